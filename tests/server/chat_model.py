@@ -39,6 +39,8 @@ class ChatModel:
 
     answer: Callable[[dict[str, Any]], Say]
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    input_tokens: int = 10
+    """What it reports; where that cannot be, Podium counts its own estimate."""
     gone: int = 0
     """Requests whose caller went away."""
     url: str = ""
@@ -67,7 +69,7 @@ class ChatModel:
                 "object": "chat.completion",
                 "model": "m",
                 "choices": [{"index": 0, "message": message, "finish_reason": _finish(said)}],
-                "usage": _USAGE,
+                "usage": self._usage,
             }
         )
 
@@ -92,9 +94,14 @@ class ChatModel:
             rest = {"index": number, "function": {"arguments": call["function"]["arguments"]}}
             await write([{"index": 0, "delta": {"tool_calls": [rest]}, "finish_reason": None}])
         await write([{"index": 0, "delta": {}, "finish_reason": _finish(said)}])
-        await write([], usage=_USAGE)
+        await write([], usage=self._usage)
         await response.write(b"data: [DONE]\n\n")
         return response
+
+    @property
+    def _usage(self) -> dict[str, Any]:
+        total = self.input_tokens + _USAGE["completion_tokens"]
+        return {**_USAGE, "prompt_tokens": self.input_tokens, "total_tokens": total}
 
     def worker(self, name: str = "wren", *, fallback: str | None = None, **told: Any) -> OpenAIWorker:
         """The worker that asks it."""
@@ -106,10 +113,8 @@ class ChatModel:
         )
 
 
-_USAGE = {
-    "prompt_tokens": 10,
+_USAGE: dict[str, Any] = {
     "completion_tokens": 5,
-    "total_tokens": 15,
     "prompt_tokens_details": {"cached_tokens": 4},
     "completion_tokens_details": {"reasoning_tokens": 3},
 }

@@ -78,6 +78,7 @@ def serve(
     max_body_mib: float = 20.0,
     timeout: float = 600.0,
     drain: float = 30.0,
+    lease: float = 15.0,
     plan_processes: int = 1,
     no_viewer: Flag = False,
     strict: Flag = False,
@@ -95,6 +96,8 @@ def serve(
         max_body_mib: The largest body of a request, in MiB.
         timeout: Seconds after which a question is cancelled and its request gets an error.
         drain: Seconds that questions in flight have to end after the signal.
+        lease: Seconds after which the background responses of a server that was killed are taken over, by this server
+            or by another one on the same store.
         plan_processes: How many processes write the plans of a small local policy; 1: no other than the server's own.
         no_viewer: Serve only the API, without the viewer.
         strict: Refuse every field that cannot be honoured. Otherwise hints, as reasoning_effort, are ignored, and the
@@ -111,6 +114,7 @@ def serve(
         body_bytes=int(_positive("--max-body-mib", max_body_mib) * 2**20) or 1,
         request_seconds=_positive("--timeout", timeout),
         drain_seconds=_positive("--drain", drain, or_nothing=True),
+        lease_seconds=_positive("--lease", lease),
         strict=strict,
         viewer=not no_viewer,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from podium.executor.call import Answered, call
@@ -47,6 +48,8 @@ class Execution:
         round: from 0. A step's request has the seed "{seed of the question}/{round}/{position}".
         previous: the final response of the round before, if there is one.
         earlier_calls: how many steps of earlier rounds each worker of the pool had, by its number.
+        known: steps that ended in another process, by position; they are not called again.
+        interrupted: attempts of a step that another process did not end, by position. The step is called again.
     """
 
     def __init__(
@@ -57,6 +60,8 @@ class Execution:
         round: int = 0,
         previous: str | None = None,
         earlier_calls: Mapping[int, int] | None = None,
+        known: Mapping[int, Span] = MappingProxyType({}),
+        interrupted: Mapping[int, tuple[Attempt, ...]] = MappingProxyType({}),
     ) -> None:
         self._question_context = question_context
         self._workflow = workflow
@@ -71,8 +76,10 @@ class Execution:
             if question_context.settings.early_stop
             else {}
         )
+        self._known = known
+        self._interrupted = interrupted
         self._spans: dict[int, Span] = {}
-        self._started: set[int] = set()
+        self._started: set[int] = set(known)
         self._wanted: set[int] = set()
         self._waited: dict[int, tuple[int, ...]] = {}
         self._group = asyncio.TaskGroup()
@@ -81,6 +88,9 @@ class Execution:
     async def run(self) -> None:
         """Run every step that the last one needs, or all steps with `run_all`. `spans` has the results, also after a
         cancellation."""
+        for span in self._known.values():
+            self._question_context.asked[span.worker, span.messages] += 1
+            self._record(span)
         try:
             async with self._limit, self._group:
                 await self._follow(self._ready())
@@ -161,9 +171,12 @@ class Execution:
             options=question_context.question.options if self._is_last(position) else AnswerOptions(),
         )
         question_context.asked[asked] += 1
+        journal = question_context.journal
+        if journal is not None:
+            await journal.begin(self._round, position)
         if question_context.observe is not None:
             question_context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
-        attempts: list[Attempt] = []
+        attempts = list(self._interrupted.get(position, ()))
         result: dict[str, Any] = {"messages": request.messages, "started_s": question_context.elapsed()}
         try:
             outcome = await call(question_context, worker, request, attempts, self._stream(position))
@@ -194,6 +207,8 @@ class Execution:
                         position, attempts=tuple(attempts), ended_s=question_context.elapsed(), **result
                     )
                 )
+        if journal is not None:
+            await journal.written()
 
     def _response(self, position: int) -> str | None:
         """The response of a step; None: it has none."""

@@ -104,6 +104,12 @@ class Ledger:
         self._settled = asyncio.Event()
         """Set, and replaced by a new one, when a call is settled."""
 
+    def resume(self, calls: int, usage: Usage, usd: float) -> None:
+        """Count what another process has spent on this question. It has charged the accounts."""
+        self.calls += calls
+        self.tokens += usage.tokens
+        self.usd += usd
+
     async def reserve(self, reservation: Reservation) -> str | None:
         """As `try_reserve`, but wait while calls in flight may still leave enough."""
         clock = asyncio.get_running_loop().time

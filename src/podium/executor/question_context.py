@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from podium.executor.context import Style
 from podium.executor.dispatcher import Dispatcher
@@ -46,6 +47,26 @@ class StepEnded:
     span: Span
 
 
+class CallJournal(Protocol):
+    """Keeps a question's calls as they begin and end, so that another process can go on with the question."""
+
+    async def begin(self, round: int, position: int | None) -> None:
+        """Keep that a step's call begins, or that of the planner (None). Waits for good where no call may begin.
+
+        Raises:
+            StoreError: it cannot be kept, so the call may not be made.
+        """
+        ...
+
+    async def written(self) -> None:
+        """Wait until everything that the observer was told of is kept.
+
+        Raises:
+            StoreError: it cannot be kept.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionSettings:
     """How workflows are run. Times in seconds."""
@@ -83,6 +104,8 @@ class QuestionContext:
     """Whether the observer wants the text of the answer while it is written."""
     observe: Callable[[StepStarted | StepText | StepEnded], None] | None = None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
+    journal: CallJournal | None = None
+    """Where calls are kept; None: nowhere."""
     asked: Counter[tuple[str, tuple[Message, ...]]] = field(default_factory=Counter)
     """How often each worker, by name, was sent the same messages so far."""
 

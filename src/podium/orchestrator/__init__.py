@@ -5,6 +5,7 @@ all planners.
 """
 
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.orchestrator.journal import Journal, Past
 from podium.orchestrator.orchestrator import Orchestrator
 
-__all__ = ["Event", "Orchestrator", "PlanReady", "QuestionEnded", "RoundEnded"]
+__all__ = ["Event", "Journal", "Orchestrator", "Past", "PlanReady", "QuestionEnded", "RoundEnded"]

@@ -21,6 +21,7 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest
 from podium.trace import RoundTrace, Span, Trace, TraceStatus
 from podium.types import Budget, Question
@@ -74,6 +75,7 @@ class Orchestrator:
         trace_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
+        journal: Journal | None = None,
     ) -> Trace:
         """Answer `question`; what fails on the way is in the trace, not raised.
 
@@ -85,6 +87,8 @@ class Orchestrator:
                 answers of each number apart.
             trace_id: 32 hexadecimal digits; None: a new id.
             on_event: called with each event. Must be quick.
+            journal: keeps what is paid for, and has what other processes have paid for. It reads results from the
+                events of `on_event`. The seconds of the budget begin anew.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
 
@@ -95,7 +99,14 @@ class Orchestrator:
                 was paid until then.
         """
         run = _QuestionRun(
-            self, question, seed=seed, sample=sample, trace_id=trace_id, on_event=on_event, streams=streams
+            self,
+            question,
+            seed=seed,
+            sample=sample,
+            trace_id=trace_id,
+            on_event=on_event,
+            streams=streams,
+            journal=journal,
         )
         return await run.traced(run.run())
 
@@ -122,14 +133,17 @@ class _QuestionRun:
         trace_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
+        journal: Journal | None = None,
     ) -> None:
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
         budget = orchestrator.budget
-        started = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
+        began = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._journal = journal
+        self._past = Past(began) if journal is None else journal.past
         self._orchestrator = orchestrator
         self._trace_id = trace_id or uuid4().hex
-        self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._emit = on_event or (lambda event: None)
         self._question_context = QuestionContext(
             question=question,
@@ -138,16 +152,18 @@ class _QuestionRun:
             token=fence_token(seed, question),
             ledger=Ledger(
                 budget,
-                None if budget.seconds is None else started + budget.seconds,
+                None if budget.seconds is None else now + budget.seconds,
                 orchestrator.accounts,
             ),
             dispatcher=orchestrator.dispatcher,
             settings=orchestrator.settings,
-            started=started,
+            started=now - self._past.elapsed_s,
             sample=sample,
             streams=streams,
             observe=on_event,
+            journal=journal,
         )
+        self._question_context.ledger.resume(self._past.calls, self._past.usage, self._past.cost_usd)
         self._rounds: list[RoundTrace] = []
         self._outcomes: tuple[Outcome, ...] = ()
         self._answer: str | None = None
@@ -161,6 +177,9 @@ class _QuestionRun:
             await work
         except asyncio.CancelledError:
             self.end(cancelled=True)
+            raise
+        except StoreError as failure:
+            self.end(trouble=str(failure))
             raise
         except BaseExceptionGroup as errors:
             trouble, others = errors.split(StoreError)
@@ -185,13 +204,14 @@ class _QuestionRun:
     async def run(self) -> None:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
         for number in range(self._orchestrator.budget.rounds):
-            if number and self._question_context.ledger.exhausted:
+            known = self._past.plans.get(number)
+            if known is None and number and self._question_context.ledger.exhausted:
                 return
-            plan, seconds = await self._timed_plan(number)
-            error = plan.decision if isinstance(plan.decision, PlanError) else None
-            if error is not None and (fallback := self._fallback_workflow(error)) is not None:
-                plan = replace(plan, decision=fallback)
-            self._emit(PlanReady(number, plan, seconds, error))
+            ready = known or await self._make_plan(number)
+            plan, seconds, error = ready.plan, ready.seconds, ready.error
+            self._emit(ready)
+            if self._journal is not None:
+                await self._journal.written()
             match plan.decision:
                 case Workflow() as workflow:
                     await self._run_round(number, plan, workflow, seconds, error)
@@ -207,6 +227,14 @@ class _QuestionRun:
                     self._close(number, plan, seconds, error=error)
                     return
 
+    async def _make_plan(self, number: int) -> PlanReady:
+        """Get the plan of round `number`, or what runs in its place if planning failed."""
+        plan, seconds = await self._timed_plan(number)
+        error = plan.decision if isinstance(plan.decision, PlanError) else None
+        if error is not None and (fallback := self._fallback_workflow(error)) is not None:
+            plan = replace(plan, decision=fallback)
+        return PlanReady(number, plan, seconds, error)
+
     def _fallback_workflow(self, error: PlanError) -> Workflow | None:
         """A workflow that sends the whole question to the fallback worker; None: there is none, or no need for it."""
         names, name = self._question_context.pool.names, self._orchestrator.plan_fallback
@@ -216,10 +244,14 @@ class _QuestionRun:
 
     async def _timed_plan(self, number: int) -> tuple[Plan, float]:
         """The plan of round `number`, counted in the ledger, and the seconds that it took."""
+        if self._journal is not None:
+            await self._journal.begin(number, None)
         started = self._question_context.elapsed()
         plan = await self._plan(number)
         if not plan.settled:
             self._question_context.ledger.record(plan.usage, plan.cost_usd)
+        if number in self._past.lost_plans and plan.cost_usd:
+            plan = replace(plan, unpriced=True)  # What the lost call cost is not known.
         return plan, self._question_context.elapsed() - started if plan.seconds is None else plan.seconds
 
     async def _plan(self, number: int) -> Plan:
@@ -270,6 +302,8 @@ class _QuestionRun:
             round=number,
             previous=previous or None,
             earlier_calls=earlier_calls,
+            known=self._past.known(number),
+            interrupted=self._past.tries(number),
         )
         try:
             await execution.run()
@@ -352,7 +386,7 @@ class _QuestionRun:
             answer=self._answer,
             status=status,
             error=error,
-            started_at=self._started_at,
+            started_at=self._past.started_at,
             seconds=question_context.elapsed(),
             versions=orchestrator.versions,
         )

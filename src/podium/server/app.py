@@ -27,6 +27,7 @@ from podium.server.openai import (
     responses_socket,
     stored_responses,
 )
+from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.service import Service
 
 _EXPOSED_HEADERS = (
@@ -42,6 +43,7 @@ _EXPOSED_HEADERS = (
 def create_app(service: Service) -> FastAPI:
     """The application over `service`. It closes the service when it shuts down."""
     background = ask.BackgroundQuestions(service)
+    background_responses = BackgroundResponses(service)
     in_flight = InFlightRequests()
     metrics = operations.Metrics(service, in_flight)
     service.observers.append(metrics.observer)
@@ -49,10 +51,12 @@ def create_app(service: Service) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
+        background_responses.open()
         try:
             yield
         finally:
             await background.close()
+            await background_responses.close()
             await service.close()
 
     app = FastAPI(
@@ -65,14 +69,13 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.state.in_flight = in_flight
+    app.state.background_responses = background_responses
     api_errors.install(app)
     for module in (
         chat_completions,
         completions,
         compaction,
-        responses,
         responses_socket,
-        stored_responses,
         messages,
         models,
         pool,
@@ -82,6 +85,8 @@ def create_app(service: Service) -> FastAPI:
         spend,
     ):
         app.include_router(module.routes(service))
+    for module in (responses, stored_responses):
+        app.include_router(module.routes(service, background_responses))
     if service.settings.viewer:
         app.include_router(viewer.routes(service))
     app.include_router(ask.routes(service, background))

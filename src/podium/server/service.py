@@ -17,7 +17,7 @@ from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.ledger import SpendLimit
-from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded
+from podium.orchestrator import Event, Journal, Orchestrator, PlanReady, QuestionEnded
 from podium.orchestrator.planning import first_model
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
@@ -109,12 +109,13 @@ class Service:
         sample: int = 0,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
+        journal: Journal | None = None,
     ) -> Trace:
         """Answer `request` and return the trace. The trace is stored whatever the outcome.
 
         Args:
             orchestrator: the result of `open_orchestrator` for this request; None: it is opened here.
-            sample, on_event, streams: as in `Orchestrator.answer`.
+            sample, on_event, streams, journal: as in `Orchestrator.answer`.
 
         Raises:
             APIError: the caller may not do this, or the approved plan was run meanwhile; nothing ran.
@@ -125,6 +126,8 @@ class Service:
         if request.plan_id is not None:
             await self.plans.take(request.plan_id, caller)
         observe = self._observer(request, caller, orchestrator, trace_id, on_event)
+        if journal is not None:
+            observe = _unless_handed_over(observe, journal)
         task = asyncio.current_task()
         assert task is not None
         self.running[trace_id] = task
@@ -136,6 +139,7 @@ class Service:
                 trace_id=trace_id,
                 on_event=observe,
                 streams=streams,
+                journal=journal,
             )
         finally:
             del self.running[trace_id]
@@ -274,6 +278,16 @@ def _owned(trace: Trace, request: ChatRequest, caller: Caller) -> Trace:
     """The trace with what it keeps of its caller."""
     added = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
     return trace.model_copy(update=added)
+
+
+def _unless_handed_over(observe: Callable[[Event], None], journal: Journal) -> Callable[[Event], None]:
+    """Pass events to `observe`, but not the end of a question with which another process goes on."""
+
+    def pass_on(event: Event) -> None:
+        if not (journal.handed_over and isinstance(event, QuestionEnded)):
+            observe(event)
+
+    return pass_on
 
 
 def _within(budget: Budget, most: Budget) -> Budget:

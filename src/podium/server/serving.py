@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from podium.errors import UsageError
 from podium.server.in_flight import InFlightRequests
+from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.service import Service
 
 if TYPE_CHECKING:
@@ -125,20 +126,26 @@ async def serve_app(app: FastAPI, sockets: Sequence[socket.socket], ready: Calla
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        in_time = await _drain(service, in_flight, hurry)
+        in_time = await _drain(service, in_flight, app.state.background_responses, hurry)
         server.should_exit = True
         await running
     return in_time
 
 
-async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.Event) -> bool:
-    """Wait for questions to end, then cancel the rest. Returns whether none was cancelled."""
+async def _drain(
+    service: Service, in_flight: InFlightRequests, background: BackgroundResponses, hurry: asyncio.Event
+) -> bool:
+    """Wait for questions to end, then cancel the rest. Returns whether none was cancelled.
+
+    Background responses end with their calls in flight; the next server goes on with them.
+    """
     in_flight.draining = True
+    background.pause()
     ended = asyncio.create_task(in_flight.wait_until_empty(in_flight.questions, service.running))
     hurried = asyncio.create_task(hurry.wait())
     seconds = service.settings.drain_seconds
     await asyncio.wait((ended, hurried), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    in_time = ended.done()
+    in_time = ended.done() or (not in_flight.questions and service.running.keys() <= background.running)
     for task in (ended, hurried):
         task.cancel()
     in_flight.cancel(in_flight.questions)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UnknownTraceError, UsageError
+from podium.trace.background_table import DELETE_BACKGROUND
 from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
 from podium.trace.serialization import TraceRow, plain, to_row
@@ -126,7 +127,11 @@ class AsyncTraceStore(ABC):
 
         Of several calls for one trace, in any process, one alone gets True.
         """
-        return bool(await self._read(self._dialect.delete(id, owner, status)))
+        deleted = bool(await self._read(self._dialect.delete(id, owner, status)))
+        if deleted:
+            for statement in DELETE_BACKGROUND:
+                await self.rows(statement, plain(id))
+        return deleted
 
     async def judge(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
@@ -138,6 +143,18 @@ class AsyncTraceStore(ABC):
         if not await self._rows(self._dialect.judge(to_row(trace), owner)):
             raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile.")
         return trace
+
+    async def rows(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Run a statement of another table in the same database (see `Dialect.adapt`), and return its rows.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        return await self._rows((self._dialect.adapt(statement), values))
+
+    async def flushed(self) -> None:
+        """Wait until the traces that were added so far are written, or spilled to files."""
+        await asyncio.wrap_future(self._queue.flushed())
 
     async def export(self, filters: Filters) -> AsyncIterator[str]:
         """The traces that pass the filters, oldest first, each as one line of JSON without the line break."""

@@ -15,6 +15,7 @@ from podium.database import data_folder
 from podium.errors import StoreError, UsageError
 from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
+from podium.trace.background_table import BACKGROUND_TABLES
 from podium.trace.postgres_connection import PostgresAddress
 from podium.trace.postgres_costs import COST_TABLES, add_missing_costs, replace_costs
 from podium.trace.query import Dialect, Statement
@@ -70,6 +71,9 @@ _DIALECT = Dialect(
     worker=lambda name: [name],
     contains="strpos(searched, {}) > 0",
     workers=tuple,
+    now="extract(epoch FROM clock_timestamp())::double precision",
+    lock="FOR UPDATE",
+    skip_locked="FOR UPDATE SKIP LOCKED",
 )
 _PERMANENT = ("21", "22", "23", "54")
 """Classes of SQLSTATE for errors in the data itself, which a retry would meet again."""
@@ -157,6 +161,9 @@ class PostgresTraceStore(AsyncTraceStore):
                 "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
                 _VERSION,
             )
+        if await connection.fetchval("SELECT to_regclass('podium_background')") is None:
+            for statement in BACKGROUND_TABLES:
+                await connection.execute(statement)
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
         if self._closed:

@@ -107,6 +107,17 @@ class Dialect:
     """The condition that the column `searched` contains the value {}."""
     workers: Callable[[Any], Sequence[str]]
     """The names in the column `workers`."""
+    now: str
+    """Seconds since 1970, by the clock of the database."""
+    lock: str
+    """At the end of a SELECT: locks its rows until the transaction ends."""
+    skip_locked: str
+    """The same, without rows that others have locked."""
+
+    def adapt(self, statement: str) -> str:
+        """A statement for this database. It is written with $1, $2, ..., and with {now}, {lock} and {skip_locked}."""
+        filled = statement.format(now=self.now, lock=self.lock, skip_locked=self.skip_locked)
+        return filled if self.mark(1) == "$1" else filled.replace("$", "?")
 
     def page(self, filters: Filters, cursor: str | None, limit: int) -> Statement:
         """Rows for summaries, newest first: one more than `limit` if there are more.

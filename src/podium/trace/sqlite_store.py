@@ -17,6 +17,7 @@ from typing import Any
 from podium.database import FileForm, connect
 from podium.errors import StoreError
 from podium.trace.async_store import AsyncTraceStore
+from podium.trace.background_table import BACKGROUND_TABLES
 from podium.trace.model import Trace
 from podium.trace.query import Dialect, Filters, Statement
 from podium.trace.serialization import COLUMNS, TraceRow, plain, to_row, to_searched
@@ -62,6 +63,9 @@ SQLITE = Dialect(
     worker=lambda name: json.dumps(name, ensure_ascii=False),
     contains="instr(searched, {}) > 0",
     workers=json.loads,
+    now="((julianday('now') - 2440587.5) * 86400.0)",
+    lock="",
+    skip_locked="",
 )
 
 
@@ -102,6 +106,7 @@ _FORM = FileForm(
         f"CREATE INDEX IF NOT EXISTS judged ON traces (outcome, started, id, owner, status, {_NARROW}) "
         "WHERE outcome IS NOT NULL",
         *COST_TABLES,
+        *BACKGROUND_TABLES,
     ),
     way_out=WAY_OUT,
     upgrade=_upgrade,

@@ -112,7 +112,7 @@ def test_defaults_written_out_are_no_fields_to_name(
         ("chat/completions", {"modalities": ["text", "audio"]}, "modalities"),
         ("chat/completions", {"colour": "red"}, "colour"),
         ("responses", {"top_logprobs": 3}, "top_logprobs"),
-        ("responses", {"background": True}, "background"),
+        ("responses", {"conversation": "conv_1"}, "conversation"),
     ],
 )
 def test_what_changes_the_meaning_of_a_teams_answer_is_refused(

@@ -157,6 +157,11 @@ def test_a_text_file_is_part_of_the_message_and_another_is_refused(
 
     client.responses.create(model="quill", input=asked(b"x,y"))
     assert sent(endpoint) == [("user", "File a.csv:\nx,y\nWhat is in it?")]
+    [file, question] = asked(b"x,y")[0]["content"]
+    call: Any = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+    result: Any = {"type": "function_call_output", "call_id": "c", "output": [file]}
+    client.responses.create(model="quill", input=[{"role": "user", "content": [question]}, call, result])
+    assert sent(endpoint)[-1] == ("tool", "File a.csv:\nx,y")
     with pytest.raises(openai.BadRequestError, match="no text in UTF-8"):
         client.responses.create(model="quill", input=asked(b"%PDF-\xff"))
 

@@ -86,6 +86,16 @@ class Keys:
             )
         return stored.caller
 
+    async def find(self, id: str) -> Caller | None:
+        """The caller of a key by the key's id, for a question that goes on without its request; None: it was removed.
+
+        Raises:
+            StoreError: the keys cannot be read.
+        """
+        await self._read()
+        stored = self._known.get(id)
+        return None if stored is None else stored.caller
+
     async def admit(self, caller: Caller) -> None:
         """Count one request of the caller against its rate limit.
 

@@ -21,6 +21,7 @@ from podium.server.openai.conversation import called, full_conversation
 from podium.server.requests import BodyPart, ListOf, Unsupported
 from podium.server.service import Service
 from podium.trace import Trace
+from podium.trace.background_table import BackgroundRow, BackgroundTable
 from podium.types import Message, Question, ToolCall
 
 _ID = re.compile(r"resp_([0-9a-f]{32})")
@@ -87,7 +88,7 @@ class InputFile(BodyPart):
 Content = Annotated[InputText | InputImage | InputFile | OutputText | Refusal, Field(discriminator="type")]
 
 
-ResultPart = Annotated[InputText | InputImage, Field(discriminator="type")]
+ResultPart = Annotated[InputText | InputImage | InputFile, Field(discriminator="type")]
 
 
 class MessageItem(BodyPart):
@@ -207,7 +208,18 @@ async def find_trace(response_id: str, service: Service, caller: Caller, param: 
     try:
         return await service.store.get(match[1], owner=caller.visible_owner)
     except UsageError:
+        if param != "id" and await find_background(response_id, service, caller) is not None:
+            text = f"{response_id} is still being made; wait until its status is completed."
+            raise invalid(text, param, code="response_in_progress") from None
         raise unknown_response(response_id, param) from None
+
+
+async def find_background(response_id: str, service: Service, caller: Caller) -> BackgroundRow | None:
+    """What is kept of a response that is made in the background, until an hour after its end; None: there is none."""
+    match = _ID.fullmatch(response_id)
+    if service.store is None or match is None:
+        return None
+    return await BackgroundTable(service.store.rows).find(match[1], caller.visible_owner)
 
 
 def unknown_response(response_id: str, param: str) -> APIError:

@@ -1,6 +1,6 @@
-"""POST /v1/responses: from bytes to the response, whole or as a stream of events.
+"""POST /v1/responses: from bytes to the response, whole, as a stream of events, or in the background.
 
-`responses_socket` serves the same over a WebSocket. `stored_responses` reads and deletes stored responses.
+`responses_socket` serves the same over a WebSocket. `stored_responses` reads, cancels and deletes stored responses.
 """
 
 from __future__ import annotations
@@ -8,16 +8,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from podium.server.answers import ServedAnswer
-from podium.server.api_errors import error_responses
+from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
-from podium.server.openai.responses_body import ResponseBody, read_response
+from podium.server.openai.background_journal import BackgroundRequest
+from podium.server.openai.background_responses import BackgroundResponses
+from podium.server.openai.background_stream import stream_background
+from podium.server.openai.responses_body import BACKGROUND_KEY, ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseEvents, ResponseFrame, output_items
 from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import body_schema, parse_body
@@ -25,6 +28,9 @@ from podium.server.service import Service
 from podium.server.streaming import DONE, EventStream, Write, cancel_on_disconnect
 from podium.types import Message
 
+_STREAMED_SHARE = 0.95
+"""Share of the time limit of a request after which the stream of a background response ends, without an error: the
+client reads on with GET."""
 _ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
 _REPLY = {
     "description": "A response; with `stream`, its events as server-sent events.",
@@ -35,8 +41,8 @@ _REPLY = {
 }
 
 
-def routes(service: Service) -> APIRouter:
-    """POST /v1/responses."""
+def routes(service: Service, background: BackgroundResponses) -> APIRouter:
+    """POST /v1/responses; `background` makes the responses in the background."""
     router = APIRouter()
 
     @router.post(
@@ -48,6 +54,8 @@ def routes(service: Service) -> APIRouter:
     async def respond(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(ResponseBody, await request.body(), service.parse_lock)
+        if body.background:
+            return await _start(body, service, caller, background)
         response = await open_response(body, service, caller)
         if body.stream:
             return response.streamed()
@@ -71,6 +79,8 @@ async def open_response(
     Raises:
         APIError: the request cannot be honoured.
     """
+    if body.background and kept is not None:
+        raise invalid("background: over a WebSocket nothing runs in the background; use HTTP.", "background")
     request = await read_response(body, service, caller, kept or {})
     frame = ResponseFrame(
         trace_id=request.plan_id or uuid4().hex,
@@ -85,6 +95,29 @@ async def open_response(
     )
     orchestrator = await service.open_orchestrator(request, caller)
     return OpenedResponse(OpenedQuestion(service, request, caller, orchestrator, frame.trace_id), frame)
+
+
+async def _start(
+    body: ResponseBody, service: Service, caller: Caller, background: BackgroundResponses
+) -> Response:
+    """Begin a response in the background. The reply is the queued response, or the stream of its events."""
+    if service.store is None or body.store is False:
+        why = "this server keeps no traces" if service.store is None else "it is kept: leave store out"
+        raise invalid(f"background: a response in the background can be read only if {why}.", "background")
+    opened = await open_response(body, service, caller)
+    request, frame = opened.question.request, opened.frame
+    if request.dry_run:
+        raise invalid("background: a dry run calls no worker; leave background out.", "background")
+    echo = {**frame.echo, "background": True}
+    again = {"model": request.model, "previous": frame.previous, "echo": echo}
+    metadata = {**request.metadata, BACKGROUND_KEY: json.dumps(again)}
+    kept = BackgroundRequest(replace(request, metadata=metadata), frame.previous, echo)
+    row = await background.start(frame.trace_id, kept, caller, opened.question.orchestrator)
+    if body.stream:
+        seconds = _STREAMED_SHARE * service.settings.request_seconds
+        return stream_background(row, service, background, headers=opened.question.headers, seconds=seconds)
+    content = json.dumps(kept.frame(row).response("queued"), separators=(",", ":")).encode()
+    return Response(content, media_type="application/json", headers=opened.question.headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ from podium.types import AnswerOptions, Message
 _UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
 INSTRUCTIONS_KEY = "podium.instructions"
 """Metadata key that marks a trace whose first message is the `instructions` of a response."""
+BACKGROUND_KEY = "podium.background"
+"""Metadata key of a response that was made in the background: fields of its request, as JSON."""
+OWN_KEYS = (INSTRUCTIONS_KEY, BACKGROUND_KEY)
 
 
 class FlatTool(SentPart):
@@ -99,9 +102,6 @@ class ResponseBody(Body):
     unsupported: ClassVar[Mapping[str, Unsupported]] = {
         **HINTS,
         "access_programs": _UNSUPPORTED,
-        "background": Unsupported(
-            "ask with POST /api/ask, and follow the trace's events.", (False,), kind="never"
-        ),
         "background_options": _UNSUPPORTED,
         "context_management": Unsupported("Podium never compacts a conversation by itself."),
         "conversation": Unsupported(
@@ -137,6 +137,8 @@ class ResponseBody(Body):
     """False: the trace is not kept, so no later response can continue this one."""
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    background: bool | None = None
+    """True: the reply comes at once, and the response is made without its caller."""
     podium: PodiumOptions | None = None
 
 
@@ -154,8 +156,9 @@ async def read_response(
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     metadata = dict(body.metadata or {})
-    if INSTRUCTIONS_KEY in metadata:
-        raise invalid(f"metadata: {INSTRUCTIONS_KEY} is Podium's own; take another name.", "metadata")
+    for own in OWN_KEYS:
+        if own in metadata:
+            raise invalid(f"metadata: {own} is Podium's own; take another name.", "metadata")
     previous = kept.get(body.previous_response_id or "")
     if previous is None:
         previous = await _previous_messages(body, service, caller)

@@ -15,7 +15,7 @@ from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import answer_changed
 from podium.server.openai.conversation import called, full_conversation
-from podium.server.openai.responses_body import INSTRUCTIONS_KEY
+from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
 
@@ -55,7 +55,7 @@ class ResponseFrame:
             "instructions": self._instructions,
             "max_output_tokens": options.max_tokens,
             "max_tool_calls": None,
-            "metadata": {name: value for name, value in self.metadata.items() if name != INSTRUCTIONS_KEY},
+            "metadata": {name: value for name, value in self.metadata.items() if name not in OWN_KEYS},
             "model": self.model,
             "output": [],
             "parallel_tool_calls": options.parallel_tool_calls is not False,
@@ -222,6 +222,19 @@ class ResponseEvents:
         response = self._frame.response("in_progress")
         return self._event("created", response=response) + self._event("in_progress", response=response)
 
+    def queue(self) -> bytes:
+        """The first events of a response that is made in the background; `begin` follows."""
+        response = self._frame.response("queued")
+        return self._event("created", response=response) + self._event("queued", response=response)
+
+    def begin(self) -> bytes:
+        """The event that a queued response is being made."""
+        return self._event("in_progress", response=self._frame.response("in_progress"))
+
+    def cancel(self) -> bytes:
+        """The last event of a response that was cancelled. OpenAI's clients know no other that fits."""
+        return self._event("failed", response=self._frame.response("cancelled"))
+
     def for_event(self, event: Event) -> bytes:
         """The events for one event of the orchestrator. For the end of the answer, call `end`."""
         if isinstance(event, StepText) and not event.reasoning:
@@ -252,9 +265,9 @@ class ResponseEvents:
         rest = self._text.finish(answer.text)
         if rest is None:
             raise answer_changed(answer.trace_id)
-        pieces = [self._delta(rest)] if rest or not (answer.tool_calls or self._message_started) else []
-        if self._reasoning_started:
-            pieces.insert(0, self._end_reasoning())
+        pieces = [self._end_reasoning()] if self._reasoning_started else []
+        if rest or not (answer.tool_calls or self._message_started):
+            pieces.append(self._delta(rest))
         if self._message_started:
             pieces.append(self._end_message())
         pieces += [self._call(call) for call in function_calls(answer)]

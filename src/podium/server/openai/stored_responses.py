@@ -1,34 +1,92 @@
-"""GET and DELETE /v1/responses/{id} and GET /v1/responses/{id}/input_items, for stored responses."""
+"""Reading, cancelling and deleting responses that are kept, also while they are made in the background.
+
+GET and DELETE /v1/responses/{id}, POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items.
+"""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
 
-from podium.server.answers import from_trace, no_answer_error
-from podium.server.api_errors import error_responses
-from podium.server.openai.response_items import find_trace, unknown_response
-from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items
+from podium.errors import APIError
+from podium.server.answers import from_trace, no_answer_error, to_details
+from podium.server.api_errors import error_responses, invalid
+from podium.server.keys import Caller
+from podium.server.openai.background_journal import BackgroundRequest
+from podium.server.openai.background_responses import BackgroundResponses
+from podium.server.openai.background_stream import stream_background
+from podium.server.openai.response_items import find_background, find_trace, unknown_response
+from podium.server.openai.responses_body import BACKGROUND_KEY
+from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
 from podium.server.service import Service
 from podium.trace import Trace
+from podium.trace.background_table import BackgroundRow
 
 _ERRORS = (400, 401, 404, 429, 503)
+_REPLY = {
+    "description": "The response; with `stream`, its events as server-sent events.",
+    "content": {
+        "application/json": {"schema": {"type": "object", "required": ["id", "object", "status", "output"]}},
+        "text/event-stream": {"schema": {"type": "string"}},
+    },
+}
 
 
-def routes(service: Service) -> APIRouter:
-    """GET and DELETE /v1/responses/{id}, GET /v1/responses/{id}/input_items."""
+def routes(service: Service, background: BackgroundResponses) -> APIRouter:
+    """The routes; `background` makes the responses that are not finished."""
     router = APIRouter()
 
-    @router.get("/v1/responses/{id}", responses=error_responses(*_ERRORS))
-    async def retrieve(request: Request, id: str) -> dict[str, Any]:
+    async def read(id: str, caller: Caller) -> dict[str, Any]:
+        row = await find_background(id, service, caller)
+        if row is not None and row.ended is None:
+            return _unfinished(row)
+        return _finished(await find_trace(id, service, caller, "id"))
+
+    @router.get(
+        "/v1/responses/{id}", response_class=Response, responses={200: _REPLY, **error_responses(*_ERRORS)}
+    )
+    async def retrieve(
+        request: Request,
+        id: str,
+        stream: bool = False,
+        starting_after: int | None = Query(default=None, ge=0),
+    ) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
-        return _response(await find_trace(id, service, caller, "id"))
+        if not stream:
+            return JSONResponse(await read(id, caller))
+        row = await find_background(id, service, caller)
+        if row is None:
+            await find_trace(id, service, caller, "id")
+            raise invalid(
+                "stream: only a response in the background has events, until an hour after its end; read it without "
+                "stream.",
+                "stream",
+            )
+        return stream_background(
+            row, service, background, after=-1 if starting_after is None else starting_after
+        )
+
+    @router.post("/v1/responses/{id}/cancel", responses=error_responses(*_ERRORS))
+    async def cancel(request: Request, id: str) -> dict[str, Any]:
+        caller = await service.authenticate(request.headers.get("authorization"))
+        row = await find_background(id, service, caller)
+        if row is not None and row.ended is None:
+            await background.cancel(row.id)
+        elif row is None and BACKGROUND_KEY not in (await find_trace(id, service, caller, "id")).metadata:
+            raise invalid("Only a response in the background can be cancelled; this one is finished.", "id")
+        return await read(id, caller)
 
     @router.delete("/v1/responses/{id}", responses=error_responses(*_ERRORS))
     async def delete(request: Request, id: str) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
+        row = await find_background(id, service, caller)
+        if row is not None and row.ended is None:
+            await background.delete(row.id)
+            return {"id": id, "object": "response", "deleted": True}
         trace = await find_trace(id, service, caller, "id")
         assert service.store is not None
         if not await service.store.delete(trace.id, owner=caller.visible_owner):
@@ -44,8 +102,12 @@ def routes(service: Service) -> APIRouter:
         order: Literal["asc", "desc"] = "desc",
     ) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
-        trace = await find_trace(id, service, caller, "id")
-        items = input_items(trace.question, trace.id)
+        row = await find_background(id, service, caller)
+        if row is not None and row.ended is None:
+            items = input_items(BackgroundRequest.read(row).request.question, row.id)
+        else:
+            trace = await find_trace(id, service, caller, "id")
+            items = input_items(trace.question, trace.id)
         if order == "desc":
             items.reverse()
         start = next((n + 1 for n, item in enumerate(items) if item["id"] == after), 0)
@@ -61,22 +123,39 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _response(trace: Trace) -> dict[str, Any]:
+def _unfinished(row: BackgroundRow) -> dict[str, Any]:
+    frame = BackgroundRequest.read(row).frame(row)
+    return frame.response("in_progress" if row.holder else "queued")
+
+
+def _finished(trace: Trace) -> dict[str, Any]:
+    again = json.loads(trace.metadata.get(BACKGROUND_KEY, "{}"))
     frame = ResponseFrame(
         trace_id=trace.id,
         created=int(datetime.fromisoformat(trace.started_at).timestamp()),
-        model=_model(trace),
+        model=again.get("model") or _model(trace),
         question=trace.question,
         metadata=trace.metadata,
         user=trace.user,
         store=True,
-        previous=None,
+        previous=again.get("previous"),
+        echo=again.get("echo", {}),
     )
     error = no_answer_error(trace)
+    if again and (trace.status == "cancelled" or error is not None):
+        return _unanswered(trace, frame, error)
     if error is not None:
         return frame.response("failed", error={"code": error.code, "message": error.message})
     answer = from_trace(trace)
     return frame.final(answer, output_items(answer))
+
+
+def _unanswered(trace: Trace, frame: ResponseFrame, error: APIError | None) -> dict[str, Any]:
+    """A response in the background that has no answer, with what it cost."""
+    cost = {"usage": response_usage(trace.usage, trace.cost_usd), "podium": to_details(trace)}
+    if trace.status == "cancelled" or error is None:
+        return frame.response("cancelled", **cost)
+    return frame.response("failed", error={"code": error.code, "message": error.message}, **cost)
 
 
 def _model(trace: Trace) -> str:

@@ -1,0 +1,104 @@
+"""A team of three steps in a server of its own, whose worker counts its calls, and waits where the test says."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chat_model import ChatModel, Say
+from openai import OpenAI
+
+from podium.server.keys.caller import Caller, KeyAllowance
+from podium.server.keys.keys import open_register
+from podium.server.keys.register import Secret, StoredKey
+
+STEPS = ("alpha", "beta", "gamma")
+"""What the three steps are told; each answers with its word in capitals."""
+PLAN = (
+    f"model_id = [0, 0, 0]\nsubtasks = {json.dumps([f'Say {word}.' for word in STEPS])}\n"
+    'access_list = [[], ["all"], ["all"]]'
+)
+QUESTION = "Say three words."
+INPUT_TOKENS = 400
+CALL_USD = (INPUT_TOKENS * 1.0 + 5 * 2.0) / 1e6
+"""Of each call: the tokens in, and 5 out, at the prices of `pool_file`."""
+
+
+@dataclass
+class Answers:
+    """The worker's answers, to plans and to steps."""
+
+    waits: set[str] = field(default_factory=set)
+    """The calls that are not answered yet: "plan", or the word of a step."""
+
+    def __call__(self, body: dict[str, Any]) -> Say:
+        call = called(body)
+        text = PLAN if call in ("plan", "check") else call.upper()
+        return Say(text, wait=lambda number: call not in self.waits)
+
+
+def called(body: dict[str, Any]) -> str:
+    """Which call a request is: "plan", the word that its step is told to say, or "check", the server's own plan."""
+    text = str(body["messages"][-1]["content"])
+    if "Write your plan" in text:
+        return "plan" if QUESTION in text else "check"
+    return max(STEPS, key=lambda word: text.rfind(f"Say {word}."))
+
+
+def calls(model: ChatModel) -> Counter[str]:
+    """How often each call was made for questions."""
+    made = Counter(called(body) for body in model.bodies)
+    del made["check"]
+    return made
+
+
+def pool_file(folder: Path, url: str, *, name: str = "ada") -> Path:
+    """A pool of one worker, which also plans; both have the same price."""
+    path = folder / "pool.toml"
+    price = "price = { input = 1.0, output = 2.0 }"
+    path.write_text(
+        f'[conductor]\nworker = "{name}"\n\n'
+        f'[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "m-1"\nbase_url = "{url}"\n'
+        f"{price}\nlimits = {{ retries = 0, timeout = 90, max_tokens = 100 }}\n"
+    )
+    return path
+
+
+async def add_key(store: str, name: str) -> str:
+    """Make a key that may spend a dollar a day, and return its secret."""
+    secret = Secret.new()
+    caller = Caller(name=name, id=secret.id, allowance=KeyAllowance.read("1/day"))
+    register = open_register(store)
+    await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
+    await register.close()
+    return secret.text
+
+
+def client(url: str, key: str = "none") -> OpenAI:
+    """The official client, without retries."""
+    return OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
+
+
+def until(true: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Wait until `true` returns something true, and return that."""
+    end = time.monotonic() + seconds
+    while not (value := true()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+    return value
+
+
+def ended(asking: OpenAI, id: str, statuses: Sequence[str] = ("queued", "in_progress")) -> Any:
+    """The response once it is finished."""
+
+    def look() -> Any:
+        response = asking.responses.retrieve(id)
+        return response if response.status not in statuses else None
+
+    return until(look)
