@@ -13,6 +13,7 @@ import pytest
 from podium.executor.accounts import Account
 from podium.server.keys import Keys, open_register
 from podium.trace import Trace
+from podium.trace.explanation import explain
 
 
 def traces() -> dict[str, Trace]:
@@ -57,6 +58,16 @@ def test_traces_are_imported_listed_shown_and_exported_unchanged(podium: Any) ->
         assert (
             trace.question.text in podium("traces", "show", trace.id, "--full", "--store", "new.sqlite").out
         )
+
+
+def test_of_old_traces_is_said_why_they_have_their_answer_as_far_as_they_tell() -> None:
+    read = traces()
+    explained = {seed: explain(trace) for seed, trace in read.items()}
+    assert {seed: found.cost_usd for seed, found in explained.items()} == {
+        seed: trace.cost_usd for seed, trace in read.items()
+    }
+    assert explained["1"].single is not None
+    assert explained["1"].single.accuracy is not None
 
 
 def test_a_store_is_listed_filtered_and_drawn(podium: Any) -> None:
