@@ -86,12 +86,21 @@ class Price(Value):
     output: float = Field(default=0.0, ge=0, le=MOST_USD, allow_inf_nan=False)
     cached_input: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
     """For input that the provider read from its own cache; None: as other input."""
+    cache_write: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
+    """For input that the provider wrote into its cache and bills as such; None: as other input."""
+
+    @property
+    def most_input(self) -> float:
+        """The price of input at most, whatever the provider reads from its cache or writes into it."""
+        return max(self.input, self.cached_input or 0.0, self.cache_write or 0.0)
 
     def cost(self, usage: Usage) -> float:
         """Dollars for `usage` at this price."""
-        cached = self.input if self.cached_input is None else self.cached_input
-        fresh = (usage.input_tokens - usage.cached_tokens) * self.input
-        return (fresh + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
+        read = self.input if self.cached_input is None else self.cached_input
+        write = self.input if self.cache_write is None else self.cache_write
+        other = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+        sent = other * self.input + usage.cached_tokens * read + usage.cache_write_tokens * write
+        return (sent + usage.output_tokens * self.output) / 1e6
 
 
 class Usage(Value):
@@ -101,6 +110,8 @@ class Usage(Value):
     output_tokens: int = 0
     cached_tokens: int = 0
     """Those of the input tokens that the provider read from its own cache."""
+    cache_write_tokens: int = 0
+    """Those of the input tokens that the provider wrote into its cache, where it counts them."""
     reasoning_tokens: int = 0
     """Those of the output tokens that are reasoning."""
     estimated: bool = False
@@ -118,6 +129,7 @@ class Usage(Value):
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             estimated=self.estimated or other.estimated,
             implausible=self.implausible or other.implausible,
