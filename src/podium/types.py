@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 NAMED_BY = 2**16
 """Only the first characters of a question seed its randomness, since hashing 10 MB takes 0.3 s. Two longer questions
@@ -88,6 +88,16 @@ class Price(Value):
     """For input that the provider read from its own cache; None: as other input."""
     cache_write: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
     """For input that the provider wrote into its cache and bills as such; None: as other input."""
+
+    @model_serializer(mode="wrap")
+    def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, float | None]:
+        # Recordings that are resumed compare the pool with a file that may be older than this key.
+        values: dict[str, float | None] = dump(self)
+        return (
+            values
+            if self.cache_write is not None
+            else {k: v for k, v in values.items() if k != "cache_write"}
+        )
 
     @property
     def most_input(self) -> float:
