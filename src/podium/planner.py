@@ -57,6 +57,8 @@ class Plan:
     """For a plan from the response cache: the dollars that it cost when it was written."""
     settled: bool = False
     """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does."""
+    reason: str | None = None
+    """One sentence: why the decision differs from the text; None: it does not."""
 
 
 class Planner(Protocol):

@@ -285,6 +285,7 @@ class _QuestionRun:
             plan_unpriced=plan.unpriced,
             plan_saved_usd=plan.saved_usd,
             plan_seconds=seconds,
+            plan_reason=plan.reason,
             spans=spans,
             response=response,
         )

@@ -85,6 +85,7 @@ def from_plan(
         "plan": plan_rows(plan.decision, orchestrator.pool.profiles),
         "steps": [],
         "cost_usd": plan.cost_usd,
+        **({"reason": plan.reason} if plan.reason else {}),
         "estimate": {
             "cost_usd": expected.cost_usd,
             "most_usd": expected.most_usd,
@@ -176,6 +177,8 @@ def to_details(trace: Trace) -> dict[str, Any]:
         "seconds": trace.seconds,
         "usage": _usage_by_part(trace),
     }
+    if latest is not None and latest.plan_reason is not None:
+        details["reason"] = latest.plan_reason
     if trace.error is not None:
         details["error"] = trace.error
     return details
@@ -225,7 +228,9 @@ def _planned(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, 
             workers = ", ".join(pool[step.worker].name for step in steps)
             count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
             details = {"event": "plan", "round": round, "plan": plan_rows(workflow, pool)}
-            return f"{began}Plan of {count}: {workers}.", details
+            if ready.plan.reason is not None:
+                details["reason"] = ready.plan.reason
+            return " ".join(filter(None, (f"{began}Plan of {count}: {workers}.", ready.plan.reason))), details
         case Acceptance():
             return "The answer is accepted.", {"event": "accepted", "round": round}
     return None

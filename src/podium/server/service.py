@@ -13,14 +13,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from podium.conductor import Conductor
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.estimate import PlanEstimate, estimate
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded
+from podium.orchestrator.affinity import KeepingPlanner
 from podium.orchestrator.planning import first_model
-from podium.planner import Plan, PlanRequest
+from podium.planner import Plan, Planner, PlanRequest
+from podium.server.conversations import Conversations
 from podium.server.keys import ANONYMOUS, Caller
 from podium.server.live import LiveQuestions
 from podium.server.planners import DirectPlanner, Planners
@@ -77,6 +80,7 @@ class Service:
         self.planners = Planners(
             pool, self.settings.planner, dispatcher, PolicyProcesses(self.settings.plan_processes)
         )
+        self.conversations = Conversations(pool, self.settings.prompt_cache_s)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
         self.running: dict[str, asyncio.Task[object]] = {}
@@ -194,7 +198,7 @@ class Service:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
         return Orchestrator(
-            opened.planner,
+            self._keeping(opened.planner, pool, request, caller),
             pool,
             budget=budget,
             max_steps=min(request.max_steps, self.settings.most_steps),
@@ -203,6 +207,20 @@ class Service:
             accounts=accounts,
             plan_fallback=fallback,
         )
+
+    def _keeping(self, planner: Planner, pool: Pool, request: ChatRequest, caller: Caller) -> Planner:
+        """The planner; if the question continues a conversation, one that may keep its worker.
+
+        A baseline always runs as the caller or the server named it.
+        """
+        if not isinstance(planner, Conductor):
+            return planner
+        past = self.conversations.past_turn(request.question, caller)
+        if past is None or past.worker not in pool.names:
+            return planner
+        if self.dispatcher.channel(pool.named(past.worker)).breaker.state != "closed":
+            return planner
+        return KeepingPlanner(planner, past, self.settings.right_answer_usd)
 
     def _keep(self, trace: Trace) -> None:
         assert self.store is not None
@@ -236,6 +254,7 @@ class Service:
             if isinstance(event, QuestionEnded):
                 added = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
                 trace = event.trace.model_copy(update=added)
+                self.conversations.record(trace, caller)
                 if self.store is not None and request.keep:
                     self._keep(trace)
                 event = replace(event, trace=trace)

@@ -102,7 +102,14 @@ def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
             None if round_.plan_error is None else PlanError(round_.plan_error_kind or "", round_.plan_error)
         )
         decision = round_.workflow or error or Acceptance()
-        plan = Plan(round_.plan_text, decision, round_.plan_usage, round_.plan_cost_usd, round_.plan_unpriced)
+        plan = Plan(
+            round_.plan_text,
+            decision,
+            round_.plan_usage,
+            round_.plan_cost_usd,
+            round_.plan_unpriced,
+            reason=round_.plan_reason,
+        )
         events: list[Event] = [PlanReady(number, plan, round_.plan_seconds, error)]
         steps: list[tuple[float, int, Event]] = []
         for span in round_.spans:
@@ -133,6 +140,7 @@ def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:
         "workers": list(workers) or None,
         "accepted": isinstance(plan.decision, Acceptance),
         "error": None if event.error is None else str(event.error),
+        "reason": plan.reason,
         "seconds": event.seconds,
         "usage": plan.usage.model_dump(),
         "cost_usd": plan.cost_usd,

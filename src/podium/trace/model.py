@@ -138,6 +138,8 @@ class RoundTrace(Value):
     plan_saved_usd: float = 0.0
     """Dollars that the plan had cost when it was made, if it is from the response cache."""
     plan_seconds: float = 0.0
+    plan_reason: str | None = None
+    """One sentence: why the workflow is not the one that the planner wrote; None: it is."""
     spans: tuple[Span, ...] = ()
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""

@@ -4,7 +4,7 @@ import { money, seconds } from "./format.js";
 import { spent, timing } from "./trace_stats.js";
 import { PlanGraph } from "./plan_graph.js";
 import { StepDetail } from "./step_detail.js";
-import { Text } from "./text.js";
+import { line, Text } from "./text.js";
 import { Waterfall } from "./waterfall.js";
 
 export class Rounds extends Component {
@@ -57,6 +57,7 @@ function Round({ round, running, alone, names, chosen, onChoose }) {
       <span class="figures">${round.planned ? planFigures(round) : running ? "planning …" : "no plan"}</span>
     </header>
     ${round.accepted && html`<p class="note">The planner accepted the answer of the round before.</p>`}
+    ${round.plan_reason && html`<p class="note">${line(round.plan_reason, 400)}</p>`}
     ${round.plan_error && html`<div class="trouble"><${Text} text=${round.plan_error} /></div>`}
     ${round.plan_error &&
     round.steps.length > 0 &&

@@ -53,6 +53,7 @@ export function applyEvent(view, type, data) {
         planned: true,
         plan_text: data.text,
         plan_error: data.error,
+        plan_reason: data.reason,
         plan_seconds: data.seconds,
         plan_usage: data.usage,
         plan_cost_usd: data.cost_usd,
@@ -99,7 +100,8 @@ function ofRound(round, number, names) {
     steps[span.position] = ended({ ...step, reads: span.reads }, span);
   }
   const { plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced, accepted, response } = round;
-  const planning = { plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced };
+  const { plan_reason } = round;
+  const planning = { plan_text, plan_error, plan_reason, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced };
   return { number, planned: true, ...planning, accepted, response, steps };
 }
 
