@@ -67,6 +67,8 @@ class Plan:
     """How long writing it took, if it was written before the question ran; None: the orchestrator measures it."""
     edited: bool = False
     """Whether a user changed the decision afterwards, so that `text` has another one."""
+    reason: str | None = None
+    """One sentence: why the decision differs from the text; None: it does not."""
 
 
 class Planner(Protocol):

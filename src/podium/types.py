@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 NAMED_BY = 2**16
 """Only the first characters of a question seed its randomness, since hashing 10 MB takes 0.3 s. Two longer questions
@@ -86,12 +86,31 @@ class Price(Value):
     output: float = Field(default=0.0, ge=0, le=MOST_USD, allow_inf_nan=False)
     cached_input: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
     """For input that the provider read from its own cache; None: as other input."""
+    cache_write: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
+    """For input that the provider wrote into its cache and bills as such; None: as other input."""
+
+    @model_serializer(mode="wrap")
+    def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, float | None]:
+        # Recordings that are resumed compare the pool with a file that may be older than this key.
+        values: dict[str, float | None] = dump(self)
+        return (
+            values
+            if self.cache_write is not None
+            else {k: v for k, v in values.items() if k != "cache_write"}
+        )
+
+    @property
+    def most_input(self) -> float:
+        """The price of input at most, whatever the provider reads from its cache or writes into it."""
+        return max(self.input, self.cached_input or 0.0, self.cache_write or 0.0)
 
     def cost(self, usage: Usage) -> float:
         """Dollars for `usage` at this price."""
-        cached = self.input if self.cached_input is None else self.cached_input
-        fresh = (usage.input_tokens - usage.cached_tokens) * self.input
-        return (fresh + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
+        read = self.input if self.cached_input is None else self.cached_input
+        write = self.input if self.cache_write is None else self.cache_write
+        other = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+        sent = other * self.input + usage.cached_tokens * read + usage.cache_write_tokens * write
+        return (sent + usage.output_tokens * self.output) / 1e6
 
 
 class Usage(Value):
@@ -101,6 +120,8 @@ class Usage(Value):
     output_tokens: int = 0
     cached_tokens: int = 0
     """Those of the input tokens that the provider read from its own cache."""
+    cache_write_tokens: int = 0
+    """Those of the input tokens that the provider wrote into its cache, where it counts them."""
     reasoning_tokens: int = 0
     """Those of the output tokens that are reasoning."""
     estimated: bool = False
@@ -118,6 +139,7 @@ class Usage(Value):
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             estimated=self.estimated or other.estimated,
             implausible=self.implausible or other.implausible,

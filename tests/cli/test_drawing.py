@@ -92,6 +92,12 @@ def test_a_plan_that_could_not_be_read_is_drawn_with_its_caret(snapshot):
     )
 
 
+def test_a_plan_that_was_changed_before_it_ran_is_drawn_with_the_reason():
+    (round_, *rest) = trace().rounds
+    kept = round_.model_copy(update={"plan_reason": "Kept with large: its prompt cache holds 12,400 tokens."})
+    assert "Kept with large: its prompt cache holds 12,400 tokens." in drawn(trace(rounds=(kept, *rest)))
+
+
 def test_full_cuts_nothing_and_shows_what_was_sent():
     whole = drawn(trace(), full=True)
     assert "long " * 15 in whole

@@ -26,6 +26,8 @@ from refusal import one_sentence
         (["--max-body-mib", "0"], "--max-body-mib 0"),
         (["--timeout", "nan"], "--timeout nan"),
         (["--drain", "-1"], "--drain -1"),
+        (["--prompt-cache-minutes", "-1"], "--prompt-cache-minutes -1"),
+        (["--right-answer-usd", "nan"], "--right-answer-usd nan"),
         (["--cors", "chat.example.com"], "--cors chat.example.com"),
         (["--cors", "https://chat.example.com/page"], "--cors"),
         (["--store", "mysql://here/there"], "mysql"),

@@ -2,6 +2,7 @@
 
 import re
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.conductor.prompt import rating_words, second_prompt, shown
 from podium.planner import Outcome, PlanRequest
-from podium.types import Message, Price, Profile, Question, Rating
+from podium.types import AnswerOptions, Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Workflow, parse, topology
 
 POOL = (
@@ -61,6 +62,17 @@ SETTINGS = {
 }
 
 
+TOOLS = tuple(
+    {"type": "function", "function": {"name": f"tool_{number}", "description": told}}
+    for number, told in enumerate(["The weather\nin a town.", "x" * 500, None, *["Another."] * 40])
+)
+
+
+def _with_tools(**options: Any) -> PlanRequest:
+    asked = QUESTION.model_copy(update={"options": AnswerOptions(tools=TOOLS, **options)})
+    return PlanRequest(asked, POOL)
+
+
 def _text(messages: tuple[Message, ...]) -> str:
     return "\n".join(f"=== {message.role}\n{message.content}" for message in messages)
 
@@ -69,6 +81,28 @@ def _text(messages: tuple[Message, ...]) -> str:
 @pytest.mark.parametrize("plan_request", SITUATIONS)
 def test_the_prompt_is_this(plan_request: str, settings: str, snapshot: SnapshotAssertion) -> None:
     assert _text(build_prompt(SITUATIONS[plan_request], SETTINGS[settings])) == snapshot
+
+
+def test_a_model_that_reads_tools_is_told_them_briefly_and_who_may_call_them(
+    snapshot: SnapshotAssertion,
+) -> None:
+    (_, told) = build_prompt(_with_tools(), PromptSettings(tools=True))
+    (_, plain) = build_prompt(PlanRequest(QUESTION, POOL), PromptSettings(tools=True))
+    before, after = plain.content.split("\n\nDo not answer")
+    assert told.content.startswith(before)
+    assert told.content.endswith(after)
+    assert told.content.removeprefix(before).removesuffix(f"\n\nDo not answer{after}") == snapshot
+    for choice, words in (("required", "one of them"), ({"function": {"name": "tool_2"}}, "tool_2")):
+        (_, forced) = build_prompt(_with_tools(tool_choice=choice), PromptSettings(tools=True))
+        assert f"The last step must call {words}." in forced.content
+    (_, unused) = build_prompt(_with_tools(tool_choice="none"), PromptSettings(tools=True))
+    assert unused == plain
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_policy_that_never_read_of_tools_reads_the_prompt_that_it_knows(settings: str) -> None:
+    known = build_prompt(PlanRequest(QUESTION, POOL), SETTINGS[settings])
+    assert build_prompt(_with_tools(), SETTINGS[settings]) == known
 
 
 def test_the_brief_prompt_is_the_form_that_policies_are_trained_on() -> None:

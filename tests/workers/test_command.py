@@ -112,7 +112,7 @@ async def test_an_answer_that_looks_like_json_stays_text_where_text_is_expected(
         ),
         (
             '{"text": "Four.", "usage": {"input_tokens": 1, "output_tokens": 1, "cached_tokens": 2}}',
-            "usage: Value error, cached_tokens are part of input_tokens",
+            "usage: Value error, cached_tokens and cache_write_tokens are parts of input_tokens",
         ),
         ('{"text": "half \\\\ud800"}', "the whole: Invalid JSON"),
         ("[" * 100_000, "the whole: Invalid JSON: recursion limit exceeded"),

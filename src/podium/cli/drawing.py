@@ -149,6 +149,8 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         tree.add(Text(_cut(round_.plan_text, _PLAN, full), "dim"))
     if round_.plan_error is not None:
         tree.add(Text(printable(round_.plan_error), "red"))
+    if round_.plan_reason is not None:
+        tree.add(Text(printable(round_.plan_reason), "yellow"))
     for span in round_.spans:
         previous = round_.workflow is not None and round_.workflow.steps[span.position].access.sees_previous
         tree.add(_draw_span(span, previous and number > 0, full))

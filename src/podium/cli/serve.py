@@ -80,6 +80,8 @@ def serve(
     drain: float = 30.0,
     lease: float = 15.0,
     plan_processes: int = 1,
+    prompt_cache_minutes: float = 5.0,
+    right_answer_usd: float | None = None,
     no_viewer: Flag = False,
     strict: Flag = False,
 ) -> int:
@@ -99,6 +101,11 @@ def serve(
         lease: Seconds after which the background responses of a server that was killed are taken over, by this server
             or by another one on the same store.
         plan_processes: How many processes write the plans of a small local policy; 1: no other than the server's own.
+        prompt_cache_minutes: How long providers keep a conversation in their prompt caches. Until then its next turn
+            stays with its worker if a move would cost more than it gains. Workers without a price of cached input are
+            not kept. 0: none is.
+        right_answer_usd: What a right answer is worth, to weigh such a move against the workers' ratings. Default: a
+            higher accuracy is worth any price.
         no_viewer: Serve only the API, without the viewer.
         strict: Refuse every field that cannot be honoured. Otherwise hints, as reasoning_effort, are ignored, and the
             reply names them.
@@ -109,6 +116,10 @@ def serve(
         plan_processes=_at_least_1("--plan-processes", plan_processes),
         max_steps=_at_least_1("--max-steps", 1 if max_steps is None else max_steps),
         early_stop=early_stop,
+        prompt_cache_s=60 * _positive("--prompt-cache-minutes", prompt_cache_minutes, or_nothing=True),
+        right_answer_usd=None
+        if right_answer_usd is None
+        else _positive("--right-answer-usd", right_answer_usd, or_nothing=True),
         runs=runs,
         origins=tuple(_origin(text) for text in cors or ()),
         body_bytes=int(_positive("--max-body-mib", max_body_mib) * 2**20) or 1,

@@ -62,6 +62,8 @@ class ServeTable(Settings):
     timeout: float = 600.0
     drain: float = 30.0
     plan_processes: int = 1
+    prompt_cache_minutes: float = 5.0
+    right_answer_usd: float | None = None
     viewer: bool = True
 
 

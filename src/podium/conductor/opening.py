@@ -213,10 +213,15 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
         raise ConfigError(message, ("conductor", *error.where)) from None
 
 
-def conductor_of(policy: Policy, prompt: PromptSettings | None = None) -> Conductor:
-    """A Conductor whose plans a worker writes: an untrained instruct model, or a served policy with the prompt of its
-    training. The caller closes what the policy holds.
+def conductor_of(policy: Policy, prompt: PromptSettings, *, trained: bool = False) -> Conductor:
+    """A Conductor whose plans a worker writes. The caller closes what the policy holds.
+
+    Args:
+        trained: whether `prompt` is that of the policy's training, which then is not changed. An untrained model is
+            told of the caller's tools, unless `prompt` says otherwise.
     """
+    if not trained and prompt.tools is None:
+        prompt = prompt.model_copy(update={"tools": True})
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 

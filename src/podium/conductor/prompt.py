@@ -18,7 +18,7 @@ from pydantic import AliasChoices, Field
 from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.config import Settings
 from podium.planner import Outcome, Plan, PlanRequest
-from podium.types import Message, Profile, Rating
+from podium.types import AnswerOptions, Message, Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE
 from podium.workflow import AccessRule, PlanError, Workflow, before_triple, parse, render
@@ -81,6 +81,14 @@ shows that response together with all earlier steps of the new plan.""",
 ["all"] shows the model the latest final response together with all earlier steps of the new plan.""",
 }
 
+_TOOLS = """\
+The user's program brought tools, which it runs itself. Only the model of the last step is told of them, and only it \
+can call them. If it calls one, it alone goes on with the result: you are not asked for another plan. So plan what \
+needs these tools for the last step, and for earlier steps only what needs none.{must} The tools:
+{tools}"""
+_MOST_TOOLS, _TOOL_CHARS = 32, 120
+"""Tools that are listed, and characters of each tool's description."""
+
 _SECOND_TRY = """\
 That plan cannot be run:
 
@@ -112,6 +120,9 @@ class PromptSettings(Settings):
     """The level of cost sensitivity that the prompt states."""
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
+    tools: bool | None = None
+    """Whether the full style names the tools that the caller brought. None: only for a model that conducts untrained,
+    since a trained policy never read of tools in its training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,11 +323,28 @@ def _request(request: PlanRequest, settings: PromptSettings) -> str:
         parts.append(f"The conversation before the question:\n{_fence(past)}")
     parts.append(f"The user's question:\n{_fence(question.text)}")
     parts.append("Your team:\n" + "\n".join(_team(request.pool, settings)))
+    if settings.tools and question.options.tools and question.options.tool_choice != "none":
+        parts.append(_tools(question.options))
     if request.outcomes:
         parts.append(_LATER_ROUND.format(access=_ACCESS_LATER[settings.access]))
         parts += [_earlier(number, outcome) for number, outcome in enumerate(request.outcomes, start=1)]
     parts.append("Do not answer the question. Write your plan for the team.")
     return "\n\n".join(parts)
+
+
+def _tools(options: AnswerOptions) -> str:
+    """Who may call the caller's tools, and a line for each."""
+    lines = []
+    for tool in options.tools[:_MOST_TOOLS]:
+        told = _one_line(tool["function"].get("description") or "")
+        cut = told if len(told) <= _TOOL_CHARS else f"{told[:_TOOL_CHARS]}..."
+        lines.append(f"{tool['function']['name']}: {cut}".removesuffix(": "))
+    if len(options.tools) > _MOST_TOOLS:
+        lines.append(f"and {len(options.tools) - _MOST_TOOLS} more")
+    choice = options.tool_choice
+    wanted = choice["function"]["name"] if isinstance(choice, dict) else "one of them"
+    must = "" if choice in (None, "auto") else f" The last step must call {wanted}."
+    return _TOOLS.format(must=must, tools=_fence("\n".join(lines)))
 
 
 def _earlier(number: int, outcome: Outcome) -> str:

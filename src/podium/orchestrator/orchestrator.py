@@ -347,6 +347,7 @@ class _QuestionRun:
             plan_saved_usd=plan.saved_usd,
             plan_seconds=seconds,
             plan_edited=plan.edited,
+            plan_reason=plan.reason,
             spans=spans,
             response=response,
         )

@@ -257,7 +257,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
     endpoint = build_endpoint(settings, pool)
     policy = WorkerPolicy(endpoint, pool, dispatcher, priced=settings.price is not None)
     return OpenedPlanner(
-        conductor_of(policy, settings.prompt),
+        conductor_of(policy, settings.prompt, trained=settings.settings is not None),
         f"{policy.name} at {settings.base_url}, {training}",
         release=endpoint.close,
     )

@@ -78,6 +78,7 @@ def from_plan(
         workflow: the plan, perhaps edited; its numbers are those of the trace's pool.
         expires: until when the plan can be run; None: it cannot be run by its id.
     """
+    reason = planned.rounds[0].plan_reason
     podium: dict[str, Any] = {
         "planner": planned.planner,
         "status": "dry_run",
@@ -86,6 +87,7 @@ def from_plan(
         "steps": [],
         "cost_usd": planned.cost_usd,
         "usage": _usage_by_part(planned),
+        **({"reason": reason} if reason else {}),
         "estimate": estimate,
     }
     if expires is not None:
@@ -166,6 +168,8 @@ def to_details(trace: Trace) -> dict[str, Any]:
         "seconds": trace.seconds,
         "usage": _usage_by_part(trace),
     }
+    if latest is not None and latest.plan_reason is not None:
+        details["reason"] = latest.plan_reason
     if trace.error is not None:
         details["error"] = trace.error
     return details
@@ -215,7 +219,9 @@ def _planned(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, 
             workers = ", ".join(pool[step.worker].name for step in steps)
             count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
             details = {"event": "plan", "round": round, "plan": plan_rows(workflow, pool)}
-            return f"{began}Plan of {count}: {workers}.", details
+            if ready.plan.reason is not None:
+                details["reason"] = ready.plan.reason
+            return " ".join(filter(None, (f"{began}Plan of {count}: {workers}.", ready.plan.reason))), details
         case Acceptance():
             return "The answer is accepted.", {"event": "accepted", "round": round}
     return None

@@ -201,6 +201,7 @@ class ApprovedPlan:
             settled=True,
             seconds=round_.plan_seconds,
             edited=self.workflow != round_.workflow,
+            reason=round_.plan_reason,
         )
 
 

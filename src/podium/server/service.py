@@ -13,14 +13,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from podium.conductor import Conductor
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator import Event, Journal, Orchestrator, PlanReady, QuestionEnded
+from podium.orchestrator.affinity import KeepingPlanner
 from podium.orchestrator.planning import first_model
+from podium.planner import Planner
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
+from podium.server.conversations import Conversations
 from podium.server.keys import ANONYMOUS, Caller
 from podium.server.live import LiveQuestions
 from podium.server.plan_prices import PlanPrices
@@ -77,6 +81,7 @@ class Service:
         )
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)
+        self.conversations = Conversations(pool, self.settings.prompt_cache_s)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
         self.running: dict[str, asyncio.Task[object]] = {}
@@ -222,7 +227,7 @@ class Service:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
         return Orchestrator(
-            opened.planner,
+            self._keeping(opened.planner, pool, request, caller),
             pool,
             budget=budget,
             max_steps=min(request.max_steps, self.settings.most_steps),
@@ -231,6 +236,20 @@ class Service:
             accounts=accounts,
             plan_fallback=fallback,
         )
+
+    def _keeping(self, planner: Planner, pool: Pool, request: ChatRequest, caller: Caller) -> Planner:
+        """The planner; if the question continues a conversation, one that may keep its worker.
+
+        A baseline always runs as the caller or the server named it.
+        """
+        if not isinstance(planner, Conductor):
+            return planner
+        past = self.conversations.past_turn(request.question, caller)
+        if past is None or past.worker not in pool.names:
+            return planner
+        if self.dispatcher.channel(pool.named(past.worker)).breaker.state != "closed":
+            return planner
+        return KeepingPlanner(planner, past, self.settings.right_answer_usd)
 
     def _keep(self, trace: Trace) -> None:
         assert self.store is not None
@@ -263,6 +282,7 @@ class Service:
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
                 trace = _owned(event.trace, request, caller)
+                self.conversations.record(trace, caller)
                 if self.store is not None and request.keep:
                     self._keep(trace)
                 event = replace(event, trace=trace)

@@ -33,6 +33,11 @@ class ServeSettings(Settings):
     """Steps that a request may ask for."""
     early_stop: bool = False
     """Whether votes stop once their result is certain, where the request does not say."""
+    prompt_cache_s: float = Field(default=300.0, ge=0)
+    """Seconds for which providers keep a conversation in their prompt caches. Until then its next turn stays with its
+    worker where a move would cost more than it gains. 0: every plan is run as it is."""
+    right_answer_usd: float | None = Field(default=None, ge=0)
+    """What a right answer is worth, to weigh such a move against ratings; None: any higher accuracy is worth it."""
     runs: Path = Path("runs")
     """Folder of the run folders that the viewer shows."""
     origins: tuple[str, ...] = ()

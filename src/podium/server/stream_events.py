@@ -110,6 +110,7 @@ def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
             round_.plan_unpriced,
             reasoning=round_.plan_reasoning,
             rejected=round_.rejected,
+            reason=round_.plan_reason,
         )
         events: list[Event] = [PlanReady(number, plan, round_.plan_seconds, error)]
         steps: list[tuple[float, int, Event]] = []
@@ -143,6 +144,7 @@ def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:
         "workers": list(workers) or None,
         "accepted": isinstance(plan.decision, Acceptance),
         "error": None if event.error is None else str(event.error),
+        "reason": plan.reason,
         "seconds": event.seconds,
         "usage": plan.usage.model_dump(),
         "cost_usd": plan.cost_usd,

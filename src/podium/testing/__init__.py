@@ -38,6 +38,7 @@ from podium.testing.faults import (
     WrongModel,
     WrongUsage,
 )
+from podium.testing.prompt_cache import PromptCache
 from podium.testing.rule import Rule
 from podium.testing.server import FaultServer
 
@@ -62,6 +63,7 @@ __all__ = [
     "NullContent",
     "OddEvents",
     "Poison",
+    "PromptCache",
     "RateLimited",
     "Received",
     "Redirect",

@@ -35,6 +35,7 @@ class AnswerSettings(Settings):
     reasoning: str = ""
     reasoning_tokens: int = Field(default=0, ge=0)
     cached_tokens: int = Field(default=0, ge=0)
+    cache_write_tokens: int = Field(default=0, ge=0)
     tool_calls: tuple[ToolCall, ...] = ()
     logprobs: dict[str, Any] | None = None
 

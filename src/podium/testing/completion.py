@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import Any, TypeAlias
 
@@ -31,6 +31,8 @@ class Answer:
     """Text of the reply's `reasoning_content`, as vLLM and others have it."""
     reasoning_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    """In the reply only if there are any, as OpenRouter writes them."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls of the caller's tools. With any, the finish reason is "tool_calls"."""
     logprobs: Mapping[str, Any] | None = None
@@ -55,21 +57,17 @@ async def make_answer(answer_source: AnswerLike | AnswerFunction, body: dict[str
     given: Any = answer_source(messages, body) if callable(answer_source) else answer_source
     if isawaitable(given):
         given = await given
-    given = given if isinstance(given, Answer) else Answer(given)
-    reasoning_tokens = given.reasoning_tokens or estimate_tokens(given.reasoning)
-    return Answer(
-        text=given.text,
-        input_tokens=count_input(messages) if given.input_tokens is None else given.input_tokens,
-        output_tokens=reasoning_tokens + estimate_tokens(given.text)
-        if given.output_tokens is None
-        else given.output_tokens,
-        finish_reason="tool_calls" if given.tool_calls else given.finish_reason,
-        model=given.model or body["model"],
-        reasoning=given.reasoning,
+    answer = given if isinstance(given, Answer) else Answer(given)
+    reasoning_tokens = answer.reasoning_tokens or estimate_tokens(answer.reasoning)
+    return replace(
+        answer,
+        input_tokens=count_input(messages) if answer.input_tokens is None else answer.input_tokens,
+        output_tokens=reasoning_tokens + estimate_tokens(answer.text)
+        if answer.output_tokens is None
+        else answer.output_tokens,
+        finish_reason="tool_calls" if answer.tool_calls else answer.finish_reason,
+        model=answer.model or body["model"],
         reasoning_tokens=reasoning_tokens,
-        cached_tokens=given.cached_tokens,
-        tool_calls=given.tool_calls,
-        logprobs=given.logprobs,
     )
 
 
@@ -156,11 +154,14 @@ def _calls(answer: Answer) -> list[dict[str, Any]]:
 
 def usage(answer: Answer) -> dict[str, Any]:
     """The `usage` of an answer whose token counts are all known."""
+    details = {"cached_tokens": answer.cached_tokens}
+    if answer.cache_write_tokens:
+        details["cache_write_tokens"] = answer.cache_write_tokens
     return {
         "prompt_tokens": answer.input_tokens,
         "completion_tokens": answer.output_tokens,
         "total_tokens": (answer.input_tokens or 0) + (answer.output_tokens or 0),
-        "prompt_tokens_details": {"cached_tokens": answer.cached_tokens},
+        "prompt_tokens_details": details,
         "completion_tokens_details": {"reasoning_tokens": answer.reasoning_tokens},
     }
 

@@ -168,6 +168,8 @@ class RoundTrace(Value):
     plan_seconds: float = 0.0
     plan_edited: bool = False
     """Whether a user changed the plan before it ran: `plan_text` is the planner's, `workflow` the user's."""
+    plan_reason: str | None = None
+    """One sentence: why the workflow is not the one that the planner wrote; None: it is."""
     spans: tuple[Span, ...] = ()
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""

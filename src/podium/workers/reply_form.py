@@ -24,13 +24,18 @@ class UsageForm(Value):
     output_tokens: int = Field(ge=0)
     cached_tokens: int = Field(default=0, ge=0)
     """Part of the input tokens."""
+    cache_write_tokens: int = Field(default=0, ge=0)
+    """Another part of the input tokens."""
     reasoning_tokens: int = Field(default=0, ge=0)
     """Part of the output tokens."""
 
     @model_validator(mode="after")
     def _parts(self) -> Self:
-        if self.cached_tokens > self.input_tokens or self.reasoning_tokens > self.output_tokens:
-            raise ValueError("cached_tokens are part of input_tokens, and reasoning_tokens of output_tokens.")
+        cached = self.cached_tokens + self.cache_write_tokens
+        if cached > self.input_tokens or self.reasoning_tokens > self.output_tokens:
+            raise ValueError(
+                "cached_tokens and cache_write_tokens are parts of input_tokens, and reasoning_tokens of output_tokens."
+            )
         return self
 
 

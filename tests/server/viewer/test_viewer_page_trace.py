@@ -55,6 +55,15 @@ def test_rounds_stand_side_by_side(kept_server, opened, tmp_path: Path) -> None:
     assert "accepted" in page.locator(".round").nth(1).inner_text()
 
 
+def test_a_plan_that_was_changed_before_it_ran_says_why(kept_server, opened, tmp_path: Path) -> None:
+    first, second = two_rounds().rounds
+    reason = "Kept with ada: its prompt cache holds 12,400 tokens of the conversation."
+    rounds = (first.model_copy(update={"plan_reason": reason}), second)
+    page = opened_trace(kept_server, opened, tmp_path, two_rounds().model_copy(update={"rounds": rounds}))
+    assert reason in page.locator(".round").nth(0).inner_text()
+    assert reason not in page.locator(".round").nth(1).inner_text()
+
+
 def test_steps_are_reached_by_keyboard(kept_server, opened, tmp_path: Path) -> None:
     page = opened_trace(kept_server, opened, tmp_path, two_rounds())
     page.focus(".step-box >> nth=0")

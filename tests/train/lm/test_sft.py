@@ -69,6 +69,11 @@ async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
             right += task in tasks and trace.answer is not None and (await task.grade(trace.answer)).correct
         other = await Orchestrator(planner, pool.subset([5, 6])).answer(tasks[0].question)
         store.add(other)
+        # What ran was not what the planner wrote.
+        for task in tasks:
+            trace = await Orchestrator(planner, pool).answer(task.question)
+            kept = trace.rounds[0].model_copy(update={"plan_reason": "Kept with gus."})
+            store.add(trace.model_copy(update={"rounds": (kept,)}))
     warnings: list[str] = []
 
     examples = await _collected(settings | {"sft": {"examples": str(tmp_path / "teacher.sqlite")}}, warnings)

@@ -33,6 +33,14 @@ def _usage(said: object, thought: str = "") -> Usage:
             {
                 "prompt_tokens": 12,
                 "completion_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 5},
+            },
+            Usage(input_tokens=12, output_tokens=3),
+        ),
+        (
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 3,
                 "completion_tokens_details": {"reasoning_tokens": 4},
             },
             Usage(input_tokens=12, output_tokens=3),
@@ -75,7 +83,15 @@ def test_what_is_missing_or_absurd_is_estimated_and_marked(said: object, expecte
                 "cache_read_input_tokens": 8,
                 "cache_creation_input_tokens": 1,
             },
-            Usage(input_tokens=11, output_tokens=3, cached_tokens=8),
+            Usage(input_tokens=11, output_tokens=3, cached_tokens=8, cache_write_tokens=1),
+        ),
+        (
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 8},
+            },
+            Usage(input_tokens=12, output_tokens=3, cached_tokens=4, cache_write_tokens=8),
         ),
     ],
 )

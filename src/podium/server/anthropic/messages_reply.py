@@ -36,11 +36,12 @@ def message_body(answer: ServedAnswer, model: str, *, thinks: bool) -> dict[str,
 
 
 def message_usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
-    """The usage of a message: tokens and dollars of workers and planners; cached input is counted apart."""
+    """The usage of a message: tokens and dollars of workers and planners; input read from caches, and written into
+    them, is counted apart."""
     return {
-        "input_tokens": usage.input_tokens - usage.cached_tokens,
+        "input_tokens": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
         "cache_creation": None,
-        "cache_creation_input_tokens": 0,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
         "cache_read_input_tokens": usage.cached_tokens,
         "inference_geo": None,
         "output_tokens": usage.output_tokens,

@@ -17,8 +17,8 @@ from pydantic import Field
 
 from podium.server.answers import from_trace, no_answer_error
 from podium.server.api_errors import error_responses
+from podium.server.conversations import full_conversation
 from podium.server.openai.chat_body import HINTS
-from podium.server.openai.conversation import full_conversation
 from podium.server.openai.response_items import Item, write_compaction
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import input_items, response_usage

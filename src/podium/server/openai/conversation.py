@@ -19,6 +19,7 @@ from pydantic import Discriminator, Field, StringConstraints, Tag
 from podium.errors import UsageError
 from podium.server.answers import ServedAnswer
 from podium.server.api_errors import invalid
+from podium.server.conversations import full_conversation
 from podium.server.keys import Caller
 from podium.server.leniency import without_names
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Unsupported
@@ -196,15 +197,6 @@ def to_call(call: ToolCall) -> dict[str, Any]:
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     }
-
-
-def full_conversation(question: Question) -> tuple[Message, ...]:
-    """The whole conversation of a question: its history, then its text unless the history has it already."""
-    past = question.history
-    earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
-    if past and past[-1].role == "tool" and earlier == question.text:
-        return past
-    return (*past, Message(role="user", content=question.text, images=question.images))
 
 
 def to_question(

@@ -15,9 +15,10 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, model_validat
 from podium.errors import APIError, UsageError
 from podium.server.answers import ServedAnswer, from_trace
 from podium.server.api_errors import invalid, missing
+from podium.server.conversations import full_conversation
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress
-from podium.server.openai.conversation import called, full_conversation
+from podium.server.openai.conversation import called
 from podium.server.requests import BodyPart, ListOf, Unsupported
 from podium.server.service import Service
 from podium.trace import Trace

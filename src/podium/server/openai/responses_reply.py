@@ -14,7 +14,8 @@ from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import answer_changed
-from podium.server.openai.conversation import called, full_conversation
+from podium.server.conversations import full_conversation
+from podium.server.openai.conversation import called
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage

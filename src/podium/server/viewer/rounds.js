@@ -7,7 +7,7 @@ import { PlanGraph } from "./plan_graph.js";
 import { Planning } from "./planning.js";
 import { StepDetail } from "./step_detail.js";
 import { StepList } from "./step_list.js";
-import { Text } from "./text.js";
+import { line, Text } from "./text.js";
 import { Waterfall } from "./waterfall.js";
 
 export class Rounds extends Component {
@@ -63,6 +63,7 @@ function Round({ round, running, alone, names, plain, onPlain, chosen, onChoose 
       <span class="figures">${round.planned ? planFigures(round) : running ? "planning …" : "no plan"}</span>
     </header>
     ${round.accepted && html`<p class="note">The planner accepted the answer of the round before.</p>`}
+    ${round.plan_reason && html`<p class="note">${line(round.plan_reason, 400)}</p>`}
     <div class="both">
       <div class="picture">
         ${(round.steps.length > 0 || (running && !round.accepted)) &&

@@ -62,6 +62,7 @@ function Facts({ span, step }) {
     ["cost", money(span.cost_usd)],
     ["saved", span.saved_usd ? money(span.saved_usd) : null],
     ["tokens in", count(usage.input_tokens) + (usage.cached_tokens ? ` (${count(usage.cached_tokens)} cached)` : "")],
+    ["cache writes", usage.cache_write_tokens ? count(usage.cache_write_tokens) : null],
     ["tokens out", count(usage.output_tokens) + (usage.reasoning_tokens ? ` (${count(usage.reasoning_tokens)} thought)` : "")],
     ["attempts", count(span.attempts.length)],
     ["reads", reading(step)],

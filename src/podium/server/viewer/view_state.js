@@ -53,6 +53,7 @@ export function applyEvent(view, type, data) {
         planned: true,
         plan_text: data.text,
         plan_error: data.error,
+        plan_reason: data.reason,
         plan_seconds: data.seconds,
         plan_usage: data.usage,
         plan_cost_usd: data.cost_usd,

@@ -175,8 +175,8 @@ def _rounds(experiment: LMExperiment, session: ScoringSession, trace: Trace) -> 
     shown = session.pool_of(request).names
     outcomes: tuple[Outcome, ...] = ()
     for round_ in trace.rounds:
-        if round_.plan_error is not None:
-            return
+        if round_.plan_error is not None or round_.plan_reason is not None:
+            return  # What ran is not what the planner wrote.
         completion = _as_shown(round_.plan_text, round_.workflow, names, shown)
         longest = experiment.sft.max_plan_chars
         fits = longest is None or len(completion) <= longest

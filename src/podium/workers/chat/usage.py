@@ -34,7 +34,7 @@ def read_usage(
 ) -> Usage:
     """The tokens of one call: the provider's counts if they are plausible, else estimates (`Usage.estimated`).
 
-    It understands OpenAI's keys, and those of Anthropic, DeepSeek and Moonshot that differ.
+    It understands OpenAI's keys, and those of Anthropic, DeepSeek, Moonshot and OpenRouter that differ.
 
     Args:
         usage: the reply's `usage`, of any type.
@@ -43,13 +43,15 @@ def read_usage(
         max_tokens: the limit that was sent; None: none.
     """
     counts = _table(usage)
+    details = _table(counts.get("prompt_tokens_details"))
     cached = _first_count(
-        _table(counts.get("prompt_tokens_details")).get("cached_tokens"),
+        details.get("cached_tokens"),
         _table(counts.get("input_tokens_details")).get("cached_tokens"),
         counts.get("prompt_cache_hit_tokens"),
         counts.get("cache_read_input_tokens"),
         counts.get("cached_tokens"),
     )
+    stored = _first_count(counts.get("cache_creation_input_tokens"), details.get("cache_write_tokens"))
     sent = _first_count(counts.get("prompt_tokens"))
     if sent is None and (sent := _first_count(counts.get("input_tokens"))) is not None:
         # Anthropic counts reads and writes of its prompt cache apart from input_tokens.
@@ -80,11 +82,13 @@ def read_usage(
     if written is None or refused[1]:
         written = max(shown, reasoning if reasoning is not None and reasoning <= _HIDDEN else 0)
     # Counts that contradict each other are billed at the full price.
-    estimated = estimated or (cached or 0) > sent or (reasoning or 0) > written
+    possible = (cached or 0) + (stored or 0) <= sent
+    estimated = estimated or not possible or (reasoning or 0) > written
     return Usage(
         input_tokens=sent,
         output_tokens=written,
-        cached_tokens=cached if cached is not None and cached <= sent else 0,
+        cached_tokens=cached or 0 if possible else 0,
+        cache_write_tokens=stored or 0 if possible else 0,
         reasoning_tokens=reasoning if reasoning is not None and reasoning <= written else 0,
         estimated=estimated,
         implausible=" and ".join(filter(None, refused)) or None,

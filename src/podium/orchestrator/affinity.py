@@ -1,0 +1,101 @@
+"""Keeps a conversation with the worker that gave its last answer, where a move would cost more than it gains.
+
+A provider reads the beginning of a conversation at a lower price if its prompt cache still holds it from the turn
+before; another worker's provider reads all of it anew. `KeepingPlanner` compares the two after its planner has planned.
+It does not know which conversation a question continues: `podium.server.conversations` finds that out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from podium.planner import Plan, Planner, PlanRequest
+from podium.types import Profile, Usage, estimate_tokens
+from podium.workflow import Workflow
+
+LEAST_TOKENS = 1024
+"""Providers cache no shorter beginning of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """The turn of a conversation before this one."""
+
+    worker: str
+    """The worker that gave the answer."""
+    output_tokens: int
+    """Tokens of that answer. The next one is expected to have as many."""
+    cached: Mapping[str, int]
+    """By worker: how many tokens of the conversation its provider's prompt cache holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepingPlanner:
+    """A planner whose plans keep the worker of the turn before, where that is the better bargain.
+
+    Only the first round of a question is changed, and of its plan only the worker of the last step.
+    """
+
+    planner: Planner
+    past: PastTurn
+    right_answer_usd: float | None = None
+    """What a right answer is worth; None: not known."""
+
+    @property
+    def name(self) -> str:
+        return self.planner.name
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The planner's plan, or the same with the worker kept and a reason."""
+        plan = await self.planner.plan(request)
+        names = [profile.name for profile in request.pool]
+        cached = self.past.cached.get(self.past.worker, 0)
+        if request.outcomes or not isinstance(plan.decision, Workflow) or self.past.worker not in names:
+            return plan
+        *before, last = plan.decision.steps
+        chosen, kept = request.pool[last.worker], request.pool[names.index(self.past.worker)]
+        if kept == chosen or cached < LEAST_TOKENS:
+            return plan
+        question = request.question
+        texts = [*(message.content for message in question.history), question.text]
+        tokens = max(sum(map(estimate_tokens, texts)), cached)
+        loss = loss_usd(kept, chosen, self.past, tokens, self.right_answer_usd)
+        if loss <= 0:
+            return plan
+        reason = (
+            f"Kept with {kept.name}: its prompt cache holds {cached:,} tokens of the conversation, and "
+            f"{chosen.name} would cost ${loss:.4f} more than it is expected to gain."
+        )
+        steps = (*before, replace(last, worker=names.index(kept.name)))
+        return replace(plan, decision=Workflow(steps), reason=reason)
+
+
+def loss_usd(
+    kept: Profile, chosen: Profile, past: PastTurn, tokens: int, right_answer_usd: float | None
+) -> float:
+    """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain; 0: the move is fine.
+
+    Args:
+        tokens: the input tokens of the next turn.
+        right_answer_usd: without it, any higher accuracy is worth its price.
+    """
+
+    def expected(profile: Profile, cached: int) -> float:
+        read = min(cached, tokens)
+        usage = Usage(
+            input_tokens=tokens,
+            output_tokens=past.output_tokens,
+            cached_tokens=read,
+            cache_write_tokens=tokens - read,
+        )
+        return profile.price.cost(usage)
+
+    more = expected(chosen, past.cached.get(chosen.name, 0)) - expected(kept, past.cached.get(kept.name, 0))
+    if kept.rating is None or chosen.rating is None:
+        # A planner names a dearer worker for what it can do, and without ratings nobody else knows what that is worth.
+        return 0.0 if expected(chosen, 0) > expected(kept, 0) else max(0.0, more)
+    gain = max(0.0, chosen.rating.accuracy - kept.rating.accuracy)
+    if right_answer_usd is None:
+        return 0.0 if gain else max(0.0, more)
+    return max(0.0, more - gain * right_answer_usd)

@@ -1,0 +1,136 @@
+"""Remembers which worker answered each conversation last, and what of it providers' prompt caches hold.
+
+It keeps hashes, names and counts, no texts, in this process alone, and forgets them when the providers do. So it works
+without a store. `podium.orchestrator.affinity` decides what follows.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import takewhile
+
+from podium.orchestrator.affinity import LEAST_TOKENS, PastTurn
+from podium.server.keys import Caller
+from podium.trace import Span, Trace
+from podium.types import Message, Question, estimate_tokens
+from podium.workers.pool import Pool
+
+
+def full_conversation(question: Question) -> tuple[Message, ...]:
+    """The whole conversation of a question: its history, then its text unless the history has it already."""
+    past = question.history
+    earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
+    if past and past[-1].role == "tool" and earlier == question.text:
+        return past
+    return (*past, Message(role="user", content=question.text, images=question.images))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a provider's prompt cache holds of a conversation."""
+
+    tokens: int
+    """0: the provider was found not to cache this conversation."""
+    until: float
+    """When the provider forgets it, on our clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    worker: str
+    output_tokens: int
+    held: Mapping[str, _Held]
+    """By worker."""
+
+
+class Conversations:
+    """The latest turns of conversations, by what was said in them.
+
+    Args:
+        pool: only its workers with a price of cached input are believed to have a prompt cache.
+        seconds: how long a provider keeps what it cached; 0: nothing is remembered.
+        most: turns that are remembered; of more, the oldest are forgotten.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        seconds: float,
+        *,
+        most: int = 10_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        priced = [profile.name for profile in pool.profiles if profile.price.cached_input is not None]
+        self._cachers = frozenset(priced if seconds else ())
+        self._seconds = seconds
+        self._most = most
+        self._clock = clock
+        self._turns: OrderedDict[bytes, _Turn] = OrderedDict()
+
+    def past_turn(self, question: Question, caller: Caller) -> PastTurn | None:
+        """The turn before this question; None: the caller has had none lately, or no cache holds anything of it."""
+        turn = self._before(_beginnings(question, caller)) if self._cachers and question.history else None
+        held = {} if turn is None else self._current(turn)
+        if turn is None or not held:
+            return None
+        return PastTurn(turn.worker, turn.output_tokens, {name: one.tokens for name, one in held.items()})
+
+    def record(self, trace: Trace, caller: Caller) -> None:
+        """Remember who answered `trace`, and what the provider's cache now holds of the conversation."""
+        span = next((span for span in reversed(trace.spans) if span.status == "done"), None)
+        if not self._cachers or span is None or span.cached:
+            return
+        beginnings = _beginnings(trace.question, caller)
+        before = self._before(beginnings)
+        held = {} if before is None else self._current(before)
+        worker = span.answered_by or span.worker
+        tokens = _shared_tokens(span, full_conversation(trace.question))
+        if worker in held and not span.usage.cached_tokens:
+            tokens = 0  # It should have read from its cache, and did not.
+        if worker in self._cachers and (worker in held or tokens >= LEAST_TOKENS):
+            held[worker] = _Held(tokens, self._clock() + self._seconds)
+        if held:
+            self._turns[beginnings[-1]] = _Turn(worker, span.usage.output_tokens, held)
+            self._turns.move_to_end(beginnings[-1])
+        while len(self._turns) > self._most:
+            self._turns.popitem(last=False)
+
+    def _before(self, beginnings: list[bytes]) -> _Turn | None:
+        """The latest turn that was remembered, before the last message."""
+        return next((self._turns[key] for key in beginnings[-2::-1] if key in self._turns), None)
+
+    def _current(self, turn: _Turn) -> dict[str, _Held]:
+        now = self._clock()
+        return {name: held for name, held in turn.held.items() if held.until > now}
+
+
+def _beginnings(question: Question, caller: Caller) -> list[bytes]:
+    """A digest of each beginning of a conversation, the shortest first.
+
+    The caller and the tools are part of it: a caller learns nothing from the conversations of others, and providers
+    read tools before all messages.
+    """
+    read = blake2b(json.dumps([caller.name, question.options.tools]).encode())
+    digests = []
+    for message in full_conversation(question):
+        # The long text is not written as JSON, which would take ten times as long as its digest.
+        rest = json.dumps([len(message.content), message.model_dump(exclude={"content"})])
+        read.update(rest.encode() + message.content.encode("utf-8", "surrogatepass"))
+        digests.append(read.digest())
+    return digests
+
+
+def _shared_tokens(span: Span, conversation: tuple[Message, ...]) -> int:
+    """Tokens of the input that the next turn will begin with, by their share of the provider's count."""
+    pairs = zip(span.messages, conversation, strict=False)
+    shared = sum(
+        estimate_tokens(sent.content) for sent, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)
+    )
+    total = sum(estimate_tokens(message.content) for message in span.messages)
+    return span.usage.input_tokens * shared // max(1, total)

@@ -1,0 +1,114 @@
+"""When the next turn of a conversation keeps its worker: sums by hand, and the plans that come of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from podium.orchestrator.affinity import KeepingPlanner, PastTurn, loss_usd
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.types import Message, Price, Profile, Question, Rating
+from podium.workflow import Acceptance, Access, Step, Workflow, render
+
+LARGE = Profile(name="large", price=Price(input=10.0, output=30.0, cached_input=1.0))
+MEDIUM = Profile(name="medium", price=Price(input=3.0, output=12.0))
+WARM = Profile(name="warm", price=Price(input=3.0, output=12.0, cached_input=0.3))
+WRITER = Profile(name="writer", price=Price(input=3.0, output=12.0, cached_input=0.3, cache_write=3.75))
+SMALL = Profile(name="small", price=Price(input=0.5, output=2.0))
+HUGE = Profile(name="huge", price=Price(input=20.0, output=60.0))
+FREE = Profile(name="free")
+
+
+def rated(profile: Profile, accuracy: float) -> Profile:
+    rating = Rating(kind="sums", accuracy=accuracy, cost_usd=0.01, questions=100)
+    return profile.model_copy(update={"rating": rating})
+
+
+# The next turn has 10,000 tokens, of which the large model's cache holds 8,000, and its answer has 100 tokens.
+# Staying costs 2,000 at $10, 8,000 at $1 and 100 at $30 for a million: 0.020 + 0.008 + 0.003 = $0.031.
+@pytest.mark.parametrize(
+    ("kept", "chosen", "cached", "right_answer_usd", "loss"),
+    [
+        # 10,000 at $3 and 100 at $12: $0.0312.
+        (LARGE, MEDIUM, {}, None, 0.0002),
+        # 10,000 at $3.75, since it writes them into its cache: $0.0387.
+        (LARGE, WRITER, {}, None, 0.0077),
+        # Its cache holds 5,000 too: 5,000 at $3, 5,000 at $0.3, and the answer: $0.0177.
+        (LARGE, WARM, {"warm": 5000}, None, 0.0),
+        # 10,000 at $0.5 and 100 at $2: $0.0052.
+        (LARGE, SMALL, {}, None, 0.0),
+        (LARGE, FREE, {}, None, 0.0),
+        # $0.206, but it was dearer from the start, and without ratings only the planner knows what for.
+        (LARGE, HUGE, {}, None, 0.0),
+        (rated(LARGE, 0.8), HUGE, {}, None, 0.0),
+        # Ratings say what for.
+        (rated(LARGE, 0.8), rated(HUGE, 0.8), {}, None, 0.175),
+        (rated(LARGE, 0.8), rated(HUGE, 0.7), {}, None, 0.175),
+        (rated(LARGE, 0.8), rated(HUGE, 0.81), {}, None, 0.0),
+        # A tenth more right answers at $1 each: $0.1.
+        (rated(LARGE, 0.8), rated(HUGE, 0.9), {}, 1.0, 0.075),
+        (rated(LARGE, 0.8), rated(HUGE, 0.9), {}, 2.0, 0.0),
+        # A worse worker loses no more than its price.
+        (rated(LARGE, 0.8), rated(HUGE, 0.7), {}, 1.0, 0.175),
+        (rated(LARGE, 0.8), rated(SMALL, 0.1), {}, 1.0, 0.0),
+    ],
+)
+def test_a_move_loses_what_it_costs_more_than_it_is_expected_to_gain(
+    kept: Profile, chosen: Profile, cached: dict[str, int], right_answer_usd: float | None, loss: float
+) -> None:
+    past = PastTurn("large", 100, {"large": 8000, **cached})
+    assert loss_usd(kept, chosen, past, 10_000, right_answer_usd) == pytest.approx(loss, abs=1e-9)
+
+
+@dataclass
+class Fixed:
+    """A planner with one plan."""
+
+    decision: Workflow | Acceptance
+    name: str = "fixed"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        text = render(self.decision) if isinstance(self.decision, Workflow) else "accepted"
+        return Plan(text, self.decision)
+
+
+TWO_STEPS = Workflow((Step(1, "Draft."), Step(1, "Answer.", Access(all=True))))
+HISTORY = (Message(role="user", content="long " * 10_000), Message(role="assistant", content="Yes."))
+ASKED = PlanRequest(Question(text="Why?", history=HISTORY), (LARGE, MEDIUM, FREE))
+
+
+async def test_only_the_last_step_is_kept_and_the_reason_says_why() -> None:
+    past = PastTurn("large", 500, {"large": 12_400})
+    plan = await KeepingPlanner(Fixed(TWO_STEPS), past).plan(ASKED)
+    assert plan.decision == Workflow((Step(1, "Draft."), Step(0, "Answer.", Access(all=True))))
+    assert plan.text == render(TWO_STEPS), "as the planner wrote it"
+    # 12,502 tokens: 102 at $10 and 12,400 at $1 and the answer at $30, against all at $3 and the answer at $12.
+    assert plan.reason == (
+        "Kept with large: its prompt cache holds 12,400 tokens of the conversation, and medium would cost "
+        "$0.0151 more than it is expected to gain."
+    )
+
+
+@pytest.mark.parametrize(
+    ("decision", "past", "request_"),
+    [
+        (TWO_STEPS, PastTurn("medium", 9, {"large": 12_400}), ASKED),
+        (TWO_STEPS, PastTurn("gone", 9, {"gone": 12_400}), ASKED),
+        (TWO_STEPS, PastTurn("large", 9, {"large": 1023}), ASKED),
+        (TWO_STEPS, PastTurn("large", 9, {}), ASKED),
+        (Workflow((Step(2, "Count the votes."),)), PastTurn("large", 9, {"large": 12_400}), ASKED),
+        (Acceptance(), PastTurn("large", 9, {"large": 12_400}), ASKED),
+        (
+            TWO_STEPS,
+            PastTurn("large", 9, {"large": 12_400}),
+            PlanRequest(ASKED.question, ASKED.pool, (Outcome(TWO_STEPS, "No."),)),
+        ),
+    ],
+    ids=["stays", "gone", "too short", "cold", "free tool", "acceptance", "later round"],
+)
+async def test_any_other_plan_is_left_as_it_is(
+    decision: Workflow | Acceptance, past: PastTurn, request_: PlanRequest
+) -> None:
+    plan = await KeepingPlanner(Fixed(decision), past).plan(request_)
+    assert (plan.decision, plan.reason) == (decision, None)
