@@ -88,6 +88,19 @@ def picture(page: Page, name: str, *, whole: bool = False) -> None:
     print(f"docs/viewer-{name}.png")
 
 
+def chat(page: Page, url: str, longest: str) -> None:
+    """A thread with an answer, and a plan that waits for approval."""
+    page.goto(f"{url}/#/chat")
+    page.fill("#message", FIRST)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".turn-foot .mark:not(.live)")
+    page.check("text=approve before paying")
+    page.fill("#message", longest)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".approval .first:has-text('about')")
+    picture(page, "chat", whole=True)
+
+
 def main(runs: Path) -> None:
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None or not (runs / "demo").is_dir():
@@ -123,6 +136,7 @@ def main(runs: Path) -> None:
             page.goto(f"{url}/#/compare/{one}/{other}")
             page.wait_for_selector(".pair .trace >> nth=1")
             picture(page, "compare")
+            chat(page, url, longest)
             page.goto(f"{url}/#/runs/demo")
             page.wait_for_selector(".frontier circle")
             picture(page, "runs", whole=True)
