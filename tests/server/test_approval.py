@@ -83,7 +83,9 @@ def test_an_edited_plan_runs_as_edited_and_the_trace_keeps_both(
 ) -> None:
     model, client = team
     id_ = plan(client)["plan_id"]
-    priced = chat(client, dry_run=True, plan_id=id_, workflow=EDITED).json()
+    reply = chat(client, dry_run=True, plan_id=id_, workflow=EDITED)
+    priced = reply.json()
+    assert (reply.headers["x-podium-cost-usd"], priced["usage"]["total_tokens"]) == ("0.000000", 0)
     assert priced["choices"][0]["message"]["content"] == EDITED
     assert [step["worker"] for step in priced["podium"]["estimate"]["steps"]] == ["lark", "wren"]
     assert chat(client, plan_id=id_, workflow=EDITED).status_code == 200

@@ -24,8 +24,8 @@ _TRACES = 200
 _FRESH_S = 10.0
 """Seconds for which lengths that were read are used again."""
 _SOURCE = (
-    f"the prices of the pool file; the lengths of a worker's past answers, if the newest {_TRACES} traces have at least "
-    f"{ENOUGH} of them, else {_RESPONSE_TOKENS} tokens for each of its answers."
+    f"the prices of the pool file; the lengths of a worker's past answers, if the newest {_TRACES} traces have at "
+    f"least {ENOUGH} of them, else {_RESPONSE_TOKENS} tokens for each of its answers."
 )
 
 
