@@ -69,7 +69,7 @@ def test_a_plan_that_is_run_by_its_id_is_paid_for_once(team: tuple[ChatModel, ht
     steps_usd = sum(span["cost_usd"] for span in round_["spans"])
     assert answered.json()["podium"]["cost_usd"] == pytest.approx(planning_usd + steps_usd)
     assert (trace["status"], trace["planner"], round_["plan_edited"]) == ("ok", waiting["planner"], False)
-    for field in ("plan_text", "workflow", "plan_usage", "plan_cost_usd", "plan_seconds"):
+    for field in ("plan_text", "workflow", "plan_usage", "plan_cost_usd", "plan_seconds", "plan_messages"):
         assert round_[field] == waiting["rounds"][0][field]
     assert client.get("/api/traces").json()["total"] == 1
     assert [is_planning(body) for body in model.bodies] == [True, False, False]

@@ -299,6 +299,9 @@ class _QuestionRun:
         response: str | None = None,
     ) -> None:
         trace = RoundTrace(
+            plan_messages=plan.messages,
+            rejected=plan.rejected,
+            plan_reasoning=plan.reasoning,
             plan_text=plan.text,
             workflow=workflow,
             accepted=accepted,

@@ -110,10 +110,10 @@ export class TracePane extends Component {
     this.props.onEnded?.(view);
   }
 
-  render({ actions, begun, draw }, { view, error, elapsed }) {
+  render({ actions, begun, source, draw }, { view, error, elapsed }) {
     if (error) return html`<${ErrorNote} error=${error} />`;
     if (!view) return html`<p class="none loading" role="status">Reading the trace …</p>`;
     if (draw) return draw(view, elapsed);
-    return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} />`;
+    return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} explained=${!source} />`;
   }
 }

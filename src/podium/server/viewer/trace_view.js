@@ -3,12 +3,13 @@ import { html } from "./html.js";
 import { calls, cost, saved, tokens } from "./trace_stats.js";
 import { count, money, moment, seconds } from "./format.js";
 import { Answer } from "./answer.js";
+import { Explanation } from "./explanation.js";
 import { Mark } from "./status_mark.js";
 import { Rounds } from "./rounds.js";
 import { fromTrace } from "./view_state.js";
 import { Text, line } from "./text.js";
 
-export function TraceView({ view, elapsed, actions, steady }) {
+export function TraceView({ view, elapsed, actions, steady, explained }) {
   const running = view.status === "running";
   const workers = view.names.length ? view.names : namesOf(view);
   return html`<article class=${steady ? "trace steady" : "trace"} aria-busy=${running ? "true" : "false"}>
@@ -27,6 +28,7 @@ export function TraceView({ view, elapsed, actions, steady }) {
       names=${workers}
       nested=${(trace) => html`<${TraceView} view=${fromTrace(trace)} />`}
     />
+    ${explained && view.trace && html`<${Explanation} id=${view.id} names=${workers} />`}
   </article>`;
 }
 
