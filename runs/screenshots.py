@@ -50,23 +50,49 @@ class Shot:
 
     name: str
     address: str
-    """After "#/", with the names of `Made` in braces."""
+    """After "#/", with the names of `made` in braces."""
     wait: str
     """Selects what has to be there."""
-    act: Callable[[Page], object] | None = None
-    """What to do before the picture."""
+    act: Callable[[Page, dict[str, str]], object] | None = None
+    """What to do before the picture, with what `main` made."""
 
 
-def _ask(page: Page) -> None:
+def _ask(page: Page, made: dict[str, str]) -> None:
+    del made
+    page.focus("textarea")
     page.keyboard.press("Enter")
     page.wait_for_selector(".headline .mark.good")
 
 
+def _open_last_step(page: Page, made: dict[str, str]) -> None:
+    del made
+    page.locator(".step-box").last.click()
+
+
+def _chat(page: Page, made: dict[str, str]) -> None:
+    """A thread with an answer, and a plan that waits for approval."""
+
+    def say(text: str, wait: str) -> None:
+        page.fill("#message", text)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(wait)
+
+    say(FIRST, ".turn-foot .mark:not(.live)")
+    while not page.locator(".said-by-team").last.inner_text().endswith("Answer: 4"):  # Simulated workers err.
+        page.click("[aria-label^=Delete]")
+        page.click("[aria-label^=Delete]")
+        page.wait_for_selector(".thread .empty")
+        say(FIRST, ".turn-foot .mark:not(.live)")
+    page.check("text=approve before paying")
+    say(made["question"], ".approval .first:has-text('about')")
+
+
 SHOTS = (
-    Shot("ask", "ask?q={longest}", "textarea", lambda page: (page.focus("textarea"), _ask(page))),
+    Shot("ask", "ask?q={longest}", "textarea", _ask),
+    Shot("chat", "chat", "#message", _chat),
     Shot("traces", "traces", ".list-row a"),
     Shot("plan", "traces/{plan}", ".step-box"),
-    Shot("trace", "traces/{one}", ".step-box", lambda page: page.locator(".step-box").last.click()),
+    Shot("trace", "traces/{one}", ".step-box", _open_last_step),
     Shot("compare", "compare/{one}/{other}", ".pair .trace >> nth=1"),
     Shot("runs", "runs", ".run-list li"),
     Shot("run", "runs/{run}", ".frontier circle"),
@@ -92,6 +118,7 @@ class DocPicture:
 
 DOCS = (
     DocPicture("ask", "ask"),
+    DocPicture("chat", "chat", whole=True),
     DocPicture("traces", "traces"),
     DocPicture("plan", "plan", (760, 600), whole=True),
     DocPicture("trace", "trace", whole=True),
@@ -186,7 +213,7 @@ def picture(page: Page, url: str, shot: Shot, made: dict[str, str], path: Path, 
     page.goto(f"{url}/#/{shot.address.format(**made)}")
     page.wait_for_selector(shot.wait)
     if shot.act is not None:
-        shot.act(page)
+        shot.act(page, made)
     page.wait_for_timeout(500)
     page.screenshot(path=str(path), full_page=whole)
     sideways = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -248,6 +275,7 @@ def main(arguments: Sequence[str]) -> None:
                 "plan": ask_until_right(url),
                 "one": ask(url, longest, "conductor", 2),
                 "other": ask(url, longest, "single:gus"),
+                "question": longest,
                 "longest": quote(longest),
                 "run": chosen.run,
                 "run2": chosen.run2,

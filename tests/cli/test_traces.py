@@ -58,6 +58,14 @@ def test_showing_takes_the_newest_or_the_beginning_of_an_id(podium, ask):
     assert json.loads(podium("traces", "show", newest, "--json").out)["id"] == newest
 
 
+def test_why_this_answer_is_said_below_the_drawing(podium):
+    podium("ask", "What is 6 x 7?", "--pool", "embedded", "--planner", "single:gus")
+    shown = " ".join(podium("traces", "show").out.split())
+    assert "Why this answer The team cost $" in shown
+    assert "It would have cost about $" in shown
+    assert "Estimated from its price in the pool file and the tokens of this question" in shown
+
+
 def test_full_shows_what_each_worker_was_sent(podium, ask):
     ask("The first?")
     assert "<<<your subtask" not in podium("traces", "show").out

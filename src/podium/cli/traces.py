@@ -13,11 +13,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.cli.drawing import print_trace
+from podium.cli.explaining import draw_explanation
 from podium.cli.opening import open_console, open_trace_store
 from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, seconds, shorten
 from podium.errors import UsageError
 from podium.trace import Outcome, Trace, TraceStatus
+from podium.trace.explanation import explain
 from podium.trace.query import OutcomeFilter, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
 from podium.trace.store import default_path
@@ -68,11 +70,11 @@ def show(
     store: StoreFile = None,
     json: Flag = False,
 ) -> int:
-    """Draw one trace.
+    """Draw one trace, then why it has this answer and what one worker alone would have cost.
 
     Args:
         id_: The trace's id, or as much of its beginning as no other trace shares. Default: the newest.
-        full: Show every text uncut, and the messages to each worker.
+        full: Show every text uncut, the planner's prompt, the messages to each worker, thoughts and parameters.
         json: Print the trace as one line of JSON.
     """
     with open_trace_store(store, create=False) as kept:
@@ -85,7 +87,10 @@ def show(
     if json:
         print(to_json(trace))
     else:
-        print_trace(trace, open_console(), full=full)
+        console = open_console()
+        print_trace(trace, console, full=full)
+        console.print()
+        console.print(draw_explanation(explain(trace), full=full))
     return 0
 
 

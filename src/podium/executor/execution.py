@@ -32,6 +32,7 @@ _FROM_REPLY = (
     "tool_calls",
     "nested",
     "reasoning",
+    "parameters",
     "logprobs",
 )
 """Fields that a span copies from its reply."""

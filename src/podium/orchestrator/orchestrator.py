@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from podium import __version__
@@ -93,30 +94,19 @@ class Orchestrator:
             StoreError: an account or the response cache cannot be written. The trace that `on_event` was sent has what
                 was paid until then.
         """
-        if not question.text.strip():
-            raise UsageError("The question is empty: write what you want answered.")
         run = _QuestionRun(
-            self,
-            question,
-            seed=seed,
-            sample=sample,
-            trace_id=trace_id or uuid4().hex,
-            on_event=on_event,
-            streams=streams,
+            self, question, seed=seed, sample=sample, trace_id=trace_id, on_event=on_event, streams=streams
         )
-        try:
-            await run.run()
-        except asyncio.CancelledError:
-            run.end(cancelled=True)
-            raise
-        except BaseExceptionGroup as errors:
-            trouble, others = errors.split(StoreError)
-            if trouble is None or others is not None:
-                raise
-            error = next(flatten_group(trouble))
-            run.end(trouble=str(error))
-            raise error from None
-        return run.end()
+        return await run.traced(run.run())
+
+    async def plan(self, question: Question, *, seed: str = "0", trace_id: str | None = None) -> Trace:
+        """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
+
+        Raises:
+            UsageError, asyncio.CancelledError, StoreError: as `answer`.
+        """
+        run = _QuestionRun(self, question, seed=seed, trace_id=trace_id)
+        return await run.traced(run.plan())
 
 
 class _QuestionRun:
@@ -128,15 +118,17 @@ class _QuestionRun:
         question: Question,
         *,
         seed: str,
-        sample: int,
-        trace_id: str,
-        on_event: Callable[[Event], None] | None,
-        streams: bool,
+        sample: int = 0,
+        trace_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        streams: bool = False,
     ) -> None:
+        if not question.text.strip():
+            raise UsageError("The question is empty: write what you want answered.")
         budget = orchestrator.budget
         started = asyncio.get_running_loop().time()
         self._orchestrator = orchestrator
-        self._trace_id = trace_id
+        self._trace_id = trace_id or uuid4().hex
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._emit = on_event or (lambda event: None)
         self._question_context = QuestionContext(
@@ -161,17 +153,41 @@ class _QuestionRun:
         self._answer: str | None = None
         self._concern: str | None = None
         """Why the answer is not that of the latest plan's last step; None: it is."""
+        self._only_planned = False
+
+    async def traced(self, work: Coroutine[Any, Any, None]) -> Trace:
+        """Await `work`, one of the methods below, and return the trace. The trace is made whatever `work` raises."""
+        try:
+            await work
+        except asyncio.CancelledError:
+            self.end(cancelled=True)
+            raise
+        except BaseExceptionGroup as errors:
+            trouble, others = errors.split(StoreError)
+            if trouble is None or others is not None:
+                raise
+            error = next(flatten_group(trouble))
+            self.end(trouble=str(error))
+            raise error from None
+        return self.end()
+
+    async def plan(self) -> None:
+        """Write the first plan, and run nothing."""
+        plan, seconds = await self._timed_plan(0)
+        match plan.decision:
+            case Workflow() as workflow:
+                self._only_planned = True
+                self._close(0, plan, seconds, workflow=workflow)
+            case PlanError() as error:
+                self._concern = f"There is no plan. {error.message}"
+                self._close(0, plan, seconds, error=error)
 
     async def run(self) -> None:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
         for number in range(self._orchestrator.budget.rounds):
             if number and self._question_context.ledger.exhausted:
                 return
-            started = self._question_context.elapsed()
-            plan = await self._plan(number)
-            seconds = self._question_context.elapsed() - started
-            if not plan.settled:
-                self._question_context.ledger.record(plan.usage, plan.cost_usd)
+            plan, seconds = await self._timed_plan(number)
             error = plan.decision if isinstance(plan.decision, PlanError) else None
             if error is not None and (instead := self._instead_of(error)) is not None:
                 plan = replace(plan, decision=instead)
@@ -197,6 +213,14 @@ class _QuestionRun:
         if self._outcomes or name not in names or error.kind == "time_is_up":
             return None
         return Workflow((Step(names.index(name), WHOLE),))
+
+    async def _timed_plan(self, number: int) -> tuple[Plan, float]:
+        """The plan of round `number`, counted in the ledger, and the seconds that it took."""
+        started = self._question_context.elapsed()
+        plan = await self._plan(number)
+        if not plan.settled:
+            self._question_context.ledger.record(plan.usage, plan.cost_usd)
+        return plan, self._question_context.elapsed() - started if plan.seconds is None else plan.seconds
 
     async def _plan(self, number: int) -> Plan:
         """Get the plan of round `number`; if planning fails or the plan cannot run, its decision is a `PlanError`."""
@@ -275,6 +299,9 @@ class _QuestionRun:
         response: str | None = None,
     ) -> None:
         trace = RoundTrace(
+            plan_messages=plan.messages,
+            rejected=plan.rejected,
+            plan_reasoning=plan.reasoning,
             plan_text=plan.text,
             workflow=workflow,
             accepted=accepted,
@@ -285,6 +312,7 @@ class _QuestionRun:
             plan_unpriced=plan.unpriced,
             plan_saved_usd=plan.saved_usd,
             plan_seconds=seconds,
+            plan_edited=plan.edited,
             spans=spans,
             response=response,
         )
@@ -302,6 +330,8 @@ class _QuestionRun:
         error = trouble or self._concern
         if cancelled:
             status, error = "cancelled", "The question was cancelled."
+        elif self._only_planned:
+            status, error = "planned", "The plan was not run."
         elif self._answer is None:
             status = "failed"
         elif error is not None:

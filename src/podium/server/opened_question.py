@@ -5,19 +5,21 @@ What a reply looks like is its route's (`AnswerEvents`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from podium.errors import APIError, PodiumError
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.server.answers import ServedAnswer, from_plan, from_trace, no_answer_error
 from podium.server.api_errors import to_api_error
+from podium.server.approval import expiry
 from podium.server.keys import Caller
 from podium.server.leniency import ignored_header
 from podium.server.requests import ChatRequest
 from podium.server.service import Service, stream_answers
 from podium.server.streaming import Write
 from podium.trace import Trace
+from podium.types import Usage
 
 
 class AnswerEvents(Protocol):
@@ -53,8 +55,7 @@ class OpenedQuestion:
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the reply."""
-        headers = ignored_header(self.request.ignored)
-        return headers if self.request.dry_run else {**headers, "x-podium-trace-id": self.trace_id}
+        return {**ignored_header(self.request.ignored), "x-podium-trace-id": self.trace_id}
 
     async def answer(self) -> ServedAnswer:
         """The answer, in one piece.
@@ -122,5 +123,15 @@ class OpenedQuestion:
         Raises:
             APIError: there is no plan.
         """
-        plan, estimate = await self.service.plan(self.request, self.orchestrator)
-        return from_plan(self.orchestrator, plan, estimate, self.trace_id)
+        trace, workflow, estimate = await self.service.plan(
+            self.request, self.caller, self.orchestrator, self.trace_id
+        )
+        error = no_answer_error(trace)
+        if workflow is None and error is not None:
+            raise error
+        assert workflow is not None
+        waits = self.request.worker is None
+        answer = from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
+        if self.request.plan_id is not None:  # Its planning was paid for by the request that asked for it.
+            answer = replace(answer, usage=Usage(), cost_usd=0.0)
+        return answer

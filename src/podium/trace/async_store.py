@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UnknownTraceError, UsageError
-from podium.trace.model import Outcome, Trace
+from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
 from podium.trace.serialization import TraceRow, plain, to_row
 from podium.trace.spend import Spend, SpendQuery
@@ -121,9 +121,12 @@ class AsyncTraceStore(ABC):
         rows = await self._read(self._dialect.newest(count))
         return tuple(Trace.model_validate_json(document) for (document,) in rows)
 
-    async def delete(self, id: str, owner: str | None = None) -> bool:
-        """Delete the trace with exactly this id, only of `owner`, if given. False: there is none."""
-        return bool(await self._read(self._dialect.delete(id, owner)))
+    async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
+        """Delete the trace with exactly this id, only of `owner` and with `status`, if given. False: there is none.
+
+        Of several calls for one trace, in any process, one alone gets True.
+        """
+        return bool(await self._read(self._dialect.delete(id, owner, status)))
 
     async def judge(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.

@@ -154,10 +154,12 @@ class Dialect:
             where.add("owner = {}", plain(owner))
         return where.statement(f"SELECT id, document FROM {self.name}{{}} ORDER BY id LIMIT 4")
 
-    def delete(self, id: str, owner: str | None) -> Statement:
-        """A row for the trace that was deleted."""
+    def delete(self, id: str, owner: str | None, status: TraceStatus | None = None) -> Statement:
+        """A row for the trace that was deleted; with `status`, only if it has this status."""
         where = _Where(self)
         where.add("id = {}", plain(id))
+        if status is not None:
+            where.add("status = {}", status)
         if owner is not None:
             where.add("owner = {}", plain(owner))
         return where.statement(f"DELETE FROM {self.name}{{}} RETURNING id")

@@ -71,6 +71,9 @@ class Reply:
     """Calls of the caller's tools that the worker requests."""
     reasoning: str = ""
     """The model's visible reasoning."""
+    parameters: dict[str, Any] | None = None
+    """The request to the endpoint as it was sent, without messages and without secrets; None: the worker does not tell,
+    or the reply is from the response cache."""
     logprobs: dict[str, Any] | None = None
     """Log probabilities of the tokens, in OpenAI's form, where the caller asked for them."""
     votes: VoteCount | None = None

@@ -26,6 +26,7 @@ from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, EventStream, Write
 from podium.trace import Trace, TraceStatus, Verdict
 from podium.trace.async_store import AsyncTraceStore
+from podium.trace.explanation import Explanation, explain
 from podium.trace.query import MAX_PAGE, Filters, OutcomeFilter, TraceSummary
 from podium.trace.serialization import to_json
 
@@ -129,6 +130,15 @@ def routes(service: Service) -> APIRouter:
                 raise
             return EventStream(_poll(store, id, caller), {})
         return EventStream(_replay(found, last_event_id), {})
+
+    @router.get("/api/traces/{id}/explanation", responses=error_responses(400, 401, 404, 429, 503))
+    async def explanation(request: Request, id: str) -> Explanation:
+        """Why the question got this answer: the planner's reason, ratings, and what one worker alone would have cost.
+
+        Every figure comes with its source.
+        """
+        caller = await service.authenticate(request.headers.get("authorization"))
+        return explain(await _find(store_of(service), id, caller))
 
     @router.delete(
         "/api/traces/{id}",

@@ -73,7 +73,7 @@ async def open_response(
     """
     request = await read_response(body, service, caller, kept or {})
     frame = ResponseFrame(
-        trace_id=uuid4().hex,
+        trace_id=request.plan_id or uuid4().hex,
         created=int(time.time()),
         model=body.model,
         question=request.question,

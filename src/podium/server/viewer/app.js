@@ -2,6 +2,7 @@
 import { Component, html, render } from "./html.js";
 import { KeyDialog } from "./key_dialog.js";
 import { AskPage } from "./pages/ask.js";
+import { ChatPage } from "./pages/chat.js";
 import { ComparePage } from "./pages/compare.js";
 import { PoolPage } from "./pages/pool.js";
 import { RunPage } from "./pages/run.js";
@@ -17,6 +18,7 @@ import { ErrorNote } from "./text.js";
 
 const PAGES = [
   ["ask", "Ask"],
+  ["chat", "Chat"],
   ["traces", "Traces"],
   ["runs", "Runs"],
   ["spend", "Spend"],
@@ -66,6 +68,7 @@ class App extends Component {
 
 function Page({ first, rest, query }) {
   if (first === "ask") return html`<${AskPage} query=${query} />`;
+  if (first === "chat") return html`<${ChatPage} id=${rest[0]} />`;
   if (first === "traces" && rest.length === 1) return html`<${TracePage} key=${rest[0]} id=${rest[0]} />`;
   if (first === "traces") return html`<${TracesPage} query=${query} />`;
   if (first === "compare" && rest.length === 2) return html`<${ComparePage} key=${rest.join()} ids=${rest} />`;

@@ -5,7 +5,7 @@ import { amend, go } from "../address.js";
 import { line } from "../text.js";
 import { TraceList } from "../trace_list.js";
 
-const STATUSES = ["ok", "degraded", "failed", "cancelled"];
+const STATUSES = ["ok", "degraded", "failed", "cancelled", "planned"];
 const OUTCOMES = ["right", "wrong", "note", "none"];
 const PAUSE_MS = 250;
 const NAMES = ["q", "status", "outcome", "planner", "worker", "since", "until", "min_cost", "max_cost"];
