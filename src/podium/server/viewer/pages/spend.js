@@ -190,7 +190,7 @@ function judged(accuracy) {
 
 /** The dearest groups as parts of bars, the others together. */
 function stacked(groups, by) {
-  const names = groups.map(({ name }) => name);
+  const names = groups.map(({ name }) => name).filter(Boolean);
   const part = (name, hue, days) => ({ name, hue, usd: new Map(days) });
   const shown = groups.filter(({ cost_usd: usd }) => usd > 0);
   const own = shown
