@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from podium.trace import Attempt, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters, write_cursor
+from podium.trace.spend import SPEND_BY, SpendQuery
 from podium.trace.store import open_store
 from podium.types import Message, Profile, Question, Usage
 
@@ -125,6 +126,14 @@ async def measure(place: str, count: int) -> None:
         print(
             f"{name:<20} first, counted {first:7.2f} ms   in the middle {mid:7.2f} ms   near the end {last:7.2f} ms"
         )
+    for by in SPEND_BY:
+        query = SpendQuery(START.date(), START.date() + timedelta(days=count // 86_400 + 1), by)
+        taken = []
+        for _ in range(TIMES):
+            began = time.perf_counter()
+            await store.spend(query)
+            taken.append(1000 * (time.perf_counter() - began))
+        print(f"spend by {by:<11} {statistics.median(taken):7.2f} ms")
     began = time.perf_counter()
     lines = [len(line) async for line in store.export(Filters())]
     print(f"export: {len(lines)} lines, {sum(lines) / 1e6:.0f} MB, {time.perf_counter() - began:.1f} s")

@@ -1,12 +1,17 @@
-"""The pictures of the viewer in docs/: a real server on the embedded pool, real questions, a real run.
+"""Pictures of the viewer: a real server on the embedded pool, real questions, real runs.
 
-python runs/screenshots.py [FOLDER OF RUNS]
+python runs/screenshots.py                  the pictures of docs/
+python runs/screenshots.py --all FOLDER     every page, 1400 and 390 pixels wide, light and dark, into FOLDER
+python runs/screenshots.py --runs FOLDER    with the runs of FOLDER; default: those of the shipped Conductors
 
-The folder has to hold a run called demo, as `make demo` leaves it in runs/. Needs Chromium on the PATH.
+The questions are dated back over 30 days, so that Spend has days to show; their answers are judged by their golds.
+Needs Chromium on the PATH. `SHOTS` has the pages, `DOCS` the pictures of the documents.
 """
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import json
 import re
 import shutil
@@ -14,22 +19,114 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from playwright.sync_api import Page, sync_playwright
 
 from podium.orchestrator.team import open_pool
 from podium.tasks import open_tasks
+from podium.tasks.task import Task
+from podium.trace import Outcome
+from podium.trace.store import TraceStore
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
 PLANNERS = ("conductor", "single:gus", "conductor", "random")
 QUESTIONS = 40
-WIDE, NARROW, PHONE = ({"width": w, "height": h} for w, h in ((1200, 900), (760, 600), (390, 844)))
+DAYS = 30
+WIDTHS, HEIGHT, MOST_TALL = (1400, 390), 900, 8000
 FIRST = "First add 17 to 25; next turn the result into a Roman numeral; last, count the letters in it."
 """The question of the README."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One page."""
+
+    name: str
+    address: str
+    """After "#/", with the names of `made` in braces."""
+    wait: str
+    """Selects what has to be there."""
+    act: Callable[[Page, dict[str, str]], object] | None = None
+    """What to do before the picture, with what `main` made."""
+
+
+def _ask(page: Page, made: dict[str, str]) -> None:
+    del made
+    page.focus("textarea")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".headline .mark.good")
+
+
+def _open_last_step(page: Page, made: dict[str, str]) -> None:
+    del made
+    page.locator(".step-box").last.click()
+
+
+def _chat(page: Page, made: dict[str, str]) -> None:
+    """A thread with an answer, and a plan that waits for approval."""
+
+    def say(text: str, wait: str) -> None:
+        page.fill("#message", text)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(wait)
+
+    say(FIRST, ".turn-foot .mark:not(.live)")
+    while not page.locator(".said-by-team").last.inner_text().endswith("Answer: 4"):  # Simulated workers err.
+        page.evaluate("localStorage.clear()")  # The threads are kept there.
+        page.reload()
+        say(FIRST, ".turn-foot .mark:not(.live)")
+    page.check("text=approve before paying")
+    say(made["question"], ".approval .first:has-text('about')")
+
+
+SHOTS = (
+    Shot("ask", "ask?q={longest}", "textarea", _ask),
+    Shot("chat", "chat", "#message", _chat),
+    Shot("traces", "traces", ".list-row a"),
+    Shot("plan", "traces/{plan}", ".step-box"),
+    Shot("trace", "traces/{one}", ".step-box", _open_last_step),
+    Shot("compare", "compare/{one}/{other}", ".pair .trace >> nth=1"),
+    Shot("runs", "runs", ".run-list li"),
+    Shot("run", "runs/{run}", ".frontier circle"),
+    Shot("two-runs", "runs/{run}/vs/{run2}", ".curves canvas"),
+    Shot("spend", "spend", ".bars svg .day"),
+    Shot("spend-planner", "spend?by=planner", ".bars svg .day"),
+    Shot("pool", "pool", ".worker >> nth=6"),
+)
+"""Every page. A new page is one line more."""
+
+
+@dataclass(frozen=True)
+class DocPicture:
+    """A picture of docs/, as viewer-NAME.png."""
+
+    name: str
+    shot: str
+    size: tuple[int, int] = (1200, 900)
+    scheme: str = "light"
+    whole: bool = False
+    """Whether it shows the page down to its end."""
+
+
+DOCS = (
+    DocPicture("ask", "ask"),
+    DocPicture("chat", "chat", whole=True),
+    DocPicture("traces", "traces"),
+    DocPicture("plan", "plan", (760, 600), whole=True),
+    DocPicture("trace", "trace", whole=True),
+    DocPicture("compare", "compare"),
+    DocPicture("runs", "run", whole=True),
+    DocPicture("spend", "spend"),
+    DocPicture("pool", "pool", scheme="dark"),
+    DocPicture("phone", "trace", (390, 844), "dark"),
+)
 
 
 @contextmanager
@@ -82,60 +179,116 @@ def fetch(url: str, body: dict[str, Any]) -> Any:
         return json.load(answer)
 
 
-def picture(page: Page, name: str, *, whole: bool = False) -> None:
-    page.wait_for_timeout(400)
-    page.screenshot(path=str(DOCS / f"viewer-{name}.png"), full_page=whole)
-    print(f"docs/viewer-{name}.png")
+def date_back_and_judge(path: Path, asked: dict[str, Task]) -> None:
+    """Spread the questions over the last days, and judge two of three answers."""
+    now = datetime.now(UTC)
+
+    def judged(task: Task, answer: str) -> Outcome:
+        grade = asyncio.run(task.grade(answer))
+        return Outcome(right=grade.score == 1, at=now.isoformat())
+
+    with TraceStore(path) as store:
+        traces = []
+        for number, (id_, task) in enumerate(asked.items()):
+            trace, back = store.get(id_), timedelta(days=(number * DAYS // len(asked)))
+            outcome = judged(task, trace.answer or "") if number % 3 else None
+            changes = {"started_at": (now - back).isoformat(), "outcome": outcome}
+            traces.append(trace.model_copy(update=changes))
+        store.add_all(traces)
 
 
-def main(runs: Path) -> None:
+def run_folder(given: Path | None, folder: Path) -> Path:
+    """The folder of runs: the one that was given, else one with the runs of the shipped Conductors."""
+    if given is not None:
+        return given
+    shutil.copytree(ROOT / "src/podium/assets/conductor/run", folder / "runs" / "shipped")
+    shutil.copytree(ROOT / "checkpoints/recorded", folder / "runs" / "recorded")
+    return folder / "runs"
+
+
+def picture(page: Page, url: str, shot: Shot, made: dict[str, str], path: Path, *, whole: bool) -> None:
+    """Open the page anew and take its picture."""
+    page.goto("about:blank")
+    page.goto(f"{url}/#/{shot.address.format(**made)}")
+    page.wait_for_selector(shot.wait)
+    if shot.act is not None:
+        shot.act(page, made)
+    size = page.viewport_size
+    assert size is not None
+    if whole:  # A browser draws some parts only when they are in sight.
+        tall = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({"width": size["width"], "height": max(size["height"], min(tall, MOST_TALL))})
+    page.wait_for_timeout(500)
+    page.screenshot(path=str(path), full_page=whole)
+    page.set_viewport_size(size)
+    sideways = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    print(path, f"can be moved sideways by {sideways} pixels" if sideways > 0 else "")
+
+
+def make(url: str, made: dict[str, str], all_into: Path | None) -> None:
+    """Make the pictures of the documents, or all pictures into a folder."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None or not (runs / "demo").is_dir():
-        raise SystemExit("Needs Chromium on the PATH, and a run called demo: make demo")
+    if chromium is None:
+        raise SystemExit("Needs Chromium on the PATH.")
+    shots = {shot.name: shot for shot in SHOTS}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+
+        def opened(width: int, height: int, scheme: str) -> Page:
+            return browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+
+        if all_into is None:
+            for one in DOCS:
+                page = opened(*one.size, one.scheme)
+                picture(
+                    page, url, shots[one.shot], made, ROOT / f"docs/viewer-{one.name}.png", whole=one.whole
+                )
+                page.close()
+        else:
+            all_into.mkdir(parents=True, exist_ok=True)
+            for width in WIDTHS:
+                for scheme in ("light", "dark"):
+                    page = opened(width, HEIGHT, scheme)
+                    for shot in SHOTS:
+                        path = all_into / f"{shot.name}-{width}-{scheme}.png"
+                        picture(page, url, shot, made, path, whole=True)
+                    page.close()
+        browser.close()
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description="Pictures of the viewer.")
+    parser.add_argument(
+        "--all", type=Path, metavar="FOLDER", help="every page at both widths, light and dark"
+    )
+    parser.add_argument("--runs", type=Path, metavar="FOLDER", help="the folder of runs")
+    parser.add_argument("--run", default="shipped", help="the run of the page of a run")
+    parser.add_argument("--run2", default="recorded", help="the run beside it")
+    chosen = parser.parse_args(arguments)
     pool = open_pool("embedded")
-    tasks = [task.question.text for task in open_tasks("embedded", "test", size=QUESTIONS, pool=pool)]
-    longest = max(tasks, key=len)
-    with tempfile.TemporaryDirectory() as folder, serving(runs, Path(folder) / "traces.sqlite") as url:
-        for number, task in enumerate(tasks):
-            ask(url, task, PLANNERS[number % len(PLANNERS)])
-        plan = ask_until_right(url)
-        one, other = ask(url, longest, "conductor", 2), ask(url, longest, "single:gus")
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            page = browser.new_page(viewport=WIDE, color_scheme="light")
-            page.goto(f"{url}/#/ask")
-            page.fill("textarea", longest)
-            page.keyboard.press("Enter")
-            page.wait_for_selector(".headline .mark.good")
-            picture(page, "ask")
-            page.goto(f"{url}/#/traces")
-            page.wait_for_selector(".list-row a")
-            picture(page, "traces")
-            page.set_viewport_size(NARROW)
-            page.goto(f"{url}/#/traces/{plan}")
-            page.wait_for_selector(".step-box")
-            picture(page, "plan", whole=True)
-            page.set_viewport_size(WIDE)
-            page.goto(f"{url}/#/traces/{one}")
-            page.locator(".step-box").last.click()
-            page.wait_for_selector(".step-detail")
-            picture(page, "trace", whole=True)
-            page.goto(f"{url}/#/compare/{one}/{other}")
-            page.wait_for_selector(".pair .trace >> nth=1")
-            picture(page, "compare")
-            page.goto(f"{url}/#/runs/demo")
-            page.wait_for_selector(".frontier circle")
-            picture(page, "runs", whole=True)
-            page.emulate_media(color_scheme="dark")
-            page.goto(f"{url}/#/pool")
-            page.wait_for_selector(".worker >> nth=6")
-            picture(page, "pool")
-            page.set_viewport_size(PHONE)
-            page.goto(f"{url}/#/traces/{one}")
-            page.wait_for_selector(".step-box")
-            picture(page, "phone")
-            browser.close()
+    tasks = list(open_tasks("embedded", "test", size=QUESTIONS, pool=pool))
+    longest = max((task.question.text for task in tasks), key=len)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        store, runs = folder / "traces.sqlite", run_folder(chosen.runs, folder)
+        with serving(runs, store) as url:
+            asked = {
+                ask(url, task.question.text, PLANNERS[number % len(PLANNERS)]): task
+                for number, task in enumerate(tasks)
+            }
+            made = {
+                "plan": ask_until_right(url),
+                "one": ask(url, longest, "conductor", 2),
+                "other": ask(url, longest, "single:gus"),
+                "question": longest,
+                "longest": quote(longest),
+                "run": chosen.run,
+                "run2": chosen.run2,
+            }
+        date_back_and_judge(store, asked)
+        with serving(runs, store) as url:
+            make(url, made, chosen.all)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
+    main(sys.argv[1:])

@@ -69,7 +69,7 @@ def test_a_plan_that_is_run_by_its_id_is_paid_for_once(team: tuple[ChatModel, ht
     steps_usd = sum(span["cost_usd"] for span in round_["spans"])
     assert answered.json()["podium"]["cost_usd"] == pytest.approx(planning_usd + steps_usd)
     assert (trace["status"], trace["planner"], round_["plan_edited"]) == ("ok", waiting["planner"], False)
-    for field in ("plan_text", "workflow", "plan_usage", "plan_cost_usd", "plan_seconds"):
+    for field in ("plan_text", "workflow", "plan_usage", "plan_cost_usd", "plan_seconds", "plan_messages"):
         assert round_[field] == waiting["rounds"][0][field]
     assert client.get("/api/traces").json()["total"] == 1
     assert [is_planning(body) for body in model.bodies] == [True, False, False]
@@ -83,7 +83,9 @@ def test_an_edited_plan_runs_as_edited_and_the_trace_keeps_both(
 ) -> None:
     model, client = team
     id_ = plan(client)["plan_id"]
-    priced = chat(client, dry_run=True, plan_id=id_, workflow=EDITED).json()
+    reply = chat(client, dry_run=True, plan_id=id_, workflow=EDITED)
+    priced = reply.json()
+    assert (reply.headers["x-podium-cost-usd"], priced["usage"]["total_tokens"]) == ("0.000000", 0)
     assert priced["choices"][0]["message"]["content"] == EDITED
     assert [step["worker"] for step in priced["podium"]["estimate"]["steps"]] == ["lark", "wren"]
     assert chat(client, plan_id=id_, workflow=EDITED).status_code == 200

@@ -135,6 +135,8 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         planned += f", {counted(round_.plan_usage.tokens, 'token')}"
         planned += f", {plan_price(round_.plan_cost_usd, round_.plan_unpriced)}"
     title.append(planned, "dim not bold")
+    if round_.plan_edited:
+        title.append(", then edited by the user", "yellow not bold")
     tree = Tree(title, guide_style="dim")
     if full:
         for message in round_.plan_messages:
@@ -145,7 +147,8 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         tree.add(_draw_rejected(rejected, full))
     if full and round_.plan_reasoning:
         tree.add(_thought(round_.plan_reasoning))
-    if full or round_.plan_error is not None:
+    only_planned = round_.workflow is not None and not round_.spans
+    if full or only_planned or round_.plan_error is not None:
         tree.add(Text(_cut(round_.plan_text, _PLAN, full), "dim"))
     if round_.plan_error is not None:
         tree.add(Text(printable(round_.plan_error), "red"))

@@ -5,7 +5,7 @@ What a reply looks like is its route's (`AnswerEvents`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from podium.errors import APIError, PodiumError
@@ -19,6 +19,7 @@ from podium.server.requests import ChatRequest
 from podium.server.service import Service, stream_answers
 from podium.server.streaming import Write
 from podium.trace import Trace
+from podium.types import Usage
 
 
 class AnswerEvents(Protocol):
@@ -130,4 +131,7 @@ class OpenedQuestion:
             raise error
         assert workflow is not None
         waits = self.request.worker is None
-        return from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
+        answer = from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
+        if self.request.plan_id is not None:  # Its planning was paid for by the request that asked for it.
+            answer = replace(answer, usage=Usage(), cost_usd=0.0)
+        return answer

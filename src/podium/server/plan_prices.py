@@ -24,8 +24,8 @@ _TRACES = 200
 _FRESH_S = 10.0
 """Seconds for which lengths that were read are used again."""
 _SOURCE = (
-    f"The prices of the pool file. The lengths of past answers of workers with at least {ENOUGH} of them in the newest "
-    f"{_TRACES} traces; {_RESPONSE_TOKENS} tokens for an answer of any other worker."
+    f"the prices of the pool file; the lengths of a worker's past answers, if the newest {_TRACES} traces have at "
+    f"least {ENOUGH} of them, else {_RESPONSE_TOKENS} tokens for each of its answers."
 )
 
 

@@ -201,7 +201,7 @@ def test_two_runs_stand_side_by_side(serve, opened, tmp_path: Path) -> None:
     page.wait_for_selector(".curves canvas >> nth=4")
     assert page.url.endswith("#/runs/two/vs/deep%2Fone")
     differing = [
-        line.locator("th, td").all_inner_texts() for line in page.locator(".differing tbody tr").all()
+        line.locator("th, td").all_inner_texts() for line in page.locator(".two-columns tbody tr").all()
     ]
     assert differing == [
         ["task set of training", "mine", "mine"],

@@ -32,7 +32,7 @@ export function Budgets({ budgets }) {
           </tbody>
         </table></div>`
       : html`<p class="none">
-          No budget is set. <code>podium serve --day-budget-usd 5</code> limits the server's day, and
+          No budget is set. <code>podium serve --day-budget-usd 5</code> limits the server's day, and${" "}
           <code>podium keys add NAME --budget-usd 5/day</code> what one key may spend.
         </p>`}
   </section>`;

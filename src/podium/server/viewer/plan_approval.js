@@ -134,7 +134,7 @@ function Price({ plan, estimate, pricing }) {
   return html`<p class="note" role="status">
     Running it costs about <b>${money(cost_usd)}</b> (${money(low_usd)} to ${money(high_usd)}, at most ${money(most_usd)})${took}. Planning
     has cost ${plan.unpriced ? "an unknown amount" : money(plan.cost)}. The plan waits until ${moment(plan.expires)}.
-    <span class="none"> ${source}</span>
+    <span class="none"> Estimated from: ${source}</span>
   </p>`;
 }
 

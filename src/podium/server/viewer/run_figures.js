@@ -68,22 +68,22 @@ export function Figures({ rows }) {
 /** The curves of two runs, each figure that either has, one over the other. `runs`: {label, rows}. */
 export function OverlaidFigures({ runs }) {
   const numbers = runs.map(({ rows }) => numbered(rows));
-  const x = [...new Set(numbers.flatMap(([, of]) => of))].sort((a, b) => a - b);
-  const xName = numbers[runs[0].rows.length ? 0 : 1][0];
+  const names = [...new Set(numbers.filter((_, i) => runs[i].rows.length).map(([name]) => name))];
   const figure = (row, key) => {
     const value = row?.[key] ?? row?.[OTHER_NAMES[key]];
     return typeof value === "number" ? value : null;
   };
-  const series = (key) =>
-    runs.map(({ label, rows }, i) => {
-      const at = new Map(numbers[i][1].map((number, place) => [number, rows[place]]));
-      return { name: label, hue: i, values: x.map((number) => figure(at.get(number), key)) };
-    });
-  const shown = KNOWN.filter(([key]) => key !== xName && runs.some(({ rows }) => rows.some((row) => figure(row, key) !== null)));
+  // Only the numbers at which a run has the figure: the axes of two kinds of training differ much.
+  const points = (key) => runs.map(({ rows }, i) => new Map(numbers[i][1].flatMap((number, place) => (figure(rows[place], key) === null ? [] : [[number, figure(rows[place], key)]]))));
+  const axis = (found) => [...new Set(found.flatMap((of) => [...of.keys()]))].sort((a, b) => a - b);
+  const shown = KNOWN.map(([key, ...more]) => [points(key), key, ...more]).filter(([found, key]) => !names.includes(key) && found.some((of) => of.size));
   return html`<div class="curve-grid">
     ${shown.map(
-      ([key, title, note, definition, share]) =>
-        html`<${Curves} key=${key} title=${title} note=${note} definition=${definition} percent=${share} x=${x} xName=${xName} series=${series(key)} />`,
+      ([found, key, title, note, definition, share]) => {
+        const x = axis(found);
+        const series = runs.map(({ label }, i) => ({ name: label, hue: i, values: x.map((number) => found[i].get(number) ?? null) }));
+        return html`<${Curves} key=${key} title=${title} note=${note} definition=${definition} percent=${share} x=${x} xName=${names.join(" or ")} series=${series} />`;
+      },
     )}
   </div>`;
 }

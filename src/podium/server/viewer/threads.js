@@ -4,6 +4,8 @@
 // A thread: {id, name, at, turns}. A turn: {key, question, history, state, id, plan, status, answer, error, cost, seconds,
 // outcome}; state "planning", "waiting" (for approval), "running" or "ended"; id is its trace's; cost in dollars.
 
+import { line } from "./text.js";
+
 const PREFIX = "podium.thread.";
 
 /** {id, name, at} of every thread, the latest first. */
@@ -23,7 +25,7 @@ export function readThread(id) {
 
 /** A new thread that begins with `question`, which is its name, too. */
 export function newThread(question) {
-  return { id: unique(), name: question.replace(/\s+/g, " ").trim().slice(0, 60), at: Date.now(), turns: [] };
+  return { id: unique(), name: line(question, 80), at: Date.now(), turns: [] };
 }
 
 /** Write a thread. An error says that the browser has no room left. */

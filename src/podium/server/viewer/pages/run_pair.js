@@ -8,6 +8,8 @@ import { setAndSplit } from "../run_facts.js";
 import { OverlaidFigures } from "../run_figures.js";
 import { ErrorNote, line } from "../text.js";
 
+const FEW = 12; // Settings that differ, which are shown without a click.
+
 export class RunPairPage extends Component {
   constructor(props) {
     super(props);
@@ -53,23 +55,29 @@ function Settings({ names, labels, runs }) {
     ["split of training", ...runs.map(({ questions }) => setAndSplit(questions.training)[1])],
     ["rows of metrics", ...runs.map(({ metrics }) => String(metrics.length))],
   ];
-  return html`<div class="scrolls"><table class="differing" aria-label="Settings that differ">
-      <thead>
-        <tr>
-          <th></th>
-          ${names.map((name, i) => html`<th scope="col"><a href=${to(["runs", name])}>${labels[i]}</a></th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${[...facts, ...differing.map((key) => [key, left.get(key), right.get(key)])].map(
-          ([key, ...values]) => html`<tr key=${key}>
-            <th scope="row">${line(key, 80)}</th>
-            ${values.map((value) => html`<td>${value === undefined ? html`<span class="none">not set</span>` : line(value, 160)}</td>`)}
-          </tr>`,
-        )}
-      </tbody>
-    </table></div>
-    <p class="note">${said(keys.length, differing.length)}</p>`;
+  const heads = names.map((name, i) => html`<th scope="col"><a href=${to(["runs", name])}>${labels[i]}</a></th>`);
+  const pairs = differing.map((key) => [key, left.get(key), right.get(key)]);
+  return html`<${Pairs} label="Both runs" heads=${heads} rows=${facts} />
+    <details class="differing" open=${differing.length <= FEW}>
+      <summary>${said(keys.length, differing.length)}</summary>
+      ${differing.length > 0 && html`<${Pairs} label="Settings that differ" heads=${heads} rows=${pairs} />`}
+    </details>`;
+}
+
+function Pairs({ label, heads, rows }) {
+  return html`<div class="scrolls"><table class="two-columns" aria-label=${label}>
+    <thead>
+      <tr><th></th>${heads}</tr>
+    </thead>
+    <tbody>
+      ${rows.map(
+        ([key, ...values]) => html`<tr key=${key}>
+          <th scope="row">${line(key, 80)}</th>
+          ${values.map((value) => html`<td>${value === undefined ? html`<span class="none">not set</span>` : line(value, 160)}</td>`)}
+        </tr>`,
+      )}
+    </tbody>
+  </table></div>`;
 }
 
 function said(all, differing) {
