@@ -150,6 +150,8 @@ def test_a_plan_is_edited_priced_and_run_and_its_answer_judged(team, opened) -> 
     assert newest(url)["outcome"]["right"] is True
     page.reload()
     page.wait_for_selector(".feedback .right[aria-pressed=true]")
+    page.click(".turn a:has-text('trace')")
+    page.wait_for_selector(".round:has-text('edited by the user')")
 
 
 def test_a_rejected_plan_costs_its_planning_alone(team, opened) -> None:

@@ -97,6 +97,7 @@ function planFigures(round) {
     tokens ? `${tokens} tokens` : null,
     round.plan_cost_usd ? money(round.plan_cost_usd) : null,
     round.plan_unpriced ? "unpriced" : null,
+    round.plan_edited ? "edited by the user" : null,
   ]
     .filter(Boolean)
     .join(" · ");

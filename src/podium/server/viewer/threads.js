@@ -1,12 +1,13 @@
 // The chat's threads, kept in this browser alone (localStorage). Every change is written at once, so that a thread can be
 // left and opened again, here or in another tab, while one of its questions runs.
 //
-// A thread: {id, name, at, turns}. A turn: {key, question, history, state, id, plan, status, answer, error, cost, seconds,
-// outcome}; state "planning", "waiting" (for approval), "running" or "ended"; id is its trace's; cost in dollars.
+// A thread: {id, name, at, turns}. A turn: {key, question, before, state, id, plan, status, answer, error, cost, seconds,
+// outcome}; `before` counts the turns that it goes on from; state "planning", "waiting" (for approval), "running" or "ended"; id is its trace's; cost in dollars.
 
 import { line } from "./text.js";
 
 const PREFIX = "podium.thread.";
+const MOST_TURNS = 100;
 
 /** {id, name, at} of every thread, the latest first. */
 export function listThreads() {
@@ -48,14 +49,15 @@ export function onOtherTabs(changed) {
   return () => removeEventListener("storage", listen);
 }
 
-export function newTurn(question, history) {
-  return { key: unique(), question, history, state: "planning", id: null, plan: null, status: null, answer: null, cost: 0 };
+export function newTurn(question, before) {
+  return { key: unique(), question, before, state: "planning", id: null, plan: null, status: null, answer: null, cost: 0 };
 }
 
-/** What was said in `turns`, as the messages before the next question. */
+/** What was said before a question, as messages; of a very long thread the latest of them, as many as the server takes. */
 export function historyOf(turns) {
   return turns
     .filter(({ answer }) => answer)
+    .slice(-MOST_TURNS)
     .flatMap(({ question, answer }) => [
       { role: "user", content: question },
       { role: "assistant", content: answer },

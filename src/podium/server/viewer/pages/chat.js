@@ -83,13 +83,14 @@ export class ChatPage extends Component {
     const question = this.state.draft.trim();
     if (!question || this.busy) return;
     this.setState({ draft: "" });
-    this.ask(question, historyOf(this.state.thread?.turns ?? []));
+    this.ask(question, this.state.thread?.turns.length ?? 0);
   }
 
-  /** Ask a question as a new turn of the open thread, or of a new one. */
-  async ask(question, history) {
+  /** Ask a question as a new turn of the open thread, or of a new one, which goes on from the first `before` turns. */
+  async ask(question, before) {
     const thread = this.state.thread ?? newThread(question);
-    const turn = newTurn(question, history);
+    const turn = newTurn(question, before);
+    const history = historyOf(thread.turns.slice(0, before));
     const { approve, planner, pool } = this.state;
     const controller = new AbortController();
     this.planning.set(turn.key, controller);
@@ -151,7 +152,7 @@ export class ChatPage extends Component {
   }
 
   again(turn) {
-    if (!this.busy) this.ask(turn.question, turn.history ?? []);
+    if (!this.busy) this.ask(turn.question, turn.before);
   }
 
   render({ id }, { threads, thread, draft, approve, planner, pool, error }) {
