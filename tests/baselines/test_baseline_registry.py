@@ -96,7 +96,7 @@ def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):
             "committee",
             "The baseline 'committee' names no worker; write one after a colon: ada, gpt-4:mini, vote.",
         ),
-        ("committee:ada+bob", "The pool has no worker named 'bob'; it has ada, gpt-4:mini, vote."),
+        ("committee:ada+bob", "The pool has no worker named 'bob'; known: ada, gpt-4:mini, vote."),
         (
             "cascade:ada",
             "The baseline 'cascade:ada' names no worker; write one after a colon: ada, gpt-4:mini, vote.",

@@ -32,7 +32,7 @@ def analyse(
         conducted: the Conductors that were measured already, on the same questions in the same order.
     """
     answers = recorded.answers
-    methods = methods_for(answers.workers, teams=questions.judged_by != "agreement")
+    methods = methods_for(answers, teams=questions.judged_by != "agreement")
     return decide([*crossfit(answers, methods, seed=seed), *conducted], margin=margin)
 
 

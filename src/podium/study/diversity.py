@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.evals.stats import Interval, accuracy_interval
 from podium.ratings.answers import Answers, Floats
-from podium.study.methods import Training, select
+from podium.study.methods import best_single, select
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def diversity(answers: Answers) -> Diversity:
         return overall
     repeated = select(answers, twice)
     first_QW, second_QW = repeated.alone_QWR[:, :, 0], repeated.alone_QWR[:, :, 1]
-    best = Training(answers).best
+    best = best_single(answers)
     # Where nobody was right, an oracle has no reason to leave the best worker.
     lucky_Q = [np.flatnonzero(row) if row.any() else np.array([best]) for row in first_QW]
     again_Q = np.array([second[lucky].mean() for lucky, second in zip(lucky_Q, second_QW, strict=True)])

@@ -22,12 +22,16 @@ from podium.ratings.rating import find_clusters, rate
 from podium.types import Profile
 from podium.workers.ratings import Ratings
 
-BEST_SINGLE = "best single worker"
-"""The method that all others are compared with."""
 _THRIFTY = 0.5
 """The share of the best worker's price that thrifty methods may cost."""
 _QUESTIONS_PER_CLUSTER = 25
 _MOST_CLUSTERS = 64
+
+
+def best_single(answers: Answers) -> int:
+    """The number of the most accurate worker; of equal ones the cheapest."""
+    accuracy, cost = answers.accuracy, answers.cost
+    return max(range(len(cost)), key=lambda w: (accuracy[w], -cost[w]))
 
 
 def select(answers: Answers, questions: Ints) -> Answers:
@@ -70,17 +74,6 @@ class Training:
     answers: Answers
 
     @cached_property
-    def best(self) -> int:
-        """The number of the most accurate worker; of equal ones the cheapest."""
-        accuracy, cost = self.answers.accuracy, self.answers.cost
-        return max(range(len(cost)), key=lambda w: (accuracy[w], -cost[w]))
-
-    @cached_property
-    def thrifty_usd(self) -> float:
-        """The most that a thrifty method may cost, in dollars a question."""
-        return _THRIFTY * float(self.answers.cost[self.best])
-
-    @cached_property
     def ratings(self) -> Ratings:
         """Every worker's figures on clusters of these questions."""
         texts = self.answers.texts
@@ -99,24 +92,28 @@ class Method:
     """Whether more than one worker may be called for it."""
 
 
-def methods_for(workers: Sequence[str], *, teams: bool = True) -> Iterator[Method]:
-    """The methods that a study of these workers tries; the first is the one that the others are compared with.
+def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
+    """The methods that a study tries; the first is the best single worker, with which the others are compared.
+
+    It is the best on these very answers, which flatters it. So a team has to beat a flattered figure.
 
     Args:
+        answers: all answers of the study.
         teams: False where only single answers can be judged, as by agreement.
     """
-    yield Method(BEST_SINGLE, lambda training: _single(training.answers, training.best), is_team=False)
-    for number, worker in enumerate(workers):
-        yield Method(f"{worker} alone", _always(number), is_team=False)
+    workers, best = answers.workers, best_single(answers)
+    for number in sorted(range(len(workers)), key=lambda number: number != best):
+        yield Method(f"{workers[number]} alone", _always(number), is_team=False)
     if not teams or len(workers) < 2:
         return
+    half = _THRIFTY * float(answers.cost[best])
     yield Method("vote", _vote)
-    yield Method("vote at half the price", lambda training: _vote(training, training.thrifty_usd))
+    yield Method("vote at half the price", lambda training: _vote(training, half))
     if len(workers) > 2:
         yield Method("cascade", _cascade)
-        yield Method("cascade at half the price", lambda training: _cascade(training, training.thrifty_usd))
+        yield Method("cascade at half the price", lambda training: _cascade(training, half))
     yield Method("router by ratings", _router)
-    yield Method("router at half the price", lambda training: _router(training, training.thrifty_usd))
+    yield Method("router at half the price", lambda training: _router(training, half))
 
 
 def _always(worker: int) -> Callable[[Training], Chosen]:
