@@ -6,6 +6,7 @@ The work is `podium.study`'s. Nothing is paid before the user has said yes.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ from podium.study.result import RESULT, Study
 from podium.study.sentences import headline, summary
 from podium.study.spending import Spending, forecast
 from podium.types import Price
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, is_tool
 from podium.workers.replay import ReplayWorker
 
 Show = Callable[[str, int, int], None]
@@ -73,8 +74,7 @@ def run_study(
     Args:
         made_of: where the questions come from. A folder with a study of other questions is refused.
     """
-    if options.judge is not None:
-        pool.named(options.judge)  # Refuses a name that is not in the pool.
+    _check_names(pool, options)
     spending = forecast(
         pool,
         questions,
@@ -111,6 +111,20 @@ def run_study(
     write_page(options.out, result)
     _print_result(result, options)
     return 0
+
+
+def _check_names(pool: Pool, options: StudyOptions) -> None:
+    """Refuse a judge that is no model of the pool, and workers whose names cannot stand in a planner's "
+    "name."""
+    if options.judge is not None and is_tool(pool.named(options.judge)):
+        raise UsageError(f"--judge {options.judge}: this worker is a tool; name a model of the pool.")
+    odd = next((name for name in pool.names if re.search(r"[+>]|^\d+x", name)), None)
+    if odd is not None:
+        raise UsageError(
+            f"Worker {odd!r} cannot be studied by this name: planners such as committee:A+2xB and "
+            "cascade:A+B>C are named "
+            "by their workers. Rename it in the pool file."
+        )
 
 
 def _conductor_price(pool: Pool) -> Price:

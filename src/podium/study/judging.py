@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,7 +53,8 @@ class PoolJudge:
     worker: str
     """Its name in the pool."""
     dispatcher: Dispatcher
-    _verdicts: dict[str, asyncio.Task[float]] = field(default_factory=dict)
+    _verdicts: dict[str, float] = field(default_factory=dict)
+    _asking: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     def for_question(self, question: str) -> _QuestionJudge:
         """The grader of answers to one question."""
@@ -67,9 +68,10 @@ class PoolJudge:
             BudgetError: an account refused the call.
         """
         text = _prompt(question, answer)
-        if text not in self._verdicts:
-            self._verdicts[text] = asyncio.create_task(self._ask(text))
-        return await self._verdicts[text]
+        async with self._asking[text]:
+            if text not in self._verdicts:
+                self._verdicts[text] = await self._ask(text)
+        return self._verdicts[text]
 
     async def _ask(self, text: str) -> float:
         alone = self.pool.subset([self.pool.names.index(self.worker)])

@@ -62,7 +62,7 @@ def html(study: Study) -> str:
         tag(
             "body",
             tag("h1", title),
-            tag("p", tag("b", headline(study))),
+            tag("p", tag("b", headline(study).replace("`", ""))),
             (tag("p", caveat, class_="simulated") for caveat in caveats(study)),
             _list(summary(study)),
             _served(study.files),

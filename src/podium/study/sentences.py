@@ -153,7 +153,7 @@ def method_notes(study: Study) -> Iterator[str]:
     yield (
         f"{study.questions:,} questions of {study.tasks}, {len(study.workers)} workers: "
         f"{', '.join(study.workers)}. "
-        f"${study.spent_usd:,.2f} was spent."
+        f"${study.spent_usd:,.2f} {_spent(study)}."
     )
     yield (
         "Each question was scored by methods that made their choices on other questions (five folds). The "
@@ -181,6 +181,11 @@ def within(interval: Interval) -> str:
 def points(difference: Interval) -> str:
     """A difference with its interval, in percentage points."""
     return f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}] points"
+
+
+def _spent(study: Study) -> str:
+    unpaid = study.simulated or study.recorded
+    return "is what the answers would have cost; nothing was paid" if unpaid else "was spent"
 
 
 def _points(amount: float) -> str:

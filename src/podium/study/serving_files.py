@@ -60,7 +60,8 @@ class ServingFiles:
         lines = [
             f"# Written by podium study. It serves: {_one_line(method.choice)}.",
             f"pool = {json.dumps(self._pool_file(name, votes=votes, rated=rated), ensure_ascii=False)}",
-            "early_stop = true",
+            # Votes were priced so. An untrained Conductor was not.
+            *(["early_stop = true"] if planner or trained else []),
         ]
         if planner:
             lines += ["", "[conductor]", f"planner = {json.dumps(planner, ensure_ascii=False)}"]
