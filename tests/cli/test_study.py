@@ -254,20 +254,17 @@ async def _in_thread(podium: Podium, *tokens: str) -> Any:
         (["--budget-usd", "-1"], "--budget-usd -1"),
         (["--questions", "0"], "--questions 0"),
         (["--judge", "nobody"], "nobody"),
-        (["--tasks", "none.csv"], "none.csv"),
-        (["--pool", "none.toml"], "none.toml"),
     ],
 )
 def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said: str) -> None:
-    rows = "question,answer\nWhat is 2 plus 3?,5\nWhat is 2 plus 2?,4\n"
-    Path("mine.csv").write_text(rows)
+    Path("mine.csv").write_text("question,answer\nAdd 2 and 3.,5\nDouble 5.,10\n")
     assert said in one_sentence(podium("study", "--pool", "pool.toml", "--tasks", "mine.csv", *tokens))
 
 
 def test_another_study_in_the_same_folder_is_refused(podium: Podium) -> None:
-    Path("mine.csv").write_text("question,answer\nAdd 2 and 3.,5\nDouble 5.,10\n")
-    study = ("study", "--tasks", "mine.csv", "--out", "found")
-    assert podium(*study, "--pool", "pool.toml").status == 0
-    other = Path("pool.toml").read_text().replace("6.0", "7.0")
-    Path("other.toml").write_text(other)
-    assert "found" in one_sentence(podium(*study, "--pool", "other.toml"))
+    study = ("study", "--tasks", "embedded", "--questions", "4", "--out", "found")
+    assert podium(*study).status == 0
+    assert "nothing was paid" in Path("found/study.md").read_text()
+    told = podium(*study, "--samples", "2")
+    assert told.status == 2
+    assert "samples" in told.err.splitlines()[-1]
