@@ -113,7 +113,7 @@ async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> 
     """Read what was recorded.
 
     Raises:
-        UsageError: fewer than two questions were answered by every worker.
+        UsageError: fewer than two questions have an answer with a verdict from every worker.
     """
     recording = Recording.open(folder / RECORDING)
     kept, notes = _workers(pool, recording)
@@ -128,10 +128,12 @@ async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> 
             "answer them or an answer has no verdict."
         )
     if len(tasks) < 2:
+        judging = ", and the judge has to end its replies with RIGHT or WRONG" * (
+            questions.judged_by == "judge"
+        )
         raise UsageError(
-            f"{len(tasks)} question{'s were' if len(tasks) != 1 else ' was'} answered by every worker; give "
-            "a larger "
-            "--budget-usd or more questions."
+            f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more questions or a "
+            f"larger --budget-usd{judging}."
         )
     repeated = await read_answers(tasks, kept)
     if by_others:
