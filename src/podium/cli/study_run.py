@@ -161,10 +161,9 @@ def _print_plan(questions: StudyQuestions, spending: Spending, options: StudyOpt
     )
     say(f"Workers: {counted(spending.calls, 'call')}, {cost if spending.paid else 'nothing is paid'}.")
     if spending.conductor_questions:
+        price = f"about {dollars(spending.conductor_usd)}" if spending.paid else "nothing is paid"
         say(
-            f"Conductors: {spending.conductors} on {counted(spending.conductor_questions, 'question')} "
-            "each, about "
-            f"{dollars(spending.conductor_usd)}."
+            f"Conductors: {spending.conductors} on {counted(spending.conductor_questions, 'question')} each, {price}."
         )
     elif spending.conductor_reason:
         say(spending.conductor_reason)

@@ -132,8 +132,8 @@ async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> 
             questions.judged_by == "judge"
         )
         raise UsageError(
-            f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more questions or a "
-            f"larger --budget-usd{judging}."
+            f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more questions "
+            f"or a larger --budget-usd{judging}."
         )
     repeated = await read_answers(tasks, kept)
     if by_others:
