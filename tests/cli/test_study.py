@@ -74,7 +74,7 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
     done = podium(*STUDY, "--yes")
     assert done.status == 0, done.err
     assert done.out.startswith("Use a vote of ")
-    assert "The untrained Conductor is left out" in done.err
+    assert "The Conductor is left out" in done.err
     assert len(endpoint.requests) == CALLS
     result = Study.load(Path("found/study.json"))
     assert (result.best.verdict, result.questions, result.judged_by) == ("better", QUESTIONS, "golds")
@@ -188,7 +188,7 @@ def test_the_conductors_are_run_and_their_planning_is_paid(podium: Podium, endpo
     assert done.status == 0, done.err
     result = Study.load(Path("found/study.json"))
     conductors = {row.name: row for row in result.rows if row.planner is None}
-    assert set(conductors) == {"untrained Conductor", "untrained Conductor that reads ratings"}
+    assert set(conductors) == {"Conductor", "Conductor that reads ratings"}
     plans = [r for r in endpoint.requests if "model_id" in json.dumps(r.body["messages"])]
     assert len(plans) >= 40
     reading = [r for r in plans if "of questions like this one" in json.dumps(r.body["messages"])]

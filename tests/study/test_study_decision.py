@@ -151,3 +151,25 @@ def test_a_part_of_the_answers_is_what_it_was() -> None:
     assert part.texts == ("3", "9")
     assert (part.score_QW == answers.score_QW[[3, 9]]).all()
     assert isinstance(crossfit(part, methods_for(part, teams=False))[0], Measured)
+
+
+def test_of_several_better_methods_the_cheapest_that_gains_nearly_as_much_is_recommended() -> None:
+    rng = np.random.default_rng(0)
+    right = (rng.random(400) < 0.5).astype(float)
+
+    def method(name: str, gained: int, price: float) -> Measured:
+        score = right.copy()
+        score[np.flatnonzero(right == 0)[:gained]] = 1.0
+        return Measured(name, score, np.full(400, price), None, is_team=name != "single")
+
+    methods = [
+        method("single", 0, 1.0),
+        method("dear", 80, 9.0),
+        method("fair", 76, 2.0),
+        method("little", 40, 1.5),
+    ]
+    found = decide(methods)
+    assert [f.verdict for f in found.findings[1:]] == ["better"] * 3
+    assert found.recommended.method.name == "fair"
+    assert decide(methods, margin=0.2).recommended.method.name == "little"
+    assert decide(methods, margin=0.0).recommended.method.name == "dear"

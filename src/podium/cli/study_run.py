@@ -140,7 +140,7 @@ def _conductor_price(pool: Pool) -> Price:
 
 def _no_conductor(pool: Pool, questions: StudyQuestions, options: StudyOptions) -> str:
     if questions.judged_by == "agreement" and options.judge is None:
-        return "The untrained Conductor is left out: agreement between workers cannot judge what it makes of them."
+        return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
     return why_no_conductor(pool)
 
 

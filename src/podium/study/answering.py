@@ -132,7 +132,8 @@ async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> 
             questions.judged_by == "judge"
         )
         raise UsageError(
-            f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more questions "
+            f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
+            "questions "
             f"or a larger --budget-usd{judging}."
         )
     repeated = await read_answers(tasks, kept)

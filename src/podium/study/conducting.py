@@ -1,4 +1,4 @@
-"""Measures Conductors by really running their plans: untrained, without and with the workers' ratings in the prompt.
+"""Measures the pool's Conductor by really running its plans, without and with the workers' ratings in its prompt.
 
 Their plans rewrite subtasks and let workers read one another, which no recording can answer. So planner and workers are
 called and paid, within what the budget has left. A Conductor's ratings of a question come from other questions.
@@ -29,8 +29,8 @@ from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker
 from podium.workers.vote import VOTE, VoteWorker
 
-UNTRAINED = "untrained Conductor"
-READING = "untrained Conductor that reads ratings"
+PLAIN = "Conductor"
+READING = "Conductor that reads ratings"
 TRAINED = "trained Conductor that reads ratings"
 _CHUNK = 10
 """Questions between two looks at what was spent."""
@@ -52,14 +52,14 @@ def why_no_conductor(pool: Pool) -> str:
     models = [worker for worker in pool if not is_tool(worker)]
     if all(isinstance(worker, ReplayWorker) for worker in models):
         return (
-            "The untrained Conductor is left out: all workers are recorded, and a recording has no answers "
+            "The Conductor is left out: all workers are recorded, and a recording has no answers "
             "to subtasks "
             "that a plan writes."
         )
     try:
         open_planner(PlannerSettings(), pool, seed="study")
     except UsageError as error:
-        return f"The untrained Conductor is left out: {error}"
+        return f"The Conductor is left out: {error}"
     return ""
 
 
@@ -88,8 +88,8 @@ async def run_conductors(
     rated = rated_by_fold(voting, answers, seed)
     measured: list[Measured] = []
     notes: list[str] = []
-    for name, pool_for in ((UNTRAINED, lambda task: voting), (READING, rated)):
-        runs = await _run(
+    for name, pool_for in ((PLAIN, lambda task: voting), (READING, rated)):
+        described, runs = await _run(
             name,
             voting,
             chosen,
@@ -101,9 +101,9 @@ async def run_conductors(
         if len(runs) < FEWEST:
             notes.append(f"The {name} is left out: the budget ended after {len(runs)} questions.")
             continue
-        note = "Its price includes its own planning."
+        note = f"It is {described}. Its price includes its own planning."
         if len(runs) < len(answers.texts):
-            note = f"Measured on {len(runs):,} questions, and compared on these. {note}"
+            note = f"{note} It was measured on {len(runs):,} questions, and is compared on these."
         measured.append(_measured(name, runs, places, note))
     return Conducted(tuple(measured), tuple(notes))
 
@@ -167,8 +167,8 @@ async def _run(
     dispatcher: Dispatcher,
     concurrency: int,
     on_progress: OnConductor,
-) -> list[Rollout]:
-    """The rollouts of as many tasks as the budget pays for."""
+) -> tuple[str, list[Rollout]]:
+    """Which planner it is, in words, and the rollouts of as many tasks as the budget pays for."""
     trained = plan_settings(PlannerSettings(), pool)
     opened = open_planner(PlannerSettings(), pool, seed="study", dispatcher=dispatcher)
     done: list[Rollout] = []
@@ -191,7 +191,7 @@ async def _run(
             on_progress(name, len(done), len(tasks))
     finally:
         await opened.close()
-    return done
+    return opened.description, done
 
 
 def _measured(name: str, runs: Sequence[Rollout], places: Mapping[str, int], note: str) -> Measured:

@@ -75,9 +75,12 @@ class Decision:
 
     @property
     def better(self) -> Finding | None:
-        """The method that is ahead by most, for certain; None: none is."""
+        """Of the methods that are better for certain and within the margin of the best: the cheapest. None: none is."""
         found = [f for f in self.findings if f.verdict == "better"]
-        return max(found, key=_certain_gain, default=None)
+        most = max(map(_gain, found), default=0.0)
+        return min(
+            (f for f in found if _gain(f) >= most - self.margin), key=lambda f: f.cost_usd, default=None
+        )
 
     @property
     def cheaper(self) -> Finding | None:
@@ -222,5 +225,5 @@ def _count(method: Measured) -> int:
     return int((~np.isnan(method.score_Q)).sum())
 
 
-def _certain_gain(finding: Finding) -> float:
-    return finding.difference.low if finding.difference is not None else -math.inf
+def _gain(finding: Finding) -> float:
+    return finding.difference.mean if finding.difference is not None else 0.0

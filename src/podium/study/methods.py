@@ -133,10 +133,8 @@ def _single(answers: Answers, worker: int) -> Chosen:
 def _vote(training: Training, most_usd: float = float("inf")) -> Chosen | None:
     answers = training.answers
 
-    def cost_of(members: Members) -> float:
-        return float(committee_cost(answers, members, early_stop=True).mean())
-
-    found = best_fixed_plan(answers, max_cost=most_usd, cost_of=cost_of)
+    # The limit is on the price of asking everybody. Of equal votes the cheapest is taken, and it stops early.
+    found = best_fixed_plan(answers, max_cost=most_usd)
     if found is None:
         return None
     members = _numbers(answers, found.workers)

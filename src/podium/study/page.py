@@ -34,7 +34,9 @@ def _sections(study: Study) -> Iterator[str]:
     yield f"**{headline(study)}**"
     yield from (f"> {caveat}" for caveat in caveats(study))
     yield "\n".join(f"- {sentence}" for sentence in summary(study))
-    yield from (f"Serve it: `podium serve --config {file}`" for file in study.files[:1])
+    yield from (
+        f"Serve it, from the folder of this page: `podium serve --config {file}`" for file in study.files[:1]
+    )
     yield from (f"Serve the cheaper choice: `podium serve --config {file}`" for file in study.files[1:])
     yield "## What was tried"
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(study, row) for row in study.rows)]
@@ -95,7 +97,7 @@ def _paragraphs(sentences: Iterable[str]) -> Html:
 
 
 def _served(names: Sequence[str]) -> Html:
-    leads = ("Serve it: ", "Serve the cheaper choice: ")
+    leads = ("Serve it, from the folder of this page: ", "Serve the cheaper choice: ")
     return fragment(
         tag("p", lead, tag("code", f"podium serve --config {name}"))
         for lead, name in zip(leads, names, strict=False)

@@ -113,15 +113,18 @@ def bounds(study: Study) -> Iterator[str]:
     luck = max(0.0, found.any_right_of_repeated - found.again.mean)
     yield (
         f"Part of this is luck. {found.repeated:,} questions were asked twice: on "
-        f"{percent(found.any_right_of_repeated)} of "
-        "them some worker's first answer was right, but a worker whose first answer was right is right "
-        "again on only "
-        f"{percent(found.again.mean)} {within(found.again)}. So {_points(luck)} are luck, which no planner "
-        "can know. The best "
-        f"single worker is right on {percent(found.best_of_repeated)} of these questions; what lies between "
-        "is the most "
-        "that choosing workers by the question can gain."
+        f"{percent(found.any_right_of_repeated)} of them some worker's first answer was right, but a worker "
+        "whose first "
+        f"answer was right is right again on only {percent(found.again.mean)} {within(found.again)}. So "
+        f"{_points(luck)} "
+        "are luck, which no planner can know."
     )
+    best = f"The best single worker is right on {percent(found.best_of_repeated)} of these questions"
+    if found.again.mean > found.best_of_repeated:
+        gain = found.again.mean - found.best_of_repeated
+        yield f"{best}, so choosing workers by the question can gain about {_points(gain)} at most."
+    else:
+        yield f"{best}, so there is no sign that choosing workers by the question can gain anything."
 
 
 def caveats(study: Study) -> Iterator[str]:

@@ -28,7 +28,7 @@ _SAMPLED = 50
 _ASSUMED_S = 10.0
 """Seconds of a call to a worker that does not say how long it takes."""
 _PLAN_TOKENS = 2000, 700
-"""Assumed input and output tokens of an untrained Conductor's plan."""
+"""Assumed input and output tokens of a Conductor's plan."""
 _PLAN_STEPS = 3
 """Assumed steps of such a plan. Each reads earlier responses, and so costs half as much again."""
 CONDUCTOR_SHARE = 0.3
@@ -139,7 +139,7 @@ def _conductor_questions(
         count = min(count, int((budget_usd - count * each_usd) / answer_usd))
     if count < FEWEST:
         return 0, (
-            f"The untrained Conductor is left out: {CONDUCTOR_SHARE:.0%} of the budget would pay for its "
+            f"The Conductor is left out: {CONDUCTOR_SHARE:.0%} of the budget would pay for its "
             "plans on "
             f"{count} questions, and fewer than {FEWEST} say little. About "
             f"${FEWEST * each_usd / CONDUCTOR_SHARE:,.2f} "
