@@ -2,7 +2,18 @@
 
 import pytest
 
-from podium.baselines import Constant, Oracle, RandomPlans, SelfConsistency, Single, open_baseline
+from podium.baselines import (
+    Cascade,
+    Committee,
+    Constant,
+    Oracle,
+    RandomPlans,
+    SelfConsistency,
+    Single,
+    find_baseline,
+    open_baseline,
+)
+from podium.baselines.by_ratings import ByRatings
 from podium.errors import ConfigError
 from podium.types import Profile
 from podium.workflow import Step, Workflow, render
@@ -38,18 +49,35 @@ def test_a_constant_plan_is_read_from_its_file(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "planner",
+    [
+        Committee(("ada", "ada", "gpt-4:mini")),
+        Committee(("gpt-4:mini",)),
+        Cascade(("ada", "ada"), "gpt-4:mini"),
+        ByRatings(0.0),
+        ByRatings(12.5),
+    ],
+)
+def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):
+    assert open_baseline(planner.name, POOL) == planner
+    baseline, argument = find_baseline(planner.name)
+    assert set(baseline.needs(argument)) <= {"ada", "gpt-4:mini", "vote"}
+    assert not baseline.for_clients
+
+
+@pytest.mark.parametrize(
     ("name", "sentence"),
     [
         ("singel:ada", "There is no baseline 'singel:ada'; did you mean single:WORKER?"),
         (
             "best",
-            "There is no baseline 'best'; known: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE, "
-            "random, oracle.",
+            "There is no baseline 'best'; known: single:WORKER, self-consistency:WORKER:SAMPLES, committee:A+B, "
+            "cascade:A+B>C, by-ratings:PER_USD, constant:FILE, random, oracle.",
         ),
         (
             "",
-            "There is no baseline ''; known: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE, random, "
-            "oracle.",
+            "There is no baseline ''; known: single:WORKER, self-consistency:WORKER:SAMPLES, committee:A+B, "
+            "cascade:A+B>C, by-ratings:PER_USD, constant:FILE, random, oracle.",
         ),
         ("random:3", "There is no baseline 'random:3'; did you mean random?"),
         ("single", "The baseline 'single' names no worker; write one after a colon: ada, gpt-4:mini, vote."),
@@ -63,6 +91,20 @@ def test_a_constant_plan_is_read_from_its_file(tmp_path):
         (
             "constant",
             "The baseline 'constant' names no file; write constant:FILE, a file with a plan's lists.",
+        ),
+        (
+            "committee",
+            "The baseline 'committee' names no worker; write one after a colon: ada, gpt-4:mini, vote.",
+        ),
+        ("committee:ada+bob", "The pool has no worker named 'bob'; known: ada, gpt-4:mini, vote."),
+        (
+            "cascade:ada",
+            "The baseline 'cascade:ada' names no worker; write one after a colon: ada, gpt-4:mini, vote.",
+        ),
+        (
+            "by-ratings:cheap",
+            "The baseline 'by-ratings:cheap' needs the accuracy that a dollar has to buy, a number from 0 on, such as "
+            "by-ratings:0.",
         ),
         ("constant:/no/such", "/no/such: there is no such file; check the path."),
         ("oracle", "These tasks have no oracle: they do not know what a question needs."),

@@ -163,6 +163,8 @@ CHANGED = (
         "all levels would take minutes",
     ),
     Changed(r"(podium record .*)--questions \d+", r"\1--questions 60", "minutes"),
+    Changed(r"(podium study .*--yes)$", r"\1 --questions 20", "minutes"),
+    Changed(r"(podium shadow .*)--share 0\.1", r"\1--share 1", "the store has few questions"),
     Changed(r"--host 0\.0\.0\.0", "--host 127.0.0.2", "a suite is not to be reached from other machines"),
     Changed(r"(ruff format)$", r"\1 --check", "a suite formats nobody's code"),
 )

@@ -244,6 +244,26 @@ def _table(ground: Ground) -> None:
     ground.write("mine.csv", f"question,answer\n{rows}")
 
 
+def _questions_only(ground: Ground) -> None:
+    rows = "".join(f"What is {n} + {n}?\n" for n in range(40))
+    ground.write("questions-only.csv", f"question\n{rows}")
+
+
+def _studied(ground: Ground) -> None:
+    ground.write("study/podium.toml", 'pool = "../my.toml"\n\n[conductor]\nplanner = "single:large"\n')
+    _pool(ground)
+
+
+def _traffic(ground: Ground) -> None:
+    """A store with several questions."""
+    _traces(ground)
+    with TraceStore(ground.reader.home / ".local/share/podium/traces.sqlite") as store:
+        (first, *_) = store.iterate()
+        for n in range(30):
+            question = Question(text=f"What is {n} + {n}?")
+            store.add(first.model_copy(update={"id": f"{n:032x}", "question": question}))
+
+
 def _answers(ground: Ground) -> None:
     path = ground.write("tests/answers.sqlite", "")
     path.unlink()
@@ -297,6 +317,9 @@ GROUND = (
     Laid(r"runs/mine\b", _run, r"train --run runs/mine"),
     Laid(r"my-run\.toml", _run_file),
     Laid(r"mine\.csv", _table),
+    Laid(r"questions-only\.csv", _questions_only),
+    Laid(r"study/podium\.toml", _studied),
+    Laid(r"podium shadow", _traffic),
     Laid(r"tests/answers\.sqlite", _answers),
     Laid(r"rules\.toml", _rules),
     Laid(r"configs/", _configs),

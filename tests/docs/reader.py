@@ -54,6 +54,8 @@ async def conduct(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
     said = " ".join(str(message.get("content")) for message in messages)
     if SLOW in said:
         await asyncio.sleep(PATIENCE_S)
+    if "RIGHT or WRONG" in said:
+        return "RIGHT"
     return PLAN if "access_list" in said else "Answer: 42"
 
 

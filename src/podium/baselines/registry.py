@@ -6,14 +6,17 @@ point of the group "podium.planners" that names a `Baseline`. This module writes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from podium.baselines.by_ratings import ByRatings
+from podium.baselines.cascade import Cascade
 from podium.baselines.controls import Oracle, PlanFor, RandomPlans, read_constant
 from podium.baselines.plans import position_of
-from podium.baselines.voting import SelfConsistency, Single
+from podium.baselines.voting import Committee, SelfConsistency, Single
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
@@ -57,8 +60,11 @@ class Baseline:
     """Returns, from the argument, the workers that the pool must have."""
     reads_files: bool = False
     """Whether the argument names a file of this machine. Clients of a server may not use such a planner."""
+    team_only: bool = False
+    """Whether only the team's own settings may name it, and no client of a server."""
     needs_oracle: bool = False
-    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know the plans."""
+    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know "
+    "the plans."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
     """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""
     on_recordings: bool = True
@@ -68,6 +74,11 @@ class Baseline:
     def name(self) -> str:
         """The text before the first colon."""
         return self.form.partition(":")[0]
+
+    @property
+    def for_clients(self) -> bool:
+        """Whether a client of a server may name it."""
+        return not (self.reads_files or self.team_only or self.needs_oracle)
 
 
 def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tuple[Baseline, str] | None:
@@ -145,9 +156,51 @@ def _self_consistency(argument: str, context: BaselineContext) -> SelfConsistenc
     name = f"self-consistency:{argument}" if argument else "self-consistency"
     if not worker or not samples.isdecimal() or len(samples) > _MOST_DIGITS:
         raise ConfigError(
-            f"The baseline {name!r} is not of the form self-consistency:WORKER:SAMPLES, with a number of samples."
+            f"The baseline {name!r} is not of the form self-consistency:WORKER:SAMPLES, with a number of "
+            "samples."
         )
     return SelfConsistency(_worker(worker, context, name), int(samples))
+
+
+def _members(argument: str) -> tuple[str, ...]:
+    """The workers of "2xA+B": A twice, then B."""
+    members: list[str] = []
+    for part in filter(None, argument.split("+")):
+        count, times, name = part.partition("x")
+        repeated = bool(times and name) and count.isdecimal() and 0 < len(count) <= 2
+        members += [name] * int(count) if repeated else [part]
+    return tuple(members)
+
+
+def _committee(argument: str, context: BaselineContext) -> Committee:
+    name = f"committee:{argument}" if argument else "committee"
+    return Committee(tuple(_worker(worker, context, name) for worker in _members(argument) or ("",)))
+
+
+def _cascade(argument: str, context: BaselineContext) -> Cascade:
+    first, _, then = argument.partition(">")
+    name = f"cascade:{argument}" if argument else "cascade"
+    cheap = tuple(_worker(worker, context, name) for worker in _members(first) or ("",))
+    return Cascade(cheap, _worker(then, context, name))
+
+
+def _needs_of_cascade(argument: str) -> tuple[str, ...]:
+    first, _, then = argument.partition(">")
+    return (*dict.fromkeys(_members(first)), then, VOTE)
+
+
+def _by_ratings(argument: str, context: BaselineContext) -> ByRatings:
+    try:
+        per_usd = float(argument)
+    except ValueError:
+        per_usd = -1.0
+    if not 0 <= per_usd < math.inf:
+        raise ConfigError(
+            f"The baseline 'by-ratings:{argument}' needs the accuracy that a dollar has to buy, a number "
+            "from 0 on, such "
+            "as by-ratings:0."
+        )
+    return ByRatings(per_usd)
 
 
 def _constant(file: str, context: BaselineContext) -> Planner:
@@ -186,6 +239,15 @@ _ROWS = (
         _self_consistency,
         needs=lambda argument: (argument.rpartition(":")[0], VOTE),
     ),
+    Baseline(
+        "committee:A+B",
+        _committee,
+        needs=lambda argument: (*dict.fromkeys(_members(argument)), VOTE),
+        team_only=True,
+    ),
+    # It needs a budget of two rounds.
+    Baseline("cascade:A+B>C", _cascade, needs=_needs_of_cascade, team_only=True),
+    Baseline("by-ratings:PER_USD", _by_ratings, team_only=True),
     Baseline("constant:FILE", _constant, reads_files=True),
     # A recording has no answers to the subtasks that random plans write.
     Baseline("random", _random, rows=lambda workers: [("Random plans", "random")], on_recordings=False),

@@ -212,6 +212,19 @@ VERBS = (
         "podium rate recordings/mine.parquet ratings.json --pool my-replay-pool.toml --clusters 64",
     ),
     Verb(
+        "study",
+        "podium.cli.study:study",
+        "Find out whether a team pays on your questions, and write the settings that serve it.",
+        "podium study --pool my.toml --tasks mine.csv --budget-usd 5 --dry-run\n"
+        "podium study --pool my.toml --tasks mine.csv --budget-usd 5 --yes",
+    ),
+    Verb(
+        "shadow",
+        "podium.cli.study:shadow",
+        "Do the same on a share of your traffic, from stored traces.",
+        "podium shadow --pool my.toml --share 0.1 --judge large --budget-usd 2 --yes",
+    ),
+    Verb(
         "report",
         "podium.cli.evaluation:report",
         "Write the report of a run: curves, comparison, example plans.",

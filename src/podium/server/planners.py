@@ -184,13 +184,13 @@ class Planners:
         return tuple(
             baseline.form
             for baseline in self._baselines.values()
-            if not (baseline.reads_files or baseline.needs_oracle)
+            if baseline.for_clients
             # Without an argument the worker that a request names is "", and the others are those needed in any case.
             and {"", *self._pool.names}.issuperset(baseline.needs(""))
         )
 
     def _is_offered(self, baseline: Baseline, argument: str) -> bool:
-        if baseline.reads_files or baseline.needs_oracle:
+        if not baseline.for_clients:
             return False
         samples = argument.rpartition(":")[2]
         return not baseline.form.endswith(":SAMPLES") or _SAMPLES.fullmatch(samples) is not None

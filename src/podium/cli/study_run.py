@@ -1,0 +1,322 @@
+"""Runs a study for `podium study` and `podium shadow`: says what will be paid, asks, records, decides and prints.
+
+The work is `podium.study`'s. Nothing is paid before the user has said yes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from json import dumps
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from podium.cli.opening import RESPONSES, SPENDING, open_console, open_dispatcher
+from podium.cli.options import DispatchOptions
+from podium.cli.printable import counted, dollars, printable, shorten
+from podium.conductor.opening import conductor_settings
+from podium.errors import UsageError
+from podium.executor import Dispatcher
+from podium.executor.accounts import Account
+from podium.orchestrator.planning import first_model
+from podium.ratings import recorder
+from podium.rollout.run_folder import RunFolder
+from podium.study.analysis import analyse, result_of, write_serving_files
+from podium.study.answering import Recorded, read_recorded, record_answers
+from podium.study.conducting import Conducted, run_checkpoint, run_conductors, why_no_conductor
+from podium.study.judging import PoolJudge
+from podium.study.page import HTML, MARKDOWN, write_page
+from podium.study.questions import StudyQuestions
+from podium.study.result import RESULT, Study
+from podium.study.sentences import headline, summary
+from podium.study.spending import Spending, forecast
+from podium.types import Price
+from podium.workers.pool import Pool, is_tool
+from podium.workers.replay import ReplayWorker
+
+Show = Callable[[str, int, int], None]
+"""Called with (what is done, how many, of how many)."""
+_CHANGEABLE = ("questions", "share", "margin", "conductor")
+"""Settings with which a study may be resumed when they differ; its answers stay valid."""
+_LONGEST_ERROR = 300
+_CONDUCTORS = 2
+"""Conductors that are really run: without ratings, and with them."""
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What both verbs have in common."""
+
+    pool: str
+    out: Path
+    samples: int
+    judge: str | None
+    conductor: str | None
+    margin: float
+    budget_usd: float | None
+    concurrency: int
+    calls: DispatchOptions
+    dry_run: bool
+    yes: bool
+    json: bool
+
+
+def run_study(
+    pool: Pool, questions: StudyQuestions, options: StudyOptions, made_of: Mapping[str, object], *, seed: int
+) -> int:
+    """Run the study. The same call goes on with one that was stopped.
+
+    Args:
+        made_of: where the questions come from. A folder with a study of other questions is refused.
+    """
+    _check_names(pool, options)
+    spending = forecast(
+        pool,
+        questions,
+        samples=options.samples,
+        judge=options.judge if questions.judges else None,
+        conductors=_CONDUCTORS,
+        conductor_price=_conductor_price(pool),
+        no_conductor=_no_conductor(pool, questions, options),
+        budget_usd=options.budget_usd,
+        concurrency=options.concurrency,
+    )
+    if spending.paid and options.budget_usd is None and not options.dry_run:
+        raise UsageError(
+            "This study calls workers that cost money; say with --budget-usd how much it may spend."
+        )
+    if options.dry_run and options.json:
+        print(dumps(asdict(spending) | {"total_usd": spending.total_usd}))
+        return 0
+    _print_plan(questions, spending, options)
+    if options.dry_run:
+        return 0
+    _ask_leave(spending, options)
+    configuration = {
+        **made_of,
+        "samples": options.samples,
+        "judge": options.judge,
+        "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in pool.profiles],
+        "margin": options.margin,
+        "conductor": options.conductor,
+    }
+    RunFolder.open(options.out, configuration, changeable=_CHANGEABLE)
+    result = asyncio.run(_measure(pool, questions, spending, options, seed=str(seed)))
+    result.save(options.out / RESULT)
+    write_page(options.out, result)
+    _print_result(result, options)
+    return 0
+
+
+def _check_names(pool: Pool, options: StudyOptions) -> None:
+    """Refuse a judge that is no model of the pool, and workers whose names cannot stand in a planner's "
+    "name."""
+    if options.judge is not None and is_tool(pool.named(options.judge)):
+        raise UsageError(f"--judge {options.judge}: this worker is a tool; name a model of the pool.")
+    odd = next((name for name in pool.names if re.search(r"[+>]|^\d+x", name)), None)
+    if odd is not None:
+        raise UsageError(
+            f"Worker {odd!r} cannot be studied by this name: planners such as committee:A+2xB and "
+            "cascade:A+B>C are named "
+            "by their workers. Rename it in the pool file."
+        )
+
+
+def _conductor_price(pool: Pool) -> Price:
+    """What the pool's Conductor costs; a checkpoint costs nothing."""
+    table = conductor_settings(pool)
+    if table.checkpoint is not None:
+        return Price()
+    if table.base_url is not None:
+        return table.price or Price()
+    worker = first_model(pool) if table.worker is None else pool.named(table.worker)
+    return Price() if worker is None else worker.profile.price
+
+
+def _no_conductor(pool: Pool, questions: StudyQuestions, options: StudyOptions) -> str:
+    if questions.judged_by == "agreement" and options.judge is None:
+        return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
+    return why_no_conductor(pool)
+
+
+def _print_plan(questions: StudyQuestions, spending: Spending, options: StudyOptions) -> None:
+    console = open_console(stderr=True)
+
+    def say(sentence: str) -> None:
+        console.print(printable(sentence), soft_wrap=True)
+
+    part = (
+        ""
+        if spending.reached == spending.questions
+        else f", of which the budget reaches about {spending.reached:,}"
+    )
+    say(f"{printable(questions.name)}: {counted(spending.questions, 'question')}{part}.")
+    cost = (
+        f"about {dollars(spending.likely_usd)} ({dollars(spending.low_usd)} to {dollars(spending.high_usd)})"
+    )
+    say(f"Workers: {counted(spending.calls, 'call')}, {cost if spending.paid else 'nothing is paid'}.")
+    if spending.conductor_questions:
+        price = f"about {dollars(spending.conductor_usd)}" if spending.paid else "nothing is paid"
+        say(
+            f"Conductors: {spending.conductors} on {counted(spending.conductor_questions, 'question')} each, {price}."
+        )
+    elif spending.conductor_reason:
+        say(spending.conductor_reason)
+    if spending.unpriced:
+        say(f"Without a price in the pool file, so not counted: {', '.join(spending.unpriced)}.")
+    limit = "" if options.budget_usd is None else f" No more than {dollars(options.budget_usd)} are spent."
+    say(f"About {max(1, round(spending.seconds / 60)):,} minutes.{limit}")
+    for note in questions.notes:
+        say(note)
+
+
+def _ask_leave(spending: Spending, options: StudyOptions) -> None:
+    """Ask before anything is paid.
+
+    Raises:
+        UsageError: the user says no, or nobody can be asked.
+    """
+    if not spending.paid or options.yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("Nothing was paid. To go on without being asked, add --yes.")
+    open_console(stderr=True).print("Go on? [y/N] ", end="")
+    if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
+        raise UsageError("Nothing was paid.")
+
+
+async def _measure(
+    pool: Pool, questions: StudyQuestions, spending: Spending, options: StudyOptions, *, seed: str
+) -> Study:
+    out, limit = options.out, options.budget_usd
+    calls = DispatchOptions(
+        options.calls.cache or out / RESPONSES, options.calls.replay, options.calls.day_budget_usd
+    )
+    try:
+        async with open_dispatcher(calls, pool, run=out, run_budget_usd=limit) as dispatcher:
+            account = _account_of(dispatcher, out)
+            before = 0.0 if account is None else account.spent_usd
+            if options.judge is not None:
+                questions = questions.judged(PoolJudge(pool, options.judge, dispatcher))
+            with _bar() as show:
+                runs = await record_answers(
+                    out,
+                    pool,
+                    questions,
+                    samples=options.samples,
+                    reached=spending.reached,
+                    budget_usd=None if limit is None else max(0.0, limit - spending.conductor_usd - before),
+                    dispatcher=dispatcher,
+                    concurrency=options.concurrency,
+                    on_progress=lambda made: show("Recording", made.kept, made.wanted),
+                )
+                _say_what_is_missing(runs)
+                recorded = await read_recorded(out, pool, questions)
+                conducted = await _conduct(
+                    pool, questions, recorded, spending, options, dispatcher=dispatcher, show=show, seed=seed
+                )
+            decision = analyse(recorded, questions, conducted.measured, margin=options.margin, seed=seed)
+            files = write_serving_files(
+                out, decision, recorded, pool_name=options.pool, pool=pool, checkpoint=options.conductor
+            )
+            return result_of(
+                decision,
+                recorded,
+                questions,
+                conducted,
+                judge=options.judge if questions.judged_by == "judge" else None,
+                replayed=any(isinstance(worker, ReplayWorker) for worker in pool),
+                spent_usd=sum(run.usd for run in runs) if account is None else account.spent_usd,
+                files=files,
+            )
+    finally:
+        await pool.close()
+
+
+def _account_of(dispatcher: Dispatcher, out: Path) -> Account | None:
+    """The account of the study's folder; None: nothing is paid."""
+    accounts = (account for account in dispatcher.accounts if isinstance(account, Account))
+    return next((account for account in accounts if account.path == out / SPENDING), None)
+
+
+async def _conduct(
+    pool: Pool,
+    questions: StudyQuestions,
+    recorded: Recorded,
+    spending: Spending,
+    options: StudyOptions,
+    *,
+    dispatcher: Dispatcher,
+    show: Show,
+    seed: str,
+) -> Conducted:
+    """Run the Conductors: those of the pool live, and a checkpoint over the recorded answers."""
+    notes = (spending.conductor_reason,) if spending.conductor_reason else ()
+    conducted = Conducted(notes=notes)
+    if spending.conductor_questions:
+        conducted = await run_conductors(
+            pool,
+            questions.tasks,
+            recorded.answers,
+            questions=spending.conductor_questions,
+            dispatcher=dispatcher,
+            concurrency=options.concurrency,
+            seed=seed,
+            on_progress=show,
+        )
+    if options.conductor is None or questions.judged_by == "agreement":
+        return conducted
+    trained = await run_checkpoint(
+        options.conductor, recorded.replay, recorded.tasks, recorded.answers, seed=seed
+    )
+    return Conducted((*conducted.measured, trained), conducted.notes)
+
+
+@contextmanager
+def _bar() -> Iterator[Show]:
+    """A bar of what is being done, on a terminal's standard error."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = open_console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        line = bar.add_task("", total=None)
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(line, description=what, completed=done, total=total)
+
+        yield show
+
+
+def _say_what_is_missing(runs: Sequence[recorder.Progress]) -> None:
+    console = open_console(stderr=True)
+    for sentence in dict.fromkeys(sentence for run in runs for sentence in run.left_out):
+        console.print(f"Left out: {printable(sentence)}.", soft_wrap=True)
+    for worker, error in sorted({name: error for run in runs for name, error in run.errors.items()}.items()):
+        reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
+        console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
+    if sum(run.failed for run in runs):
+        failed = counted(sum(run.failed for run in runs), "call")
+        console.print(f"{failed} failed; the same command makes them again.", soft_wrap=True)
+    refusal = next((run.refusal for run in runs if run.refusal is not None), None)
+    if refusal is not None:
+        console.print(
+            f"Recording ended: {printable(refusal)} The same command with a larger --budget-usd goes on.",
+            soft_wrap=True,
+        )
+
+
+def _print_result(result: Study, options: StudyOptions) -> None:
+    if options.json:
+        print(result.model_dump_json())
+        return
+    console = open_console()
+    console.print(printable(headline(result)), style="bold", soft_wrap=True)
+    for sentence in summary(result):
+        console.print(printable(sentence), soft_wrap=True)
+    console.print(f"\nThe page: {options.out / HTML} and {options.out / MARKDOWN}", soft_wrap=True)
+    for file in result.files:
+        console.print(f"To serve it: podium serve --config {options.out / file}", soft_wrap=True)

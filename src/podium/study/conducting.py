@@ -1,0 +1,204 @@
+"""Measures the pool's Conductor by really running its plans, without and with the workers' ratings in its prompt.
+
+Their plans rewrite subtasks and let workers read one another, which no recording can answer. So planner and workers are
+called and paid, within what the budget has left. A Conductor's ratings of a question come from other questions.
+A trained checkpoint that asks the bare question alone can be run over the recorded answers, which costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.errors import BudgetError, UsageError
+from podium.evals.evaluation import evaluate
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.orchestrator.planning import open_planner, plan_settings
+from podium.ratings.answers import Answers
+from podium.rollout import Rollout
+from podium.study.crossfit import Measured, folds_of, others
+from podium.study.decision import FEWEST
+from podium.study.methods import Training, select
+from podium.tasks import Task
+from podium.types import Budget
+from podium.workers.pool import Pool, is_tool
+from podium.workers.ratings import Ratings
+from podium.workers.replay import ReplayWorker
+from podium.workers.vote import VOTE, VoteWorker
+
+PLAIN = "Conductor"
+READING = "Conductor that reads ratings"
+TRAINED = "trained Conductor that reads ratings"
+_CHUNK = 10
+"""Questions between two looks at what was spent."""
+
+OnConductor = Callable[[str, int, int], None]
+"""Called with (name of the Conductor, questions done, all)."""
+
+
+@dataclass(frozen=True)
+class Conducted:
+    """The Conductors that were measured, and why others were not."""
+
+    measured: tuple[Measured, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def why_no_conductor(pool: Pool) -> str:
+    """Why no worker of the pool can plan for this study, in a sentence; empty: one can."""
+    models = [worker for worker in pool if not is_tool(worker)]
+    if all(isinstance(worker, ReplayWorker) for worker in models):
+        return (
+            "The Conductor is left out: all workers are recorded, and a recording has no answers "
+            "to subtasks "
+            "that a plan writes."
+        )
+    try:
+        open_planner(PlannerSettings(), pool, seed="study")
+    except UsageError as error:
+        return f"The Conductor is left out: {error}"
+    return ""
+
+
+async def run_conductors(
+    pool: Pool,
+    tasks: Sequence[Task],
+    answers: Answers,
+    *,
+    questions: int,
+    dispatcher: Dispatcher,
+    concurrency: int,
+    seed: str = "0",
+    on_progress: OnConductor = lambda name, done, total: None,
+) -> Conducted:
+    """Run the pool's Conductor twice, without and with ratings, on at most `questions` of the tasks.
+
+    Args:
+        pool: the live workers.
+        tasks: live graders; those that `answers` lack are skipped.
+        answers: the recorded answers; ratings of a question are made of the other folds' answers.
+        dispatcher: its accounts end the run where the budget does; its cache keeps what was paid.
+    """
+    places = {text.strip(): q for q, text in enumerate(answers.texts)}
+    chosen = [task for task in tasks if task.question.text.strip() in places][:questions]
+    voting = _with_vote(pool)
+    rated = rated_by_fold(voting, answers, seed)
+    measured: list[Measured] = []
+    notes: list[str] = []
+    for name, pool_for in ((PLAIN, lambda task: voting), (READING, rated)):
+        described, runs = await _run(
+            name,
+            voting,
+            chosen,
+            pool_for,
+            dispatcher=dispatcher,
+            concurrency=concurrency,
+            on_progress=on_progress,
+        )
+        if len(runs) < FEWEST:
+            notes.append(f"The {name} is left out: the budget ended after {len(runs)} questions.")
+            continue
+        note = f"It is {described}. Its price includes its own planning."
+        if len(runs) < len(answers.texts):
+            note = f"{note} It was measured on {len(runs):,} questions, and is compared on these."
+        measured.append(_measured(name, runs, places, note))
+    return Conducted(tuple(measured), tuple(notes))
+
+
+async def run_checkpoint(
+    checkpoint: str, replay: Pool, tasks: Sequence[Task], answers: Answers, *, seed: str = "0"
+) -> Measured:
+    """Run a trained Conductor over the recorded answers. It costs nothing.
+
+    Raises:
+        UsageError: it cannot be opened, or must not conduct this pool.
+    """
+    voting = Pool([VoteWorker(VOTE), *replay])
+    rated = rated_by_fold(voting, answers, seed)
+    settings = PlannerSettings(conductor=checkpoint)
+    everything = _rated(voting, Training(answers).ratings)
+    trained = plan_settings(settings, everything)
+    opened = open_planner(settings, everything, seed="study")
+    try:
+        found = await evaluate(
+            opened.planner,
+            tasks,
+            rated,
+            seed="study",
+            budget=Budget(rounds=trained.rounds),
+            max_steps=trained.max_steps,
+            execution=ExecutionSettings(early_stop=True),
+        )
+    finally:
+        await opened.close()
+    places = {text.strip(): q for q, text in enumerate(answers.texts)}
+    share = found.beyond_recording
+    note = "Its plans were run over the recorded answers."
+    if share:
+        note += f" {share:.0%} of these stand where a live worker would have answered something else."
+    return _measured(TRAINED, list(found.rollouts), places, note)
+
+
+def rated_by_fold(pool: Pool, answers: Answers, seed: str) -> Callable[[Task], Pool]:
+    """From a task to the pool with ratings that are made without the task's fold."""
+    folds = folds_of(len(answers.texts), seed)
+    pools = [_rated(pool, Training(select(answers, others(folds, fold))).ratings) for fold in folds]
+    fold_of = {answers.texts[q].strip(): number for number, fold in enumerate(folds) for q in fold}
+    return lambda task: pools[fold_of[task.question.text.strip()]]
+
+
+def _rated(pool: Pool, ratings: Ratings) -> Pool:
+    return Pool(list(pool), ratings, source=pool.source, folder=pool.folder, secrets=pool.secrets)
+
+
+def _with_vote(pool: Pool) -> Pool:
+    return pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)])
+
+
+async def _run(
+    name: str,
+    pool: Pool,
+    tasks: Sequence[Task],
+    pool_for: Callable[[Task], Pool],
+    *,
+    dispatcher: Dispatcher,
+    concurrency: int,
+    on_progress: OnConductor,
+) -> tuple[str, list[Rollout]]:
+    """Which planner it is, in words, and the rollouts of as many tasks as the budget pays for."""
+    trained = plan_settings(PlannerSettings(), pool)
+    opened = open_planner(PlannerSettings(), pool, seed="study", dispatcher=dispatcher)
+    done: list[Rollout] = []
+    try:
+        for start in range(0, len(tasks), _CHUNK):
+            try:
+                found = await evaluate(
+                    opened.planner,
+                    tasks[start : start + _CHUNK],
+                    pool_for,
+                    seed=f"study/{name}",
+                    concurrency=concurrency,
+                    budget=Budget(rounds=trained.rounds),
+                    max_steps=trained.max_steps,
+                    dispatcher=dispatcher,
+                )
+            except BudgetError:
+                break
+            done += found.rollouts
+            on_progress(name, len(done), len(tasks))
+    finally:
+        await opened.close()
+    return opened.description, done
+
+
+def _measured(name: str, runs: Sequence[Rollout], places: Mapping[str, int], note: str) -> Measured:
+    score_Q, cost_Q = np.full(len(places), np.nan), np.full(len(places), np.nan)
+    for rollout in runs:
+        place = places[rollout.trace.question.text.strip()]
+        cost_Q[place] = rollout.trace.uncached_usd
+        if rollout.grade.failure is None:
+            score_Q[place] = float(rollout.correct)
+    return Measured(name, score_Q, cost_Q, None, note=note)

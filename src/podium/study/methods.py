@@ -1,0 +1,249 @@
+"""The methods that a study tries: single workers, votes, cascades, and a router by ratings.
+
+A method makes its choices (which workers, which pair, which price of accuracy) on the answers that it is given. What it
+chose is a `Chosen`: it can be scored on other answers, and its planner can be served. All of it is computed from
+recorded answers; nothing here calls a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from podium.baselines import Cascade, Committee
+from podium.baselines.by_ratings import ByRatings
+from podium.baselines.voting import Single
+from podium.evals.plan_selection import best_cascade, best_fixed_plan
+from podium.ratings.answers import Answers, Floats, Ints, Members, committee_cost
+from podium.ratings.rating import find_clusters, rate
+from podium.types import Profile
+from podium.workers.ratings import Ratings
+
+_THRIFTY = 0.5
+"""The share of the best worker's price that thrifty methods may cost."""
+_QUESTIONS_PER_CLUSTER = 25
+_MOST_CLUSTERS = 64
+
+
+def best_single(answers: Answers) -> int:
+    """The number of the most accurate worker; of equal ones the cheapest."""
+    accuracy, cost = answers.accuracy, answers.cost
+    return max(range(len(cost)), key=lambda w: (accuracy[w], -cost[w]))
+
+
+def select(answers: Answers, questions: Ints) -> Answers:
+    """The answers to some of the questions, by number."""
+    own_QW = answers.own_samples_QW
+    return replace(
+        answers,
+        answer_QWR=answers.answer_QWR[questions],
+        alone_QWR=answers.alone_QWR[questions],
+        voted_QWR=answers.voted_QWR[questions],
+        score_QW=answers.score_QW[questions],
+        cost_QW=answers.cost_QW[questions],
+        texts=tuple(answers.texts[q] for q in questions),
+        families=tuple(answers.families[q] for q in questions),
+        own_samples_QW=None if own_QW is None else own_QW[questions],
+    )
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A method with its choices made."""
+
+    label: str
+    """What was chosen, in words."""
+    planner: str
+    """The planner's name, as `open_baseline` reads it."""
+    score: Callable[[Answers], Floats]
+    """[Q]: its score on each question."""
+    cost: Callable[[Answers], Floats]
+    """[Q]: its dollars on each question."""
+    rounds: int = 1
+    ratings: Ratings | None = None
+    """What its planner reads, if it reads ratings."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """The answers that methods make their choices on."""
+
+    answers: Answers
+
+    @cached_property
+    def ratings(self) -> Ratings:
+        """Every worker's figures on clusters of these questions."""
+        texts = self.answers.texts
+        count = min(_MOST_CLUSTERS, len(texts) // _QUESTIONS_PER_CLUSTER)
+        return rate(self.answers, find_clusters(texts, count))
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to answer questions, before its choices are made."""
+
+    name: str
+    choose: Callable[[Training], Chosen | None]
+    """Makes the choices; None: there is nothing to choose from, for example no third worker."""
+    is_team: bool = True
+    """Whether more than one worker may be called for it."""
+
+
+def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
+    """The methods that a study tries; the first is the best single worker, with which the others are compared.
+
+    It is the best on these very answers, which flatters it. So a team has to beat a flattered figure.
+
+    Args:
+        answers: all answers of the study.
+        teams: False where only single answers can be judged, as by agreement.
+    """
+    workers, best = answers.workers, best_single(answers)
+    for number in sorted(range(len(workers)), key=lambda number: number != best):
+        yield Method(f"{workers[number]} alone", _always(number), is_team=False)
+    if not teams or len(workers) < 2:
+        return
+    half = _THRIFTY * float(answers.cost[best])
+    yield Method("vote", _vote)
+    yield Method("vote at half the price", lambda training: _vote(training, half))
+    if len(workers) > 2:
+        yield Method("cascade", _cascade)
+        yield Method("cascade at half the price", lambda training: _cascade(training, half))
+    yield Method("router by ratings", _router)
+    yield Method("router at half the price", lambda training: _router(training, half))
+
+
+def _always(worker: int) -> Callable[[Training], Chosen]:
+    return lambda training: _single(training.answers, worker)
+
+
+def _single(answers: Answers, worker: int) -> Chosen:
+    name = answers.workers[worker]
+    return Chosen(
+        f"{name} alone",
+        Single(name).name,
+        lambda other: other.score_QW[:, worker],
+        lambda other: other.cost_QW[:, worker],
+    )
+
+
+def _vote(training: Training, most_usd: float = float("inf")) -> Chosen | None:
+    answers = training.answers
+
+    # The limit is on the price of asking everybody. Of equal votes the cheapest is taken, and it stops early.
+    found = best_fixed_plan(answers, max_cost=most_usd)
+    if found is None:
+        return None
+    members = _numbers(answers, found.workers)
+    if len(members) == 1:
+        return _single(answers, members[0])
+    return Chosen(
+        f"a vote of {_listed(found)}",
+        found.name,
+        lambda other: _mean_over_samples(other, members),
+        lambda other: committee_cost(other, members, early_stop=True),
+    )
+
+
+def _mean_over_samples(answers: Answers, members: Members) -> Floats:
+    """[Q]: the score of a vote, averaged over which of a worker's samples comes first."""
+    scores: Floats = np.mean([rotation.voted(members) for rotation in answers.rotations], axis=0)
+    return scores
+
+
+def _cascade(training: Training, most_usd: float = float("inf")) -> Chosen | None:
+    found = best_cascade(training.answers, max_cost=most_usd)
+    if found is None:
+        return None
+    first, (then,) = (_numbers(training.answers, names) for names in (found.first, (found.then,)))
+    return Chosen(
+        f"{' and '.join(found.first)}; where they disagree, {found.then}",
+        found.name,
+        lambda other: _cascade_score(other, first, then),
+        lambda other: _cascade_cost(other, first, then),
+        rounds=Cascade.rounds,
+    )
+
+
+def _cascade_score(answers: Answers, first: Members, then: int) -> Floats:
+    agreed = answers.unanimous(first)
+    return np.where(agreed, answers.voted_QWR[:, first[0], 0], answers.alone_QWR[:, then, 0])
+
+
+def _cascade_cost(answers: Answers, first: Members, then: int) -> Floats:
+    asked = np.where(answers.unanimous(first), 0.0, answers.cost_QW[:, then])
+    total: Floats = answers.cost_QW[:, first].sum(axis=1) + asked
+    return total
+
+
+def _router(training: Training, most_usd: float = float("inf")) -> Chosen | None:
+    answers, ratings = training.answers, training.ratings
+    promised_QW, usd_QW = _promises(ratings, answers)
+    per_usd = next(
+        (
+            per_usd
+            for per_usd in (0.0, *_prices(promised_QW, usd_QW))
+            if _mean_cost(promised_QW - per_usd * usd_QW, answers) <= most_usd
+        ),
+        None,
+    )
+    if per_usd is None:
+        return None
+    planner = ByRatings(per_usd)
+
+    def choices(other: Answers) -> Ints:
+        names = [planner.choose(_profiles(ratings, other.workers, text)) for text in other.texts]
+        return np.array([other.workers.index(name) for name in names])
+
+    def picked(table_QW: Floats, other: Answers) -> Floats:
+        found: Floats = table_QW[np.arange(len(other.texts)), choices(other)]
+        return found
+
+    saving = f", {per_usd:.3g} points of accuracy for a dollar" if per_usd else ""
+    return Chosen(
+        f"the best-rated worker of each kind of question{saving}",
+        planner.name,
+        lambda other: picked(other.score_QW, other),
+        lambda other: picked(other.cost_QW, other),
+        ratings=ratings,
+    )
+
+
+def _profiles(ratings: Ratings, workers: Sequence[str], text: str) -> list[Profile]:
+    return [ratings.rated(Profile(name=name), text) for name in workers]
+
+
+def _promises(ratings: Ratings, answers: Answers) -> tuple[Floats, Floats]:
+    """[Q, W] each: the accuracy and the dollars that the ratings promise."""
+    rated = [[p.rating for p in _profiles(ratings, answers.workers, text)] for text in answers.texts]
+    accuracy = [[rating.accuracy if rating else 0.0 for rating in row] for row in rated]
+    usd = [[rating.cost_usd if rating else 0.0 for rating in row] for row in rated]
+    return np.array(accuracy), np.array(usd)
+
+
+def _prices(promised_QW: Floats, usd_QW: Floats) -> Iterator[float]:
+    """Prices of a dollar in accuracy, ascending: those at which the cheapest worker is preferred by more "
+    "and more."""
+    highest = float(usd_QW.max())
+    if highest > 0:
+        yield from (float(f"{power:.3g}") for power in np.geomspace(0.001, 100, 41) / highest)
+
+
+def _mean_cost(worth_QW: Floats, answers: Answers) -> float:
+    chosen = worth_QW.argmax(axis=1)
+    return float(answers.cost_QW[np.arange(len(chosen)), chosen].mean())
+
+
+def _numbers(answers: Answers, names: Sequence[str]) -> Members:
+    return tuple(answers.workers.index(name) for name in names)
+
+
+def _listed(committee: Committee) -> str:
+    names = committee.workers
+    counted = [
+        f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names)
+    ]
+    return ", ".join(counted[:-1]) + f" and {counted[-1]}" if len(counted) > 1 else counted[0]

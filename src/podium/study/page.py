@@ -1,0 +1,162 @@
+"""The page of a study: Markdown, and one self-contained HTML file with the charts of `podium report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from podium import __version__
+from podium.evals.charts import Html, fragment, pareto_chart, tag, whisker
+from podium.evals.comparison import Comparison, ComparisonRow, Kind
+from podium.rollout.run_folder import replace_file
+from podium.study.result import Study, StudyRow
+from podium.study.sentences import HEADINGS, bounds, caveats, cells, headline, method_notes, summary
+
+MARKDOWN, HTML = "study.md", "study.html"
+"""Names of the page's two forms in a study's folder."""
+_MARKED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
+
+
+def write_page(folder: Path, study: Study) -> None:
+    """Write both forms of the page."""
+    replace_file(folder / MARKDOWN, markdown(study).encode())
+    replace_file(folder / HTML, html(study).encode())
+
+
+def markdown(study: Study) -> str:
+    """The page as Markdown."""
+    return "\n\n".join(_sections(study)) + "\n"
+
+
+def _sections(study: Study) -> Iterator[str]:
+    yield f"# Does a team pay? {study.tasks}".translate(_MARKED)
+    yield f"**{headline(study)}**"
+    yield from (f"> {caveat}" for caveat in caveats(study))
+    yield "\n".join(f"- {sentence}" for sentence in summary(study))
+    yield from (
+        f"Serve it, from the folder of this page: `podium serve --config {file}`" for file in study.files[:1]
+    )
+    yield from (f"Serve the cheaper choice: `podium serve --config {file}`" for file in study.files[1:])
+    yield "## What was tried"
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(study, row) for row in study.rows)]
+    yield "\n".join(f"| {' | '.join(cell.translate(_MARKED) for cell in row)} |" for row in rows)
+    yield "## What the pool allows at most"
+    yield from bounds(study)
+    yield "## How this was measured"
+    yield from method_notes(study)
+
+
+def html(study: Study) -> str:
+    """The page as one HTML file that loads nothing."""
+    title = f"Does a team pay? {study.tasks}"
+    style = files("podium").joinpath("assets", "report.css").read_text(encoding="utf-8")
+    page = tag(
+        "html",
+        tag(
+            "head",
+            Html(
+                '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+            ),
+            tag("title", f"Podium: {title}"),
+            tag("style", Html(style)),
+        ),
+        tag(
+            "body",
+            tag("h1", title),
+            tag("p", tag("b", headline(study).replace("`", ""))),
+            (tag("p", caveat, class_="simulated") for caveat in caveats(study)),
+            _list(summary(study)),
+            _served(study.files),
+            tag("h2", "What was tried"),
+            _table(study),
+            tag("h2", "Accuracy over cost"),
+            pareto_chart(_comparison(study)),
+            tag(
+                "p",
+                "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats.",
+                class_="note",
+            ),
+            tag("h2", "What the pool allows at most"),
+            _paragraphs(bounds(study)),
+            tag("h2", "How this was measured"),
+            _paragraphs(method_notes(study)),
+            tag("p", f"Written by podium {__version__}.", class_="note"),
+        ),
+        lang="en",
+    )
+    return f"<!doctype html>\n{page}\n"
+
+
+def _list(sentences: Iterable[str]) -> Html:
+    return tag("ul", (tag("li", sentence) for sentence in sentences))
+
+
+def _paragraphs(sentences: Iterable[str]) -> Html:
+    return fragment(tag("p", sentence) for sentence in sentences)
+
+
+def _served(names: Sequence[str]) -> Html:
+    leads = ("Serve it, from the folder of this page: ", "Serve the cheaper choice: ")
+    return fragment(
+        tag("p", lead, tag("code", f"podium serve --config {name}"))
+        for lead, name in zip(leads, names, strict=False)
+    )
+
+
+def _table(study: Study) -> Html:
+    kinds = [_kind(row) for row in study.rows]
+    order = list(dict.fromkeys(kinds))
+
+    def line(row: StudyRow, kind: Kind) -> Html:
+        label, *rest = cells(study, row)
+        chosen = "conductor" if row is study.best else None
+        bar = whisker(row.accuracy, order.index(kind))
+        return tag("tr", tag("td", label), tag("td", bar), (tag("td", cell) for cell in rest), class_=chosen)
+
+    first, *others = HEADINGS
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("thead", tag("tr", tag("th", first), tag("th"), (tag("th", name) for name in others))),
+            tag("tbody", (line(row, kind) for row, kind in zip(study.rows, kinds, strict=True))),
+        ),
+        class_="scroll",
+    )
+
+
+def _kind(row: StudyRow) -> Kind:
+    if row.planner is None:
+        return "conductor"
+    kinds: dict[str, Kind] = {
+        "single": "single", "committee": "committee", "cascade": "cascade", "by-ratings": "chosen",
+    }  # fmt: skip
+    return kinds.get(row.planner.partition(":")[0], "other")
+
+
+def _comparison(study: Study) -> Comparison:
+    """The rows as the chart reads them."""
+    return Comparison(
+        questions=study.questions,
+        seed="study",
+        pool=study.workers,
+        simulated=study.simulated,
+        recorded=study.recorded,
+        rows=tuple(
+            ComparisonRow(
+                kind=_kind(row),
+                label=row.name,
+                accuracy=row.accuracy,
+                difference=row.difference,
+                steps=0.0,
+                calls=0.0,
+                cost_usd=row.cost_usd,
+                latency_s=0.0,
+                validity=1.0,
+                failures=0,
+                by_hops={},
+            )
+            for row in study.rows
+        ),
+    )

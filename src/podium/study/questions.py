@@ -1,0 +1,185 @@
+"""The questions of a study: those of a task set, of a table without right answers, or of stored traces.
+
+They are shuffled by their ids, so the first of them are a fair sample of all, however the file is ordered. A study that
+reaches only some of them has asked a fair subset.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from podium.errors import NoTasksError, UsageError
+from podium.lab import chance
+from podium.recordings.importers.documents import hashed_id
+from podium.rows import is_empty, is_table, read_rows
+from podium.study.judging import ByOutcome, PoolJudge, Unjudged
+from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.tasks.open import EMBEDDED, splits_of
+from podium.tasks.task import shuffled
+from podium.trace import Trace
+from podium.types import Question
+from podium.workers.answer import final_answer, normalise
+from podium.workers.base import Worker
+
+JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
+"""What says whether an answer is right: known right answers, a worker of the pool, the other workers, or "
+"users."""
+_EMBEDDED = 300
+"""How many embedded questions are taken where nobody says how many; there is no end of them."""
+
+
+@dataclass(frozen=True)
+class StudyQuestions:
+    """The questions of a study, shuffled."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    judged_by: JudgedBy
+    notes: tuple[str, ...] = ()
+    """What was left out, and what a reader has to know of the verdicts, in sentences."""
+    judges: frozenset[str] = field(default=frozenset())
+    """Ids of the questions whose answers a judge may have to judge."""
+
+    def judged(self, judge: PoolJudge) -> StudyQuestions:
+        """The same questions; where no right answer is known, `judge` judges."""
+        if self.judged_by == "golds":
+            return self
+
+        def graded(task: Task) -> Task:
+            own = judge.for_question(task.question.text)
+            known = task.grader
+            return replace(
+                task, grader=replace(known, otherwise=own) if isinstance(known, ByOutcome) else own
+            )
+
+        return replace(self, tasks=tuple(map(graded, self.tasks)), judged_by="judge")
+
+
+def questions_of(
+    name: str,
+    *,
+    split: str | None = None,
+    size: int | None = None,
+    seed: int = 0,
+    pool: Iterable[Worker] = (),
+) -> StudyQuestions:
+    """The questions of a task set or a table. A table may lack the column `answer`, and then no right answer is known.
+
+    Args:
+        split: this split alone; None: all splits together, since a study divides the questions itself.
+        size: at most this many; None: all.
+
+    Raises:
+        ConfigError: there is no such set or split, or it has no questions.
+    """
+    path = Path(name)
+    if is_table(path) and not name.endswith(".parquet") and not _has_answers(path):
+        return _without_answers(path, size, seed)
+    tasks: list[Task] = []
+    notes: dict[str, None] = {}
+    wanted = size or (_EMBEDDED if name == EMBEDDED else ALL)
+    splits = (split,) if split is not None else splits_of(name)
+    if name == EMBEDDED and split is None:
+        splits = ("test",)
+    for each in splits:
+        try:
+            opened = open_tasks(name, each, size=wanted, seed=seed, pool=pool)
+        except NoTasksError:
+            if split is not None:
+                raise
+            continue
+        tasks += opened
+        notes.update(dict.fromkeys(warnings_of(opened)))
+    if not tasks:
+        raise NoTasksError(f"{name} has no questions; check the file.")
+    return StudyQuestions(path.stem, tuple(shuffled(tasks, seed)[:size]), "golds", tuple(notes))
+
+
+def _has_answers(path: Path) -> bool:
+    return any("answer" in row.values for row in read_rows(path, gaps=True))
+
+
+def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:
+    found: dict[str, Task] = {}
+    for row in read_rows(path, {"question"}):
+        if row.error:
+            raise UsageError(f"{row.place}: {row.error}; fix the row.")
+        if is_empty(row.values["question"]):
+            raise UsageError(f"{row.place}: its question is empty; fix the row.")
+        text = str(row.values["question"]).strip()
+        task = Task(f"{path.stem}/{hashed_id(text)}", Question(text=text), "", Unjudged())
+        found[task.id] = task
+    tasks = tuple(shuffled(found.values(), seed)[:size])
+    if not tasks:
+        raise NoTasksError(f"{path} has no questions; check the file.")
+    return StudyQuestions(path.stem, tasks, "agreement", judges=frozenset(task.id for task in tasks))
+
+
+def questions_of_traces(
+    traces: Iterable[Trace], *, share: float, size: int | None = None, seed: int = 0
+) -> StudyQuestions:
+    """The questions of a share of the stored traffic, each once.
+
+    A question belongs to the share by a hash of its text, so a later run with a larger share only adds questions.
+    Questions with a chat history or with images are left out and counted. What users said of the answers (a trace's
+    outcome) is used where it is known.
+
+    Args:
+        share: from 0 to 1, of the different questions.
+
+    Raises:
+        NoTasksError: no question is left.
+    """
+    asked: dict[str, list[Trace]] = {}
+    left_out: Counter[str] = Counter()
+    for trace in traces:
+        if trace.question.history or trace.question.images:
+            left_out["with a chat history or images, which a recording cannot keep"] += 1
+        elif chance("shadow", seed, trace.question.text.strip()) < share:
+            asked.setdefault(trace.question.text.strip(), []).append(trace)
+    tasks = [_traffic_task(text, found) for text, found in asked.items()]
+    if not tasks:
+        raise NoTasksError(
+            f"No stored question is in a share of {share:g}; take a larger --share, or another --traces."
+        )
+    tasks = shuffled(tasks, seed)[:size]
+    notes = [f"Traces of questions {reason}, are left out ({count:,})." for reason, count in left_out.items()]
+    known = [task for task in tasks if isinstance(task.grader, ByOutcome)]
+    if not known:
+        ids = frozenset(task.id for task in tasks)
+        return StudyQuestions("traffic", tuple(tasks), "agreement", tuple(notes), ids)
+    notes.append(
+        f"Users judged the answers to {len(known):,} of {len(tasks):,} questions; only these questions "
+        "count, unless a "
+        "judge is named. Where they called an answer right, only answers equal to it count as right. Where "
+        "they called "
+        "it wrong, other answers need a judge. So without a judge the team that gave those answers looks "
+        "better than "
+        "it is."
+    )
+    return StudyQuestions(
+        "traffic", tuple(tasks), "outcomes", tuple(notes), frozenset(task.id for task in tasks)
+    )
+
+
+def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
+    right: str | None = None
+    wrong: set[str] = set()
+    for trace in traces:
+        # Absent in stores of versions that keep no outcomes.
+        outcome = getattr(trace, "outcome", None)
+        answer = None if trace.answer is None else final_answer(trace.answer)
+        if outcome is None or outcome.right is None or answer is None:
+            continue
+        if outcome.right:
+            right = normalise(answer)
+        else:
+            wrong.add(normalise(answer))
+    grader = (
+        ByOutcome(right, frozenset(wrong - {right}), Unjudged()) if right is not None or wrong else Unjudged()
+    )
+    return Task(f"traffic/{hashed_id(text)}", Question(text=text), "", grader)

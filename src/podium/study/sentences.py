@@ -1,0 +1,209 @@
+"""What a study's page says, in sentences. `page` arranges them; nothing here knows Markdown or HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podium.evals.comparison import SIMULATED
+from podium.evals.stats import Interval
+from podium.study.result import Study, StudyRow
+
+HEADINGS = ("method", "accuracy", "$ / 1000", "beside the best single worker", "verdict")
+_VERDICTS = {
+    "reference": "the best single worker",
+    "better": "better",
+    "same": "the same answers as it",
+    "worse": "worse",
+    "not better": "gains too little to matter",
+    "open": "open",
+}
+_REPLAYED = "The workers answered from a recording, in which each answered the bare question."
+
+
+def cells(study: Study, row: StudyRow) -> tuple[str, ...]:
+    """One row as text: a string for each of `HEADINGS`."""
+    return (
+        row.name if row.choice in (row.name, f"the {row.name}") else f"{row.name}: {row.choice}",
+        f"{percent(row.accuracy.mean)} {within(row.accuracy)}",
+        f"{row.cost_usd * 1000:.3g}",
+        "" if row.difference is None or row.verdict == "same" else points(row.difference),
+        verdict_of(study, row),
+    )
+
+
+def verdict_of(study: Study, row: StudyRow) -> str:
+    """The verdict in words."""
+    if row.verdict == "cheaper":
+        return f"as good, to within {_points(study.margin)}, and {_saving(study, row)} cheaper"
+    if row.verdict == "open" and row.more_questions:
+        return f"open: about {row.more_questions:,} more questions would decide it"
+    return _VERDICTS[row.verdict]
+
+
+def headline(study: Study) -> str:
+    """The recommendation, in one sentence or two."""
+    best, single = study.best, study.reference
+    if best is single:
+        return f"Nothing beats `{_worker(single)}` alone on your questions."
+    if best.verdict == "better":
+        assert best.difference is not None
+        return (
+            f"Use {best.choice}. It is right {points(best.difference)} more often than `{_worker(single)}` "
+            "alone, your "
+            f"best single worker, at {_price(study, best)} its price."
+        )
+    return (
+        f"Use {best.choice}. It is as good as `{_worker(single)}` alone, your best single worker, to within "
+        f"{_points(study.margin)}, and costs {_saving(study, best)} less. Nothing is better for certain."
+    )
+
+
+def summary(study: Study) -> Iterator[str]:
+    """What follows the headline: prices, the other choice, and how sure all this is."""
+    best, single = study.best, study.reference
+    yield (
+        f"{best.choice[:1].upper()}{best.choice[1:]}: {percent(best.accuracy.mean)} {within(best.accuracy)} "
+        "right, "
+        f"${best.cost_usd * 1000:.3g} for 1,000 questions."
+    )
+    if best is not single:
+        yield (
+            f"{_worker(single)} alone: {percent(single.accuracy.mean)} {within(single.accuracy)} right, "
+            f"${single.cost_usd * 1000:.3g} for 1,000 questions."
+        )
+    cheaper = study.cheaper_row
+    if cheaper is not None:
+        yield (
+            f"To save money: {cheaper.choice}, {percent(cheaper.accuracy.mean)} right, "
+            f"${cheaper.cost_usd * 1000:.3g} for "
+            f"1,000 questions, which is {_saving(study, cheaper)} less than {_worker(single)} alone."
+        )
+    if best is single and study.detectable is not None:
+        yield (
+            f"With {study.questions:,} questions, this study is likely (80 %) to find a gain of the best "
+            "team if it is "
+            f"{_points(study.detectable)} or more. It cannot exclude a smaller gain."
+        )
+    opened = [row for row in study.rows if row.verdict == "open" and row.is_team and row.more_questions]
+    if opened:
+        least = min(opened, key=lambda row: row.more_questions)
+        yield (
+            f"{len(opened)} method{'s are' if len(opened) > 1 else ' is'} still open. About "
+            f"{least.more_questions:,} more "
+            f"questions would decide the first of them ({least.name})."
+        )
+
+
+def bounds(study: Study) -> Iterator[str]:
+    """What the pool's diversity allows at most."""
+    found = study.bounds
+    yield (
+        f"On {percent(found.any_right.mean)} {within(found.any_right)} of the questions at least one worker "
+        "was right, and "
+        f"on {percent(found.none_right)} none. No planner that hands on one worker's answer can be right "
+        "more often."
+    )
+    if found.again is None or found.any_right_of_repeated is None or found.best_of_repeated is None:
+        yield (
+            "Some of this is luck: where workers guess, one of them is often right. Without second answers "
+            "nobody can say "
+            "how much."
+        )
+        return
+    luck = max(0.0, found.any_right_of_repeated - found.again.mean)
+    yield (
+        f"Part of this is luck. {found.repeated:,} questions were asked twice: on "
+        f"{percent(found.any_right_of_repeated)} of them some worker's first answer was right, but a worker "
+        "whose first "
+        f"answer was right is right again on only {percent(found.again.mean)} {within(found.again)}. So "
+        f"{_points(luck)} "
+        "are luck, which no planner can know."
+    )
+    best = f"The best single worker is right on {percent(found.best_of_repeated)} of these questions"
+    if found.again.mean > found.best_of_repeated:
+        gain = found.again.mean - found.best_of_repeated
+        yield f"{best}, so choosing workers by the question can gain about {_points(gain)} at most."
+    else:
+        yield f"{best}, so there is no sign that choosing workers by the question can gain anything."
+
+
+def caveats(study: Study) -> Iterator[str]:
+    """What a reader has to know before believing a figure."""
+    if study.simulated:
+        yield SIMULATED
+    if study.recorded:
+        yield _REPLAYED
+    if study.judged_by == "judge":
+        yield (
+            f"No right answers were given: the worker {study.judge} judged all answers. A judge errs, and "
+            "may favour its own "
+            "answers. Check some of its verdicts before you rely on these figures."
+        )
+    elif study.judged_by == "agreement":
+        yield (
+            "No right answers and no judge were given: an answer counts as right if most of the other "
+            "workers say the same. "
+            "That measures agreement, not truth. Votes, cascades and routers are left out, since they agree "
+            "with the workers "
+            "by construction. Add a column of right answers, or name a judge (--judge WORKER)."
+        )
+    elif study.judged_by == "outcomes":
+        yield "No right answers were given: what users said of the stored answers says which answers are right."
+
+
+def method_notes(study: Study) -> Iterator[str]:
+    """How the figures were made."""
+    yield (
+        f"{study.questions:,} questions of {study.tasks}, {len(study.workers)} workers: "
+        f"{', '.join(study.workers)}. "
+        f"${study.spent_usd:,.2f} {_spent(study)}."
+    )
+    yield (
+        "Each question was scored by methods that made their choices on other questions (five folds). The "
+        "method that is "
+        "served was chosen in the same way on all questions. In brackets: 95 % intervals over questions. "
+        "Differences are "
+        "paired by question, in percentage points, and their intervals hold for all rows together, so the "
+        "best row may be "
+        "picked after looking."
+    )
+    yield from (f"{row.name}: {row.note}" for row in study.rows if row.note)
+    yield from study.notes
+
+
+def percent(share: float) -> str:
+    """A share as text."""
+    return f"{100 * share:.1f} %"
+
+
+def within(interval: Interval) -> str:
+    """The bounds of a share."""
+    return f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+
+
+def points(difference: Interval) -> str:
+    """A difference with its interval, in percentage points."""
+    return f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}] points"
+
+
+def _spent(study: Study) -> str:
+    unpaid = study.simulated or study.recorded
+    return "is what the answers would have cost; nothing was paid" if unpaid else "was spent"
+
+
+def _points(amount: float) -> str:
+    return f"{100 * amount:.1f} points"
+
+
+def _saving(study: Study, row: StudyRow) -> str:
+    return f"{1 - row.cost_usd / study.reference.cost_usd:.0%}"
+
+
+def _price(study: Study, row: StudyRow) -> str:
+    single = study.reference.cost_usd
+    return f"{row.cost_usd / single:.2g} times" if single else "more than"
+
+
+def _worker(row: StudyRow) -> str:
+    """The worker of a row that is one worker alone."""
+    return (row.planner or row.choice).removeprefix("single:")

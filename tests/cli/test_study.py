@@ -1,0 +1,270 @@
+"""`podium study` and `podium shadow` from the plan of spending to the served recommendation, over a real endpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusal import one_sentence
+
+from podium.baselines import Single
+from podium.orchestrator import Orchestrator
+from podium.study.result import Study
+from podium.testing import FaultServer
+from podium.trace import Trace
+from podium.trace.store import TraceStore
+from podium.types import Question
+from podium.workers import Pool, ScriptedWorker
+
+Podium = Callable[..., Any]
+QUESTIONS, WORKERS = 40, ("ada", "bob", "cy", "dan", "eve")
+CALLS = QUESTIONS * len(WORKERS) * 6 // 5
+"""Each worker answers each question once, and a fifth of them twice."""
+STUDY = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--budget-usd", "0.005", "--out", "found")
+
+
+def reply(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
+    """Each worker errs on three questions of ten, no two of neighbours on the same, and each in its own way."""
+    text = " ".join(str(message["content"]) for message in messages)
+    if "final answer" in text and "RIGHT or WRONG" in text:
+        return _judged(text)
+    found = re.search(r"What is (\d+) plus 1000\?", text)
+    if found is None:
+        return "I see no question."
+    number, place = int(found[1]), WORKERS.index(body["model"])
+    wrong = (number + 2 * place) % 10 < 3
+    return f"Answer: {number + 1000 + wrong * (place + 1)}"
+
+
+def _judged(text: str) -> str:
+    number, said = (
+        re.search(r"What is (\d+) plus 1000\?", text),
+        re.search(r"final answer \w+>>>\n(\d+)", text),
+    )
+    assert number, text
+    assert said, text
+    return "RIGHT" if int(number[1]) + 1000 == int(said[1]) else "WRONG"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultServer]:
+    """An endpoint of five models, and a pool file and questions for it."""
+    with FaultServer(reply).in_thread() as server:
+        worker = (
+            '[[worker]]\nname = "{0}"\nkind = "openai"\nmodel = "{0}"\nbase_url = "{1}"\n'
+            "price = {{ input = 0.1, output = 0.1 }}\nlimits = {{ max_tokens = 100, retries = 0 }}\n"
+        )
+        Path("my.toml").write_text("\n".join(worker.format(name, server.url) for name in WORKERS))
+        rows = (f"What is {n} plus 1000?,{n + 1000}\n" for n in range(QUESTIONS))
+        Path("mine.csv").write_text("question,answer\n" + "".join(rows))
+        yield server
+
+
+def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint: FaultServer) -> None:
+    done = podium(*STUDY, "--yes")
+    assert done.status == 0, done.err
+    assert done.out.startswith("Use a vote of ")
+    assert "The Conductor is left out" in done.err
+    assert len(endpoint.requests) == CALLS
+    result = Study.load(Path("found/study.json"))
+    assert (result.best.verdict, result.questions, result.judged_by) == ("better", QUESTIONS, "golds")
+    assert result.best.difference is not None
+    assert result.best.difference.low > 0.1
+    assert 0 < result.spent_usd < 0.005
+    assert result.bounds.repeated == QUESTIONS // 5
+    page = Path("found/study.md").read_text()
+    html = Path("found/study.html").read_text()
+    for part in ("Use a vote of", "| vote: a vote of", "$0.00 was spent", "at least one worker was right"):
+        assert part in page
+    assert html.count("<svg") > len(result.rows)
+    assert not re.search(r'(?:src|href)="', html)
+
+    again = podium(*STUDY, "--yes")
+    assert again.out == done.out
+    assert len(endpoint.requests) == CALLS
+
+    settings = Path("found/podium.toml").read_text()
+    assert 'planner = "committee:' in settings
+    with Served("--config", "found/podium.toml") as url:
+        asked = {"model": "podium", "messages": [{"role": "user", "content": "What is 123 plus 1000?"}]}
+        request = urllib.request.Request(
+            f"{url}/v1/chat/completions", json.dumps(asked).encode(), {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            said = json.load(response)["choices"][0]["message"]["content"]
+    assert "1123" in said
+
+
+class Served:
+    """`podium serve` as a process of its own."""
+
+    def __init__(self, *tokens: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "podium", "serve", "--port", "0", *tokens],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        found = re.search(r"http://[^ ]+", line)
+        if found is None:
+            self._process.kill()
+            pytest.fail(f"{line} {self._process.communicate()[1]}")
+        return found[0].rstrip("/")
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def test_nothing_is_paid_before_somebody_said_yes(podium: Podium, endpoint: FaultServer) -> None:
+    told = podium(*STUDY, "--dry-run")
+    assert told.status == 0
+    assert f"{QUESTIONS} questions" in told.err
+    assert f"{CALLS} calls" in told.err
+    forecast = json.loads(podium(*STUDY, "--dry-run", "--json").out)
+    assert forecast["calls"] == CALLS
+    assert 0 < forecast["likely_usd"] < 0.005
+    refused = podium(*STUDY)
+    assert (refused.status, refused.err.splitlines()[-1]) == (
+        2,
+        "podium: Nothing was paid. To go on without being asked, add --yes.",
+    )
+    without_limit = tuple(token for token in STUDY if token not in ("--budget-usd", "0.005"))
+    assert "--budget-usd" in one_sentence(podium(*without_limit, "--yes"))
+    assert not endpoint.requests
+    assert not Path("found").exists()
+
+
+def test_a_study_that_was_killed_goes_on_and_pays_nothing_twice(
+    podium: Podium, endpoint: FaultServer
+) -> None:
+    command = [sys.executable, "-m", "podium", *STUDY, "--yes", "--concurrency", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        deadline = time.monotonic() + 120
+        while len(endpoint.requests) < 20 and time.monotonic() < deadline:
+            time.sleep(0.002)
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+    before = len(endpoint.requests)
+    assert 20 <= before < CALLS
+    assert podium(*STUDY, "--yes", "--concurrency", "1").status == 0
+    # Only the call that was in flight is made again.
+    assert len(endpoint.requests) <= CALLS + 1
+
+
+def test_a_budget_that_ends_early_leaves_a_study_of_fewer_questions(
+    podium: Podium, endpoint: FaultServer
+) -> None:
+    less = tuple("0.0004" if token == "0.005" else token for token in STUDY)
+    done = podium(*less, "--yes")
+    assert done.status == 0, done.err
+    assert "of which the budget reaches about" in done.err
+    assert "Recording ended" in done.err
+    found = Study.load(Path("found/study.json"))
+    assert 2 <= found.questions < QUESTIONS
+    assert found.spent_usd <= 0.0004
+    assert podium(*STUDY, "--yes").status == 0
+    asked = Counter((r.model, json.dumps(r.body["messages"])) for r in endpoint.requests)
+    assert max(asked.values()) <= 2
+    assert len(endpoint.requests) == sum(asked.values()) <= CALLS + len(WORKERS) * QUESTIONS // 5
+
+
+def test_the_conductors_are_run_and_their_planning_is_paid(podium: Podium, endpoint: FaultServer) -> None:
+    done = podium(*(("0.2" if token == "0.005" else token) for token in STUDY), "--yes", "--questions", "20")
+    assert done.status == 0, done.err
+    result = Study.load(Path("found/study.json"))
+    conductors = {row.name: row for row in result.rows if row.planner is None}
+    assert set(conductors) == {"Conductor", "Conductor that reads ratings"}
+    plans = [r for r in endpoint.requests if "model_id" in json.dumps(r.body["messages"])]
+    assert len(plans) >= 40
+    reading = [r for r in plans if "of questions like this one" in json.dumps(r.body["messages"])]
+    assert 20 <= len(reading) < len(plans)
+    single = result.reference
+    assert all(row.cost_usd > single.cost_usd for row in conductors.values())
+
+
+def test_without_right_answers_a_judge_or_agreement_counts_and_the_page_says_so(
+    podium: Podium, endpoint: FaultServer
+) -> None:
+    rows = Path("mine.csv").read_text().splitlines()
+    Path("mine.csv").write_text("\n".join(row.partition(",")[0] for row in rows) + "\n")
+    agreed = podium(*STUDY, "--yes", "--json")
+    assert agreed.status == 0, agreed.err
+    by_others = Study.model_validate_json(agreed.out)
+    assert by_others.judged_by == "agreement"
+    assert not any(row.is_team for row in by_others.rows)
+    assert "That measures agreement, not truth." in Path("found/study.md").read_text()
+    judged = podium(*(("judged" if t == "found" else t) for t in STUDY), "--yes", "--json", "--judge", "ada")
+    assert judged.status == 0, judged.err
+    by_ada = Study.model_validate_json(judged.out)
+    assert (by_ada.judged_by, by_ada.judge) == ("judge", "ada")
+    assert by_ada.best.verdict == "better"
+    assert "the worker ada judged all answers" in Path("judged/study.md").read_text()
+
+
+async def _traces(count: int) -> list[Trace]:
+    pool = Pool([ScriptedWorker("team", {"": "Answer: 1007"})])
+    orchestrator = Orchestrator(Single("team"), pool)
+    return [await orchestrator.answer(Question(text=f"What is {n} plus 1000?")) for n in range(count)]
+
+
+async def test_a_share_of_the_stored_traffic_is_studied(podium: Podium, endpoint: FaultServer) -> None:
+    traces = await _traces(QUESTIONS)
+    with TraceStore("traffic.sqlite") as store:
+        store.add_all([*traces, traces[0].model_copy(update={"id": "again"})])
+    shadow = (
+        "shadow", "--pool", "my.toml", "--traces", "traffic.sqlite", "--budget-usd", "0.01", "--judge", "bob",
+    )  # fmt: skip
+    assert "--share 2" in one_sentence(podium(*shadow, "--share", "2", "--yes"))
+    half = await _in_thread(podium, *shadow, "--share", "0.5", "--yes", "--json")
+    assert half.status == 0, half.err
+    some = Study.model_validate_json(half.out)
+    assert 8 < some.questions < 32
+    asked = {(r.model, json.dumps(r.body["messages"])) for r in endpoint.requests}
+    whole = await _in_thread(podium, *shadow, "--share", "1", "--yes", "--json")
+    assert Study.model_validate_json(whole.out).questions == QUESTIONS
+    assert len({(r.model, json.dumps(r.body["messages"])) for r in endpoint.requests}) > len(asked)
+
+
+async def _in_thread(podium: Podium, *tokens: str) -> Any:
+    import asyncio  # noqa: PLC0415
+
+    return await asyncio.to_thread(podium, *tokens)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (["--samples", "0"], "--samples 0"),
+        (["--margin", "2"], "--margin 2"),
+        (["--budget-usd", "-1"], "--budget-usd -1"),
+        (["--questions", "0"], "--questions 0"),
+        (["--judge", "nobody"], "nobody"),
+    ],
+)
+def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said: str) -> None:
+    Path("mine.csv").write_text("question,answer\nAdd 2 and 3.,5\nDouble 5.,10\n")
+    assert said in one_sentence(podium("study", "--pool", "pool.toml", "--tasks", "mine.csv", *tokens))
+
+
+def test_another_study_in_the_same_folder_is_refused(podium: Podium) -> None:
+    study = ("study", "--tasks", "embedded", "--questions", "4", "--out", "found")
+    assert podium(*study).status == 0
+    assert "nothing was paid" in Path("found/study.md").read_text()
+    told = podium(*study, "--samples", "2")
+    assert told.status == 2
+    assert "samples" in told.err.splitlines()[-1]

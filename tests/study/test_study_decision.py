@@ -1,0 +1,175 @@
+"""What a study recommends: a team where one helps, none where none does, and how sure it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
+
+from podium.ratings.answers import Answers
+from podium.study.crossfit import Measured, crossfit, folds_of
+from podium.study.decision import Decision, decide, simultaneous_intervals
+from podium.study.diversity import diversity
+from podium.study.methods import Chosen, Method, Training, methods_for, select
+
+
+def without_routers(answers: Answers) -> Iterator[Method]:
+    return (method for method in methods_for(answers) if "router" not in method.name)
+
+
+def decision(answers: Answers) -> Decision:
+    return decide(crossfit(answers, without_routers(answers)))
+
+
+def test_a_team_is_seldom_recommended_where_none_helps() -> None:
+    found = [decision(nothing_helps(seed)) for seed in range(40)]
+    # In 95 % of all studies no interval misses: of 40, more than 5 mistakes would be a chance of 1 in 70.
+    assert sum(one.better is not None for one in found) <= 5
+    assert all(one.recommended.method.is_team is (one.better is not None) for one in found)
+
+
+def test_a_choice_looks_better_on_its_own_questions_than_on_others_and_cross_fitting_shows_the_others() -> (
+    None
+):
+    on_its_own, on_others = [], []
+    for seed in range(20):
+        answers = nothing_helps(seed, workers=6)
+        method = next(method for method in methods_for(answers) if method.name == "cascade")
+        chosen = method.choose(Training(answers))
+        assert chosen is not None
+        on_its_own.append(chosen.score(answers).mean())
+        (measured,) = crossfit(answers, [method])
+        on_others.append(measured.score_Q.mean())
+    assert np.mean(on_its_own) > 0.78
+    assert np.mean(on_others) == pytest.approx(0.75, abs=0.02)
+
+
+def test_a_vote_that_helps_is_found_with_its_gain() -> None:
+    found = decision(votes_help(0))
+    best = found.recommended
+    assert best.method.name == "vote"
+    assert best.method.chosen is not None
+    assert best.method.chosen.planner.startswith("committee:")
+    # On other questions of the same pool, the chosen vote gains what the interval says.
+    others = votes_help(1, questions=5000)
+    single = found.reference.method.chosen
+    assert single is not None
+    gain = (best.method.chosen.score(others) - single.score(others)).mean()
+    assert best.difference is not None
+    assert best.difference.low < gain < best.difference.high
+
+
+def test_a_cheaper_worker_that_is_as_good_is_recommended_though_nothing_is_better() -> None:
+    found = decision(cheap_is_as_good(0))
+    assert found.better is None
+    assert found.reference.method.name == "w0 alone"
+    assert found.recommended.method.name == "w1 alone"
+    assert found.recommended.verdict == "cheaper"
+    assert [f.verdict for f in found.findings if f.method.name == "w2 alone"] == ["worse"]
+
+
+def test_as_many_more_questions_as_it_says_decide_an_open_case() -> None:
+    answers = votes_help(3, questions=60, right=0.6)
+    methods = [method for method in methods_for(answers) if not method.is_team]
+    one = crossfit(answers, methods)
+    opened = next(f for f in decide(one).findings if f.verdict == "open")
+    times = -(-(opened.questions + opened.more_questions) // opened.questions)
+    many = [
+        dataclasses.replace(m, score_Q=np.tile(m.score_Q, times), cost_Q=np.tile(m.cost_Q, times))
+        for m in one
+    ]
+    again = next(f for f in decide(many).findings if f.method.name == opened.method.name)
+    assert again.verdict != "open"
+    fewer = max(1, times // 4)
+    some = [
+        dataclasses.replace(m, score_Q=np.tile(m.score_Q, fewer), cost_Q=np.tile(m.cost_Q, fewer))
+        for m in one
+    ]
+    assert next(f for f in decide(some).findings if f.method.name == opened.method.name).verdict == "open"
+
+
+def test_of_one_method_the_interval_is_the_usual_one_and_of_many_a_wider_one() -> None:
+    rng = np.random.default_rng(0)
+    difference = rng.choice([-1.0, 0.0, 1.0], size=(400, 12), p=[0.2, 0.5, 0.3])
+    (alone,), factor = simultaneous_intervals(difference[:, :1])
+    assert alone is not None
+    error = difference[:, 0].std(ddof=1) / 20
+    assert factor == pytest.approx(1.96, abs=0.12)
+    assert alone.high - alone.mean == pytest.approx(factor * error)
+    _, wider = simultaneous_intervals(difference)
+    assert (
+        2.6 < wider < 3.2
+    )  # Of twelve independent ones: the normal quantile at (1 + 0.95 ** (1 / 12)) / 2 is 2.86.
+
+
+def test_a_method_that_lacks_questions_is_compared_on_those_that_it_has() -> None:
+    difference = np.array([[0.0, 1.0]] * 30 + [[0.0, np.nan]] * 70)
+    difference[:5, 1] = 0.0
+    _, partial = simultaneous_intervals(difference)[0]
+    assert partial is not None
+    assert partial.mean == pytest.approx(25 / 30)
+
+
+def test_no_question_is_scored_by_a_choice_that_was_made_on_it() -> None:
+    answers = votes_help(0, questions=53)
+    seen: list[set[str]] = []
+
+    def remember(training: Training) -> Chosen:
+        own = set(training.answers.texts)
+        seen.append(own)
+        return Chosen(
+            "spy",
+            "single:w0",
+            lambda other: np.array([float(text in own) for text in other.texts]),
+            lambda other: np.zeros(len(other.texts)),
+        )
+
+    (spy,) = crossfit(answers, [Method("spy", remember)])
+    assert spy.score_Q.tolist() == [0.0] * 53
+    assert [len(own) for own in seen] == [53, *[53 - len(fold) for fold in folds_of(53, "0")]]
+
+
+def test_few_questions_recommend_no_team() -> None:
+    found = decide(crossfit(votes_help(0, questions=12), [*without_routers(votes_help(0, questions=12))]))
+    assert found.recommended is found.reference
+
+
+def test_repeats_tell_luck_from_skill() -> None:
+    guessing = diversity(nothing_helps(0, questions=400, samples=2))
+    assert guessing.any_right.mean > 0.95
+    assert guessing.again is not None
+    assert guessing.again.mean == pytest.approx(guessing.best_of_repeated, abs=0.04)
+    assert diversity(nothing_helps(0)).again is None
+
+
+def test_a_part_of_the_answers_is_what_it_was() -> None:
+    answers = votes_help(0, questions=30)
+    part = select(answers, np.array([3, 9]))
+    assert part.texts == ("3", "9")
+    assert (part.score_QW == answers.score_QW[[3, 9]]).all()
+    assert isinstance(crossfit(part, methods_for(part, teams=False))[0], Measured)
+
+
+def test_of_several_better_methods_the_cheapest_that_gains_nearly_as_much_is_recommended() -> None:
+    rng = np.random.default_rng(0)
+    right = (rng.random(400) < 0.5).astype(float)
+
+    def method(name: str, gained: int, price: float) -> Measured:
+        score = right.copy()
+        score[np.flatnonzero(right == 0)[:gained]] = 1.0
+        return Measured(name, score, np.full(400, price), None, is_team=name != "single")
+
+    methods = [
+        method("single", 0, 1.0),
+        method("dear", 80, 9.0),
+        method("fair", 76, 2.0),
+        method("little", 40, 1.5),
+    ]
+    found = decide(methods)
+    assert [f.verdict for f in found.findings[1:]] == ["better"] * 3
+    assert found.recommended.method.name == "fair"
+    assert decide(methods, margin=0.2).recommended.method.name == "little"
+    assert decide(methods, margin=0.0).recommended.method.name == "dear"

@@ -1,0 +1,80 @@
+"""The page of a study says what to do, what is luck, and what it does not know; names cannot break it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
+
+from podium.ratings.answers import Answers
+from podium.study.crossfit import crossfit
+from podium.study.decision import decide
+from podium.study.diversity import diversity
+from podium.study.methods import methods_for
+from podium.study.page import html, markdown
+from podium.study.result import Bounds, Study, number_of, rows_of
+
+
+def study_of(answers: Answers, **known: object) -> Study:
+    methods = (method for method in methods_for(answers) if "router" not in method.name)
+    decision = decide(crossfit(answers, methods))
+    return Study(
+        **{
+            "tasks": "mine",
+            "questions": len(answers.texts),
+            "judged_by": "golds",
+            "workers": answers.workers,
+            "rows": rows_of(decision),
+            "recommended": number_of(decision.findings, decision.recommended),
+            "cheaper": number_of(decision.findings, decision.cheaper),
+            "margin": decision.margin,
+            "detectable": None if math.isnan(decision.detectable) else decision.detectable,
+            "bounds": Bounds.of(diversity(answers)),
+        }
+        | known
+    )
+
+
+def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
+    study = study_of(nothing_helps(0, samples=2))
+    page = markdown(study)
+    single = study.reference.choice.removesuffix(" alone")
+    assert page.startswith(
+        f"# Does a team pay? mine\n\n**Nothing beats `{single}` alone on your questions.**"
+    )
+    assert "is likely (80 %) to find a gain of the best team if it is" in page
+    assert "are luck, which no planner can know" in page
+    assert Study.model_validate_json(study.model_dump_json()) == study
+
+
+def test_what_is_recommended_stands_first_with_its_price_and_the_cheaper_choice() -> None:
+    better = markdown(study_of(votes_help(0), files=("podium.toml",)))
+    assert "**Use a vote of " in better
+    assert "points more often than" in better
+    assert "`podium serve --config podium.toml`" in better
+    cheaper = markdown(study_of(cheap_is_as_good(0)))
+    assert "**Use w1 alone. It is as good as `w0` alone" in cheaper
+    assert "costs 90% less" in cheaper
+
+
+def test_what_stands_for_right_answers_is_said() -> None:
+    answers = votes_help(0, questions=40)
+    assert "agreement, not truth" in markdown(study_of(answers, judged_by="agreement"))
+    assert "the worker large judged all answers" in markdown(
+        study_of(answers, judged_by="judge", judge="large")
+    )
+    replayed = study_of(answers, recorded=True)
+    assert "nothing was paid" in markdown(replayed)
+    assert "answered from a recording" in html(replayed)
+
+
+def test_no_name_breaks_the_page() -> None:
+    answers = votes_help(0, questions=40)
+    odd = tuple(f"<b>|{name}" for name in answers.workers)
+    study = study_of(dataclasses.replace(answers, workers=odd), tasks="<script>")
+    shown = html(study)
+    assert "<script>" not in shown
+    assert "<b>|" not in shown
+    rows = [line for line in markdown(study).splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {6}

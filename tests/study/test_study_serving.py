@@ -1,0 +1,123 @@
+"""What a study computes is what its planners do, and what it writes can be opened."""
+
+from __future__ import annotations
+
+import asyncio
+import tomllib
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from podium.baselines import open_baseline
+from podium.evals.evaluation import evaluate
+from podium.executor import ExecutionSettings
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.orchestrator.planning import open_planner
+from podium.orchestrator.team import open_pool
+from podium.ratings.answers import read_answers
+from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
+from podium.study.crossfit import Measured
+from podium.study.methods import Training, methods_for
+from podium.study.serving_files import ServingFiles
+from podium.tasks.recorded import RecordedTasks
+from podium.types import Budget
+from podium.workers.pool import Pool
+from podium.workers.replay import ReplayWorker
+
+KNOWS = {"ada": "rivers", "bob": "planets", "cy": "metals"}
+POOL = """
+[[worker]]
+name = "ada"
+kind = "replay"
+recording = "made/r.parquet"
+price = { output = 4.0 }
+
+[[worker]]
+name = "bob"
+kind = "replay"
+recording = "made/r.parquet"
+price = { output = 1.0 }
+
+[[worker]]
+name = "cy"
+kind = "replay"
+recording = "made/r.parquet"
+price = { output = 2.0 }
+"""
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recording:
+    """Three workers, each of which knows its own subject and errs on half of the others."""
+    monkeypatch.chdir(tmp_path)
+    Path("made").mkdir()
+    random = Random("study-serving")
+    with RecordingWriter() as writer:
+        for n in range(90):
+            subject = list(KNOWS.values())[n % 3]
+            writer.add_question(
+                RecordedQuestion(f"q{n}", f"Tell about {subject}, number {n}.", "1", None, "train")
+            )
+            for name, known in KNOWS.items():
+                answer = 1 if known == subject or random.random() < 0.5 else random.randint(2, 4)
+                text = f"Answer: {answer}"
+                response = Response(name, 0, text, f"{answer}", float(answer == 1), 10, random.randint(5, 50))
+                writer.add(f"q{n}", response)
+        writer.write(Path("made/r.parquet"), name="made")
+    Path("my.toml").write_text(POOL)
+    return Recording.open(Path("made/r.parquet"))
+
+
+async def test_each_choice_scores_and_costs_what_its_planner_does_when_it_is_run(
+    recording: Recording,
+) -> None:
+    pool = open_pool("my.toml")
+    workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
+    tasks = list(RecordedTasks(recording, "train", pool=pool))
+    answers = await read_answers(tasks, workers)
+    chosen = [method.choose(Training(answers)) for method in methods_for(answers)]
+    names = set()
+    for one in filter(None, chosen):
+        rated = Pool(
+            [*open_pool("my.toml"), *(w for w in open_pool("embedded") if w.profile.name == "vote")],
+            one.ratings,
+        )
+        ran = await evaluate(
+            open_baseline(one.planner, rated.profiles),
+            tasks,
+            rated,
+            budget=Budget(rounds=one.rounds),
+            execution=ExecutionSettings(early_stop=True),
+        )
+        assert list(ran.right.values()) == one.score(answers).tolist(), one.planner
+        assert ran.cost_usd == pytest.approx(one.cost(answers).mean()), one.planner
+        names.add(one.planner.partition(":")[0])
+    assert names >= {"single", "committee", "cascade", "by-ratings"}
+
+
+def test_the_settings_that_are_written_open_with_all_that_the_planner_needs(
+    recording: Recording,
+) -> None:
+    pool = open_pool("my.toml")
+    tasks = list(RecordedTasks(recording, "train", pool=pool))
+    workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
+    answers = asyncio.run(read_answers(tasks, workers))
+    training = Training(answers)
+    Path("found").mkdir()
+    files = ServingFiles(Path("found"), "./my.toml", pool, training.ratings)
+    for method in methods_for(answers):
+        chosen = method.choose(training)
+        if chosen is None:
+            continue
+        file = files.write("podium", Measured(method.name, np.zeros(90), np.zeros(90), chosen))
+        written = tomllib.loads(Path("found", file).read_text())
+        served = open_pool(str(Path("found", written["pool"])))
+        settings = PlannerSettings(planner=written["conductor"]["planner"])
+        planner = open_planner(settings, served, seed="0").planner
+        assert planner.name == chosen.planner
+        assert served.names[:3] == ("ada", "bob", "cy")
+        assert written.get("budget", {}).get("rounds", 1) == chosen.rounds
+        needs = chosen.planner.startswith(("committee", "cascade"))
+        assert ("vote" in served.names, served.ratings is not None) == (needs, chosen.ratings is not None)
