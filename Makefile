@@ -1,7 +1,7 @@
 # make demo   set up, train the shipped policy for a few minutes, evaluate, report, answer one question
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
-# make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; 2,000 odd requests to the server; an hour of fuzzing
+# make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; 2,000 odd requests to the server; an hour of fuzzing
 # make bench-gpu  what this machine's GPU does for training
 # make nightly-integrations  Podium in verifiers and in tinker-cookbook, with the real packages
 # Everything lives in .venv; nothing is installed outside this folder.
@@ -70,6 +70,7 @@ nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/test_container.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 7200 --durations 10 tests/security/test_fuzzing.py
 	runs/litellm.sh
+	runs/clients.sh
 
 # Tokens a second, memory, share of the peak; says so and measures nothing where there is no GPU.
 bench-gpu: setup

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from podium.executor import Ledger
-from podium.trace import VoteCount
-from podium.types import Profile, Question, Usage
+from podium.trace import RejectedPlan, VoteCount
+from podium.types import Message, Profile, Question, Usage
 from podium.workflow import Acceptance, PlanError, Workflow
 
 
@@ -55,8 +55,18 @@ class Plan:
     """Whether the price of its tokens is unknown, so that `cost_usd` leaves them out."""
     saved_usd: float = 0.0
     """For a plan from the response cache: the dollars that it cost when it was written."""
+    messages: tuple[Message, ...] = ()
+    """What the planner's model was sent for the first try; empty for a planner that calls no model."""
+    reasoning: str = ""
+    """The visible reasoning of the planner's model."""
+    rejected: tuple[RejectedPlan, ...] = ()
+    """Earlier tries that were no plans. Usage and dollars above include theirs."""
     settled: bool = False
     """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does."""
+    seconds: float | None = None
+    """How long writing it took, if it was written before the question ran; None: the orchestrator measures it."""
+    edited: bool = False
+    """Whether a user changed the decision afterwards, so that `text` has another one."""
 
 
 class Planner(Protocol):

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from podium.cli.drawing import print_trace
-from podium.trace import Attempt, RoundTrace, Span, Trace
+from podium.trace import Attempt, RejectedPlan, RoundTrace, Span, Trace
 from podium.types import Message, Price, Profile, Question, Usage
 from podium.workflow import Access, Step, Workflow
 
@@ -98,6 +98,33 @@ def test_full_cuts_nothing_and_shows_what_was_sent():
     assert whole.count("long") == 200
     assert [f"message {n}" in whole for n in range(4)] == [True, True, False, True]
     assert 'subtasks = ["Add.", "Doubt.", "Guess.", "Check."]' in whole
+
+
+def test_a_rejected_plan_is_drawn_with_its_error_and_what_it_cost_and_full_shows_prompt_and_thoughts():
+    error = 'Expected "]".\n    model_id = [0\n                 ^'
+    rejected = RejectedPlan(
+        text="model_id = [0", error=error, error_kind="unclosed", usage=Usage(output_tokens=9), cost_usd=0.02,
+        reasoning="Hm.",
+    )  # fmt: skip
+    sent = (Message(role="system", content="You lead a team."),)
+    parameters = {"model": "m", "temperature": 0.5}
+    planned = RoundTrace(
+        plan_text=PLAN, plan_messages=sent, rejected=(rejected,), plan_reasoning="Well, ada.",
+        spans=(span(0, reasoning="Two and three.", parameters=parameters),),
+    )  # fmt: skip
+    shown, whole = drawn(trace(rounds=(planned,))), drawn(trace(rounds=(planned,)), full=True)
+    for drawing in (shown, whole):
+        assert "Rejected plan  9 tokens, $0.020" in drawing
+        assert 'Expected "]".' in drawing
+    for text in (
+        "prompt, system: You lead a team.",
+        "thought: Hm.",
+        "thought: Well, ada.",
+        "thought: Two and three.",
+    ):
+        assert text in whole
+        assert text not in shown
+    assert 'parameters: {"model": "m", "temperature": 0.5}' in whole
 
 
 @pytest.mark.parametrize("full", [True, False])

@@ -176,12 +176,12 @@ def test_it_is_reported_if_all_splits_together_have_fewer_questions(podium: Podi
     assert Header.model_validate_json(made.out).splits == {"train": 5, "test": 1}
     assert (
         made.err
-        == "uneven.parquet: --questions 20, and train, test have 6 questions; the recording has all of them.\n"
+        == "uneven.parquet: --questions 20, but train, test have only 6 questions; the recording has all of them.\n"
     )
     named = podium(*UNEVEN[:1], "named.parquet", *UNEVEN[2:], "--questions", "20", "--split", "train")
     assert (
         named.err
-        == "uneven.parquet: --questions 20, and train has 5 questions; the recording has all of them.\n"
+        == "uneven.parquet: --questions 20, but train has only 5 questions; the recording has all of them.\n"
     )
 
 

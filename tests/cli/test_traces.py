@@ -22,7 +22,18 @@ def test_the_list_begins_with_the_newest_and_may_be_filtered(podium, ask):
     listed = podium("traces", "list")
     assert listed.status == 0
     first, second, third = listed.out.splitlines()
-    assert first.split() == ["id", "asked", "(UTC)", "status", "planner", "calls", "cost", "time", "question"]
+    assert first.split() == [
+        "id",
+        "asked",
+        "(UTC)",
+        "status",
+        "outcome",
+        "planner",
+        "calls",
+        "cost",
+        "time",
+        "question",
+    ]
     assert second.endswith("The second?")
     assert third.endswith("The first?")
     assert len(ids(podium)) == 2
@@ -45,6 +56,14 @@ def test_showing_takes_the_newest_or_the_beginning_of_an_id(podium, ask):
     assert "The second?" in podium("traces", "show").out
     assert "The first?" in podium("traces", "show", oldest[:12]).out
     assert json.loads(podium("traces", "show", newest, "--json").out)["id"] == newest
+
+
+def test_why_this_answer_is_said_below_the_drawing(podium):
+    podium("ask", "What is 6 x 7?", "--pool", "embedded", "--planner", "single:gus")
+    shown = " ".join(podium("traces", "show").out.split())
+    assert "Why this answer The team cost $" in shown
+    assert "It would have cost about $" in shown
+    assert "Estimated from its price in the pool file and the tokens of this question" in shown
 
 
 def test_full_shows_what_each_worker_was_sent(podium, ask):

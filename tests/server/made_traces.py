@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from podium.baselines.controls import Constant
+from podium.conductor import Conductor
+from podium.conductor.policy import WorkerPolicy
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker, open_pool
@@ -19,7 +21,7 @@ from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
 from podium.trace.sqlite_store import insert_rows, open_writer
 from podium.trace.store import TraceStore
-from podium.types import Budget, Limits, Profile, Question
+from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -34,8 +36,10 @@ def answered(
     """What becomes of a question under a plan of `steps`."""
     pool = Pool(workers)
     planner = Constant(Workflow(tuple(steps)), pool.names)
-    orchestrator = Orchestrator(planner, pool, budget=Budget(rounds=rounds))
+    return _answered(Orchestrator(planner, pool, budget=Budget(rounds=rounds)), question)
 
+
+def _answered(orchestrator: Orchestrator, question: str) -> Trace:
     def run() -> Trace:
         return asyncio.run(orchestrator.answer(Question(text=question), seed="0"))
 
@@ -130,3 +134,32 @@ def keep_rows(path: Path, count: int) -> Path:
     with closing(open_writer(path)) as writer:
         insert_rows(writer, list(rows()))
     return path
+
+
+def rejected_first() -> Trace:
+    """A Conductor that thinks, whose first text is no plan. Its workers are rated and priced; the first falls back."""
+    broken = WorkerError("The provider is down.", kind="connection")
+    quill, vet = (
+        Profile(
+            name=name,
+            price=Price(input=1.0, output=4.0),
+            rating=Rating(kind="sums", accuracy=accuracy, cost_usd=0.002, questions=8),
+        )
+        for name, accuracy in (("quill", 0.9), ("vet", 0.6))
+    )
+    workers = [
+        ScriptedWorker("quill", {"": broken}, profile=quill, limits=Limits(retries=0), fallback="vet"),
+        ScriptedWorker("vet", {"": "# Sum\n\nIt is **42**."}, profile=vet),
+    ]
+    pool = Pool(workers)
+    plan = 'Quill is best at sums.\nmodel_id = [0]\nsubtasks = ["Add the numbers."]\naccess_list = [[]]'
+    chief = ScriptedWorker("chief", ["No plan at all.", plan], profile=Profile(name="chief", price=vet.price))
+    trace = _answered(
+        Orchestrator(Conductor(WorkerPolicy(chief, pool), second_try=True), pool), "What is 6 x 7?"
+    )
+    (round_,) = trace.rounds
+    span = round_.spans[0].model_copy(
+        update={"reasoning": "Six sevens.", "parameters": {"model": "vet-1", "max_tokens": 64}}
+    )
+    round_ = round_.model_copy(update={"plan_reasoning": "A sum: one worker will do.", "spans": (span,)})
+    return trace.model_copy(update={"rounds": (round_,)})

@@ -112,3 +112,22 @@ def test_a_client_that_leaves_within_its_body_is_no_error_of_ours(server, sent, 
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     counted = httpx.get(server.url + "/metrics").text
     assert 'status="5' not in counted
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "said"),
+    [
+        (
+            RESPONSES,
+            {"input": [{"type": "web"}]},
+            "input.0: 'type' should be one of 'message', 'function_call'",
+        ),
+        (RESPONSES, {"input": "a", "tool_choice": {}}, "The field 'tool_choice.type' is missing."),
+        (CHAT, {"messages": [{"role": "user", "content": "a"}], "tool_choice": 3}, "tool_choice: "),
+    ],
+)
+def test_a_refusal_names_fields_of_the_request_and_nothing_of_our_code(server, path, fields, said):
+    error = httpx.post(server.url + path, json={"model": "podium"} | fields).json()["error"]
+    assert error["message"].startswith(said)
+    assert "()" not in error["message"]
+    assert "[" not in error["message"]

@@ -7,14 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from podium.errors import UsageError
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import Outcome, RoundTrace, Span, Trace
 from podium.trace.answers import past_answers
 from podium.trace.query import Filters
+from podium.trace.spend import SpendQuery
 from podium.trace.sqlite_store import SqliteTraceStore
 from podium.trace.store import TraceStore
 
@@ -82,7 +84,7 @@ async def test_an_old_file_is_upgraded_in_place_and_listed_and_filtered(
     store.add(make_trace("d", owner="ada"))
     assert await store.delete("a")
     await store.close()
-    assert form(old)[0] == 2
+    assert form(old)[0] == 4
     with TraceStore(old, create=False) as again:
         assert [row.id for row in again.list()] == ["c", "b", "d"]
 
@@ -97,6 +99,36 @@ def test_the_command_line_upgrades_and_lists_it_too(old: Path) -> None:
 def form_of_new(path: Path) -> tuple[int, list[str]]:
     TraceStore(path).close()
     return form(path)
+
+
+async def test_an_old_file_says_what_its_questions_cost(old: Path) -> None:
+    store = SqliteTraceStore(old)
+    for _ in range(2):
+        spend = await store.spend(SpendQuery(date(2026, 3, 1), date(2026, 3, 3), "day"))
+        assert [(group.name, group.sums.cost_usd, group.sums.calls) for group in spend.groups] == [
+            ("2026-03-01", 0.5, 2),
+            ("2026-03-02", 0.0, 0),
+            ("2026-03-03", 0.0, 0),
+        ]
+        await store.close()
+        store = SqliteTraceStore(old)
+    await store.close()
+
+
+def test_a_file_from_before_outcomes_takes_them(old: Path) -> None:
+    TraceStore(old).close()
+    with closing(sqlite3.connect(old, isolation_level=None)) as file:
+        for index in ("listed", "listed_of", "troubled", "judged"):
+            file.execute(f"DROP INDEX {index}")
+        file.execute("ALTER TABLE traces DROP COLUMN outcome")
+        file.execute("CREATE INDEX listed ON traces (started, id, owner, status)")
+        file.execute("PRAGMA user_version = 2")
+    with TraceStore(old) as store:
+        assert [row.outcome for row in store.list()] == [None, None, None]
+        assert store.judge("b", Outcome(right=False, at="2026-03-04T00:00:00Z")).id == "b"
+        assert [row.id for row in store.list(outcome="wrong")] == ["b"]
+        assert [row.id for row in store.list(outcome="none")] == ["c", "a"]
+    assert form(old) == form_of_new(old.parent / "new.sqlite")
 
 
 def test_reading_alone_leaves_an_old_file_as_it_is(old: Path) -> None:

@@ -247,7 +247,7 @@ def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
         (
             KEYED.replace("api_key_env", "profile").replace("x/v1", "me:hush@x/v1"),
             6,
-            "Worker 'a': base_url holds a user name or a query; name a variable in api_key_env instead.",
+            "Worker 'a': base_url has a user name or an @; name a variable with the key in api_key_env instead.",
         ),
     ],
 )

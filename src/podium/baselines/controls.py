@@ -77,7 +77,10 @@ def _random_step(random: Random, position: int, workers: int, access: AccessRule
 
 
 def _random_access(random: Random, position: int, access: AccessRule) -> Access:
-    """None, all or some of the earlier steps, whichever the rule allows, each equally likely; the first sees none."""
+    """Draw none or all of the earlier steps; under the rule "lists" also some. The kinds are equally likely.
+
+    The first step sees none.
+    """
     if position == 0:
         return Access()
     kind = random.choice(("none", "all", "some") if access == "lists" else ("none", "all"))
@@ -93,7 +96,7 @@ PlanFor = Callable[[Question, Sequence[Profile]], Workflow]
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """Plans as `plan_for` does, which knows what each question needs."""
+    """Returns the workflow of `plan_for`, a function that knows what each question needs."""
 
     plan_for: PlanFor
     name: str = "oracle"

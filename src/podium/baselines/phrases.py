@@ -28,6 +28,6 @@ _NUMBER = re.compile(r"^\d\. ")
 def requests_whole_question(subtask: str, question: str) -> bool:
     """Whether a subtask requests an answer to the whole question, not to a part or a rewording of it.
 
-    A number in front, as a small policy writes it, makes no difference.
+    Small policies number their subtasks. Such a number in front ("1. ") makes no difference.
     """
     return any(text.strip() in (WHOLE, question.strip()) for text in (subtask, _NUMBER.sub("", subtask)))

@@ -1,6 +1,6 @@
 """The tree of verbs: the name of each, one line of help and an example. Verbs are registered here and nowhere else.
 
-The tree has the import path of each verb's function, so that building it and `podium --help` import no verb.
+The tree has import paths in place of functions, so neither building it nor `podium --help` imports a verb.
 """
 
 from __future__ import annotations
@@ -64,6 +64,18 @@ VERBS = (
         "podium.cli.traces:show",
         "Draw one trace: what each worker saw and answered, tokens, dollars, seconds.",
         "podium traces show            # the newest\npodium traces show 3f9a --full",
+    ),
+    Verb(
+        "traces spend",
+        "podium.cli.spend:spend",
+        "Sum what questions cost, by worker, key, planner or day.",
+        "podium traces spend --since 7d\npodium traces spend --by planner --json",
+    ),
+    Verb(
+        "traces outcome",
+        "podium.cli.traces:judge",
+        "Say whether an answer was right.",
+        "podium traces outcome 3f9a --right\npodium traces outcome 3f9a --wrong --note 'The year is 1808.'",
     ),
     Verb(
         "traces export",
@@ -147,7 +159,7 @@ VERBS = (
     Verb(
         "train",
         "podium.cli.train:train",
-        "Train a Conductor: by reinforcement, on examples, or the small policy that ships.",
+        "Train a Conductor by reinforcement or on examples, or train the small policy that ships.",
         "podium train --run runs/mine grpo.iterations=200 reward.cost=20\n"
         "podium train --run runs/mine --config configs/train/smoke.toml --dry-run\n"
         "podium train --run runs/mine --config my-run.toml --stage sft\n"
@@ -208,7 +220,7 @@ VERBS = (
 )
 
 GROUPS = {
-    "traces": "List, show, export and import traces, the records of past questions.",
+    "traces": "List, show, judge, export and import traces, the records of past questions.",
     "pool": "List the workers of a pool, and check that each answers.",
     "config": "Show the settings of podium.toml, and where each value comes from.",
     "cache": "Show and delete the paid answers that a response cache keeps.",
@@ -234,16 +246,16 @@ def build_app(fill: FillOptions | None = None) -> App:
         config=fill,
     )
     groups: dict[str, App] = {}
-    standing: set[str] = set()
+    registered: set[str] = set()
     for verb in VERBS:
         group, _, name = verb.words.rpartition(" ")
-        if group in standing:  # A verb that has verbs of its own.
+        if group in registered:  # A verb that has verbs of its own.
             groups[group] = app[group]
         elif group and group not in groups:
             groups[group] = App(name=group, help=GROUPS[group])
             app.command(groups[group])
         parent = groups[group] if group else app
         indented = "\n".join(f"    {line}" for line in verb.example.splitlines())
-        standing.add(verb.words)
+        registered.add(verb.words)
         parent.command(verb.path, name=name, help=verb.help, help_epilogue=f"For example:\n{indented}")
     return app

@@ -5,6 +5,7 @@ Draws with `rich`, for a terminal or a pipe. It makes texts printable first, and
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
@@ -12,7 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import Outcome, RejectedPlan, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
 
@@ -35,7 +36,7 @@ def print_trace(trace: Trace, console: Console, *, full: bool = False) -> None:
     Args:
         trace: what to draw.
         console: where to.
-        full: show texts uncut, and the messages to each worker.
+        full: show texts uncut, the planner's prompt, the messages to each worker, thoughts and parameters.
     """
     console.print(draw_trace(trace, full=full))
     console.print()
@@ -64,6 +65,8 @@ def draw_trace(trace: Trace, *, full: bool = False) -> RenderableType:
                 f"Recorded: {counted(recorded, 'response')}, given to the bare question beforehand.", "yellow"
             )
         )
+    if trace.outcome is not None:
+        parts.append(_judged(trace.outcome))
     for number, round_ in enumerate(trace.rounds):
         parts += [Text(), _draw_round(number, round_, trace, full)]
     return Group(*parts)
@@ -90,6 +93,15 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
 def is_simulated(trace: Trace) -> bool:
     """Whether any worker of the trace was a simulation."""
     return any(span.simulated_s and span.recorded is None and not span.cached for span in trace.spans)
+
+
+def _judged(outcome: Outcome) -> Text:
+    """What a user said about the answer."""
+    told = Text("Outcome   ", "bold")
+    if outcome.right is not None:
+        told.append(outcome.verdict, "green" if outcome.right else "red")
+        told.append(": " if outcome.note else "")
+    return told.append(printable(outcome.note))
 
 
 def _recorded(trace: Trace) -> int:
@@ -124,6 +136,15 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         planned += f", {plan_price(round_.plan_cost_usd, round_.plan_unpriced)}"
     title.append(planned, "dim not bold")
     tree = Tree(title, guide_style="dim")
+    if full:
+        for message in round_.plan_messages:
+            tree.add(
+                Text.assemble((f"prompt, {message.role}: ", "dim bold"), (printable(message.content), "dim"))
+            )
+    for rejected in round_.rejected:
+        tree.add(_draw_rejected(rejected, full))
+    if full and round_.plan_reasoning:
+        tree.add(_thought(round_.plan_reasoning))
     if full or round_.plan_error is not None:
         tree.add(Text(_cut(round_.plan_text, _PLAN, full), "dim"))
     if round_.plan_error is not None:
@@ -132,6 +153,20 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         previous = round_.workflow is not None and round_.workflow.steps[span.position].access.sees_previous
         tree.add(_draw_span(span, previous and number > 0, full))
     return tree
+
+
+def _draw_rejected(rejected: RejectedPlan, full: bool) -> RenderableType:
+    label = Text.assemble(("Rejected plan", "bold yellow"))
+    cost = plan_price(rejected.cost_usd, rejected.unpriced)
+    label.append(f"  {counted(rejected.usage.tokens, 'token')}, {cost}", "dim")
+    label.append(f"\n{_cut(rejected.text, _PLAN, full)}", "dim")
+    if full and rejected.reasoning:
+        label.append("\n").append(_thought(rejected.reasoning))
+    return label.append(f"\n{printable(rejected.error)}", "red")
+
+
+def _thought(reasoning: str) -> Text:
+    return Text.assemble(("thought: ", "dim bold"), (printable(reasoning).strip(), "dim italic"))
 
 
 def _draw_span(span: Span, previous: bool, full: bool) -> RenderableType:
@@ -145,6 +180,11 @@ def _draw_span(span: Span, previous: bool, full: bool) -> RenderableType:
     if full:
         for message in span.messages:
             label.append(f"\n{message.role}: ", "dim bold").append(printable(message.content), "dim")
+        if span.parameters is not None:
+            sent = json.dumps(span.parameters, ensure_ascii=False)
+            label.append("\nparameters: ", "dim bold").append(printable(sent), "dim")
+        if span.reasoning:
+            label.append("\n").append(_thought(span.reasoning))
     if span.response is not None:
         label.append("\n→ ", _COLOURS["done"]).append(_cut(span.response, _RESPONSE, full), "cyan")
     if span.error is not None:
@@ -165,7 +205,12 @@ def _team(trace: Trace, indent: str) -> Iterator[str]:
         for span in round_.spans:
             did = _spent(span) if span.called else span.status
             failed = f", {span.status}" if span.called and span.status != "done" else ""
-            yield f"{indent}{before}{span.position} {printable(span.worker)}: {did}{failed}"
+            instead = (
+                f", answered by {printable(span.answered_by)}"
+                if span.answered_by not in (None, span.worker)
+                else ""
+            )
+            yield f"{indent}{before}{span.position} {printable(span.worker)}: {did}{instead}{failed}"
             if span.nested is not None:
                 yield from _team(span.nested, f"{indent}  ")
 

@@ -1,6 +1,6 @@
-"""`podium train --dry-run`: prints what a run would call, cost and need, why it would be refused; tries the workers.
+"""`podium train --dry-run`: prints what a run would call, cost and need, and any reasons to refuse the run.
 
-The figures are `podium.train.lm.dry_run`'s.
+If there are no such reasons, it also tries the workers. `podium.train.lm.dry_run` computes the figures.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ async def dry_run(
     run_budget_usd: float | None,
     json: bool,
 ) -> int:
-    """Print the forecast. Unless the run would be refused, then try the workers.
+    """Print the forecast. If the run would not be refused, try the workers too.
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
@@ -92,7 +92,7 @@ def _print_forecast(
         service = f"the scoring service at {experiment.scoring_url}"
         _say(
             console,
-            f"Workers: {service} calls them. To try them, start a dry run without scoring_url on its machine.",
+            f"Workers: {service} calls them. To try them, start a dry run there, without scoring_url.",
         )
     _print_gpu(console, result)
     if result.refusals:
@@ -114,11 +114,13 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
         f"{tokens.likely:,.0f} tokens ({tokens.low:,.0f} to {tokens.high:,.0f}), "
         f"{dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)}){unpaid}.",
     )
-    lengths = ", ".join(f"{dollars(usd)} with {steps}" for steps, usd in workers.cost_by_steps.items())
+    lengths = ", ".join(
+        f"{dollars(usd)} for {counted(steps, 'step')}" for steps, usd in workers.cost_by_steps.items()
+    )
     _say(
         console,
         f"  This assumes {workers.plans:,} plans that can all be read, as long and as varied as random plans. "
-        f"By the steps of a plan: {lengths}. Neither cached answers, retries nor graders are counted.",
+        f"If all plans had the same length: {lengths}. Cached answers, retries and graders are not counted.",
     )
 
 
@@ -129,7 +131,7 @@ def _print_budget(console: Console, result: Forecast, budget_usd: float | None) 
         _say(
             console,
             f"  --run-budget-usd of {dollars(budget_usd)} is likely to stop the run after {done:,} of "
-            f"{counted(result.iterations, 'iteration')}; the same command with a larger one goes on.",
+            f"{counted(result.iterations, 'iteration')}; the same command with a larger budget continues it.",
         )
 
 
@@ -142,15 +144,15 @@ def _print_gpu(console: Console, result: Forecast) -> None:
     _say(
         console,
         f"GPU, by formulas (docs/scaling.md): {_number(gpu.parameters)} parameters, "
-        f"{_number(gpu.trained)} trained; on {gpu.ranks} x {kind} {_memory(gpu.memory)} each; "
-        f"shared by eight {_memory(gpu.shared_by_8, parts=False)} each.{_too_large(gpu)}",
+        f"{_number(gpu.trained)} trained; memory on {gpu.ranks} x {kind}: {_memory(gpu.memory)} each; "
+        f"shared by eight: {_memory(gpu.shared_by_8, parts=False)} each.{_too_large(gpu)}",
     )
     workers_s = 0.0 if result.workers is None else result.workers.iteration_s
     waits = f", and workers that answer in about {_time(workers_s)}" if workers_s else ""
     _say(
         console,
-        f"  An iteration: at most {_time(gpu.generation_s)} of writing, {_time(gpu.update_s)} of updating{waits}. "
-        f"The run: {_time(3600 * (result.hours or 0.0))}.",
+        f"  An iteration: at most {_time(gpu.generation_s)} to write plans, "
+        f"{_time(gpu.update_s)} to update weights{waits}. The run: {_time(3600 * (result.hours or 0.0))}.",
     )
 
 
@@ -178,17 +180,17 @@ def _gib(size: float) -> str:
 def _too_large(gpu: GPUForecast) -> str:
     if gpu.memory.peak <= gpu.gpu.memory_gib * GIB:
         return ""
-    return " That is more than it has: take more GPUs, a smaller grpo.micro_batch, or [lora]."
+    return " That is more than the GPU has: take more GPUs, a smaller grpo.micro_batch, or [lora]."
 
 
 def _print_announcement(console: Console, trial: Trial) -> None:
     cost = trial.cost_usd
     price = f"about {dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)})"
-    paid = f"This costs {price}, and what graders cost" if trial.paid else "Nobody is paid for it"
+    paid = f"This costs {price}, and what graders cost" if trial.paid else "This costs nothing"
     console.print()
     _say(
         console,
-        f"Nothing is in its way. Each worker gets one question, and a grader grades the answer. {paid}:",
+        f"Nothing stops this run. Now each worker gets one question, and a grader grades the answer. {paid}:",
     )
 
 

@@ -127,18 +127,10 @@ async def _remove(name: str, store: str | None) -> bool:
         await register.close()
 
 
-async def _list(store: str | None) -> list[tuple[StoredKey, Spending]]:
+async def _list(store: str | None) -> Sequence[tuple[StoredKey, Spending]]:
     register = open_register(store, create=False)
-    now = datetime.now(UTC)
     try:
-        found = []
-        for kept in await register.keys():
-            allowance = kept.caller.allowance
-            spending = Spending()
-            if allowance is not None:
-                spending = await register.spending(kept.caller.id or "", allowance.period(now))
-            found.append((kept, spending))
-        return found
+        return await register.spendings(datetime.now(UTC))
     finally:
         await register.close()
 

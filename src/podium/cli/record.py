@@ -72,8 +72,8 @@ def record(
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
-    kept = unfinished_path(out)
-    if not kept.exists():
+    unfinished = unfinished_path(out)
+    if not unfinished.exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
     budget = budget_from_options(
         BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
@@ -82,7 +82,7 @@ def record(
     # Workers do not see ratings, and a recording must not depend on them.
     workers = open_pool(pool or "embedded", rated=False)
     _refuse_recorded(workers)
-    with parent_folder(out), RecordingWriter(kept) as writer:
+    with parent_folder(out), RecordingWriter(unfinished) as writer:
         writer.identify(
             {
                 "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in workers.profiles],
@@ -106,7 +106,7 @@ def record(
                 seed=f"{seed}",
             )
         )
-        gone = progress.wanted - progress.kept
+        still_missing = progress.wanted - progress.kept
         sets = ", ".join(part.set for part in parts.values())
         if not progress.kept:
             _say_what_is_missing(progress, stderr=json)
@@ -117,17 +117,17 @@ def record(
             source=f"recorded from {_kind(writer)} workers; tasks: {sets}",
             left_out=[
                 *progress.left_out,
-                *([f"responses that are still missing ({gone})"] if gone else []),
+                *([f"responses that are still missing ({still_missing})"] if still_missing else []),
             ],
             known={
                 p.name: RecordedWorker(name=p.name, description=p.description, price=p.price)
                 for p in workers.profiles
             },
         )
-    if not gone:
-        kept.unlink()
+    if not still_missing:
+        unfinished.unlink()
     _report(progress, header, out, json=json)
-    return 1 if gone else 0
+    return 1 if still_missing else 0
 
 
 def _refuse_recorded(pool: Pool) -> None:
@@ -139,7 +139,10 @@ def _refuse_recorded(pool: Pool) -> None:
 
 
 def _digest(worker: Worker) -> str | None:
-    """Of what can change its answers; None where it does not say. No more than the digest goes into the file."""
+    """The SHA-256 of what can change a worker's answers; None: the worker does not say.
+
+    The file has this digest and not the settings themselves.
+    """
     if worker.identity is None:
         return None
     return hashlib.sha256(json_.dumps(worker.identity, sort_keys=True).encode()).hexdigest()
@@ -165,41 +168,41 @@ def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict
             f"{tasks} has no split train, validation or test; name one with --split, such as {had[0]}."
         )
     opened: dict[str, TaskSet] = {}
-    nothing: NoTasksError | None = None
+    no_tasks: NoTasksError | None = None
     for name in names:
         try:
             opened[name] = open_questions(tasks, name, size=ALL, seed=seed)
         except NoTasksError as error:
-            nothing = nothing or error
-    if nothing is not None and not opened:
-        raise nothing
-    dealt = _dealt(size, {name: len(one) for name, one in opened.items()})
-    if sum(dealt.values()) < size:
+            no_tasks = no_tasks or error
+    if no_tasks is not None and not opened:
+        raise no_tasks
+    counts = _questions_of_splits(size, {name: len(one) for name, one in opened.items()})
+    if sum(counts.values()) < size:
         open_console(stderr=True).print(
-            f"{printable(tasks)}: --questions {size}, and {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
-            f"{counted(sum(dealt.values()), 'question')}; the recording has all of them.",
+            f"{printable(tasks)}: --questions {size}, but {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
+            f"only {counted(sum(counts.values()), 'question')}; the recording has all of them.",
             soft_wrap=True,
         )
     return {
         name: _Part(opened[name].name, [opened[name][number] for number in range(count)])
-        for name, count in dealt.items()
+        for name, count in counts.items()
         if count
     }
 
 
-def _dealt(size: int, lengths: Mapping[str, int]) -> dict[str, int]:
-    """How many questions of each split: by their shares, and what one of them lacks comes from the others."""
-    dealt: dict[str, int] = {}
-    left, of = size, sum(_SHARES.get(name, 1) for name in lengths)
+def _questions_of_splits(size: int, lengths: Mapping[str, int]) -> dict[str, int]:
+    """How many questions to take from each split, by the shares. If a split has too few, the others give more."""
+    counts: dict[str, int] = {}
+    left, shares = size, sum(_SHARES.get(name, 1) for name in lengths)
     for name in lengths:
         share = _SHARES.get(name, 1)
-        dealt[name] = round(left * share / of)
-        left, of = left - dealt[name], of - share
-    short = {name: length for name, length in lengths.items() if length < dealt[name]}
+        counts[name] = round(left * share / shares)
+        left, shares = left - counts[name], shares - share
+    short = {name: length for name, length in lengths.items() if length < counts[name]}
     if not short:
-        return dealt
+        return counts
     others = {name: length for name, length in lengths.items() if name not in short}
-    rest = _dealt(size - sum(short.values()), others)
+    rest = _questions_of_splits(size - sum(short.values()), others)
     return {name: short.get(name, rest.get(name, 0)) for name in lengths}
 
 
@@ -210,7 +213,7 @@ def _spread(parts: Iterable[_Part]) -> list[Task]:
 
 
 def _kind(writer: RecordingWriter) -> str:
-    """What those who answered are."""
+    """The kind of the workers that answered: "live", "simulated" or "live and simulated"."""
     simulated = writer.workers & writer.simulated
     if not simulated:
         return "live"
@@ -224,7 +227,7 @@ async def _ask(
     calls: DispatchOptions,
     **options: Any,
 ) -> recorder.Progress:
-    """Ask, with a bar; the workers' connections are given back."""
+    """Ask the workers and show a progress bar. At the end, close the workers' connections."""
     split_of = {task.id: split for split, part in parts.items() for task in part.tasks}
     columns = (TextColumn("Recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = open_console(stderr=True)

@@ -80,7 +80,9 @@ def show(
         json: Print a JSON array.
     """
     if samples < 1 or first < 0:
-        raise UsageError(f"--samples {samples}, --first {first}: give at least 1 sample, from 0 on.")
+        raise UsageError(
+            f"--samples {samples}, --first {first}: give at least 1 sample, and a first number from 0 on."
+        )
     tasks = open_questions(name, split, size=first + samples, seed=seed)
     shown = [tasks[index] for index in range(first, min(first + samples, len(tasks)))]
     if json:
@@ -100,7 +102,7 @@ def _document(task: Task) -> dict[str, Any]:
 
 
 def _gold(task: Task) -> str:
-    """The gold answer, cut off if it is long: tests of programs may have megabytes."""
+    """The gold answer, cut off if it is long: that of a programming task is its tests, perhaps megabytes of them."""
     return printable(task.gold) if len(task.gold) <= _LONGEST else shorten(task.gold, _LONGEST)
 
 
@@ -138,8 +140,10 @@ def overlap(
         raise UsageError(f"--share {share:g}: a share is from 0 to 1.")
     others = [_Other(place, questions) for place in against]
     tasks = _open(name, split, questions)
-    met = overlaps([task_key(task) for task in tasks], (text for other in others for text in other.texts()))
-    found = [one for one in met if one.same or (one.shared and one.shared >= share)]
+    matches = overlaps(
+        [task_key(task) for task in tasks], (text for other in others for text in other.texts())
+    )
+    found = [one for one in matches if one.same or (one.shared and one.shared >= share)]
     unread = sum(other.unread for other in others)
     if json:
         print(json_.dumps({"set": name, "split": split, "against": against, "questions": len(tasks)}
@@ -158,15 +162,15 @@ class _Other:
     place: str
     questions: int | None
     unread: int = field(default=0, init=False)
-    """Rows that could not be read."""
+    """Rows that could not be read or searched."""
 
     def __post_init__(self) -> None:
-        """Refuse a set that does not exist before anything is read."""
+        """Before anything is read, refuse a set that does not exist."""
         if not self._is_file:
             splits_of(self._set[0])
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """All of its texts, as pairs of where a text stands and the text."""
+        """All texts of the place, each as a pair: where the text stands, and the text."""
         if not self._is_file:
             for task in _open(*self._set, self.questions):
                 yield task.id, task_key(task)

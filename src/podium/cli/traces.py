@@ -13,12 +13,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.cli.drawing import print_trace
+from podium.cli.explaining import draw_explanation
 from podium.cli.opening import open_console, open_trace_store
 from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, seconds, shorten
 from podium.errors import UsageError
-from podium.trace import Trace, TraceStatus
-from podium.trace.query import TraceSummary
+from podium.trace import Outcome, Trace, TraceStatus
+from podium.trace.explanation import explain
+from podium.trace.query import OutcomeFilter, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
 from podium.trace.store import default_path
 
@@ -28,6 +30,7 @@ def list_traces(
     status: TraceStatus | None = None,
     planner: str | None = None,
     since: str | None = None,
+    outcome: OutcomeFilter | None = None,
     limit: Annotated[int, Parameter(alias="-n")] = 20,
     store: StoreFile = None,
     json: Flag = False,
@@ -38,6 +41,7 @@ def list_traces(
         status: Only traces with this status.
         planner: Only traces of this planner.
         since: Only traces since then: a date, a time, or how long ago, as 30m, 12h or 2d.
+        outcome: Only traces with this outcome; none: nobody has judged the answer.
         limit: The most traces.
         json: Print a JSON array.
     """
@@ -48,7 +52,7 @@ def list_traces(
     summaries: tuple[TraceSummary, ...] = ()
     if store is not None or place.exists():
         with open_trace_store(store, create=False) as kept:
-            summaries = kept.list(limit=limit, status=status, planner=planner, since=after)
+            summaries = kept.list(limit=limit, status=status, planner=planner, since=after, outcome=outcome)
     if json:
         print(json_.dumps([asdict(s) | {"started": s.started.isoformat()} for s in summaries]))
     elif summaries:
@@ -66,11 +70,11 @@ def show(
     store: StoreFile = None,
     json: Flag = False,
 ) -> int:
-    """Draw one trace.
+    """Draw one trace, then why it has this answer and what one worker alone would have cost.
 
     Args:
         id_: The trace's id, or as much of its beginning as no other trace shares. Default: the newest.
-        full: Show every text uncut, and the messages to each worker.
+        full: Show every text uncut, the planner's prompt, the messages to each worker, thoughts and parameters.
         json: Print the trace as one line of JSON.
     """
     with open_trace_store(store, create=False) as kept:
@@ -83,7 +87,10 @@ def show(
     if json:
         print(to_json(trace))
     else:
-        print_trace(trace, open_console(), full=full)
+        console = open_console()
+        print_trace(trace, console, full=full)
+        console.print()
+        console.print(draw_explanation(explain(trace), full=full))
     return 0
 
 
@@ -94,6 +101,7 @@ def export(
     status: TraceStatus | None = None,
     planner: str | None = None,
     since: str | None = None,
+    outcome: OutcomeFilter | None = None,
     store: StoreFile = None,
 ) -> int:
     """Write traces as JSONL, oldest first.
@@ -103,10 +111,11 @@ def export(
         status: Only traces with this status.
         planner: Only traces of this planner.
         since: Only traces since then: a date, a time, or how long ago, as 30m, 12h or 2d.
+        outcome: Only traces with this outcome; none: nobody has judged the answer.
     """
     after = _moment(since)
     with open_trace_store(store, create=False) as kept:
-        traces = kept.iterate(status=status, planner=planner, since=after)
+        traces = kept.iterate(status=status, planner=planner, since=after, outcome=outcome)
         if file is None or _is_stdio(file):
             write_jsonl(traces, sys.stdout)
             return 0
@@ -115,6 +124,34 @@ def export(
         except OSError as error:
             raise UsageError(f"{file} cannot be written ({error.strerror}); give another file.") from error
     print(f"{counted(count, 'trace')} written to {file}", file=sys.stderr)
+    return 0
+
+
+def judge(
+    id_: Annotated[str, Parameter(name="ID")],
+    /,
+    *,
+    right: Annotated[bool | None, Parameter(negative="--wrong")] = None,
+    note: str = "",
+    clear: Flag = False,
+    store: StoreFile = None,
+) -> int:
+    """Say whether the answer of a trace was right. It replaces what was said before.
+
+    Args:
+        id_: The trace's id, or as much of its beginning as no other trace shares.
+        right: The answer was right, or wrong.
+        note: Words to keep with it, also without a verdict.
+        clear: Take the verdict and the note away.
+    """
+    note = note.strip()
+    if clear == (right is not None or bool(note)):
+        raise UsageError("Say --right or --wrong, add a --note, or take both away with --clear alone.")
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    with open_trace_store(store, create=False) as kept:
+        trace = kept.judge(id_.strip(), None if clear else Outcome(right=right, note=note, at=now))
+    said = "not judged" if trace.outcome is None else trace.outcome.verdict
+    print(f"{trace.id[:8]}  {said}  {shorten(trace.question.text, 100)}")
     return 0
 
 
@@ -155,12 +192,13 @@ def _is_stdio(file: Path) -> bool:
 
 
 def _print(summaries: Sequence[TraceSummary]) -> None:
-    rows = [("id", "asked (UTC)", "status", "planner", "calls", "cost", "time", "question")]
+    rows = [("id", "asked (UTC)", "status", "outcome", "planner", "calls", "cost", "time", "question")]
     rows += [
         (
             summary.id[:8],
             f"{summary.started:%Y-%m-%d %H:%M}",
             summary.status,
+            summary.outcome or "",
             shorten(summary.planner, 20),
             str(summary.calls),
             dollars(summary.cost_usd),

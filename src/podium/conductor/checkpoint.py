@@ -33,7 +33,7 @@ SHIPPED = ("warmstart", "conductor")
 
 
 class Conducts(Settings):
-    """The pools that a policy was trained to conduct. It is refused for any other."""
+    """The pools that a policy was trained to conduct. Podium refuses to use the policy with any other pool."""
 
     questions: str = "any questions"
     """What it was trained on, in words, for messages."""
@@ -57,7 +57,7 @@ class Conducts(Settings):
 
 
 class PlanSettings(Settings):
-    """How a policy's plans were sampled in training, and their limits. Every application samples them so."""
+    """How a policy's plans were sampled in training, and their limits. Every application samples in the same way."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
     """The most tokens of a completion; None: the default of the engine that runs the policy."""
@@ -79,12 +79,13 @@ class PodiumFile(Settings):
     conducts: Conducts | None = None
     """The pools that it was trained to conduct. None, as in files older than this key: the prompt style decides."""
     plan: PlanSettings | None = None
-    """How its plans are sampled, and their limits. None: by the caller's defaults."""
+    """How its plans are sampled, and their limits. None: the caller's defaults hold."""
 
     @property
     def what_it_conducts(self) -> Conducts:
-        """As `Checkpoint.conducts`, where the other files are out of reach: in an older podium.json this cannot tell
-        whether the policy reads ratings.
+        """The same as `Checkpoint.conducts`, from podium.json alone.
+
+        If an older podium.json has no key `conducts`, this cannot tell whether the policy reads ratings.
         """
         if self.conducts is not None:
             return self.conducts
@@ -177,7 +178,7 @@ class Checkpoint:
 
     @property
     def conducts(self) -> Conducts:
-        """The pools that it conducts; where podium.json does not say, those that its prompt style was trained for."""
+        """The pools that it conducts. If podium.json does not say, its prompt style and its tokenizer decide."""
         if self.stated is not None:
             return self.stated
         if self.prompt.style == "full":

@@ -13,6 +13,7 @@ from podium.conductor.policy import Completion, PaidPolicy, Policy, Sampling
 from podium.conductor.prompt import PolicyNumbering, PromptSettings, build_prompt, second_prompt
 from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
+from podium.trace import RejectedPlan
 from podium.types import NAMED_BY, Message, Usage
 from podium.workflow import PlanError, parse
 
@@ -69,14 +70,14 @@ class Conductor:
     async def _plan(self, request: PlanRequest, prompt: PromptSettings) -> Plan:
         """Write one plan, in which workers have the policy's numbers, as in `request`."""
         messages = build_prompt(request, prompt)
-        first = await self._try(messages, request, number=0)
+        first = replace(await self._try(messages, request, number=0), messages=messages)
         if not (self._second_try and isinstance(first.decision, PlanError)):
             return first
         if request.ledger is not None and request.ledger.exhausted:
             return first
-        messages = second_prompt(messages, first.text, first.decision, prompt)
+        again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            second = await self._try(messages, request, number=1)
+            second = await self._try(again, request, number=1)
         except (WorkerError, UsageError) as error:
             # UsageError: a prompt with the first completion in it is too long.
             unanswered = f"{first.decision.message} A second try failed: {error}"
@@ -87,6 +88,8 @@ class Conductor:
             cost_usd=first.cost_usd + second.cost_usd,
             unpriced=first.unpriced or second.unpriced,
             saved_usd=first.saved_usd + second.saved_usd,
+            messages=messages,
+            rejected=(_rejected(first, first.decision),),
         )
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
@@ -118,6 +121,7 @@ class Conductor:
             cost_usd=completion.cost_usd,
             unpriced=completion.unpriced,
             saved_usd=completion.saved_usd,
+            reasoning=completion.reasoning,
             settled=request.ledger is not None,
         )
 
@@ -154,3 +158,15 @@ class Conductor:
         # The brief style repeats the prompt, to which a greedy policy would write the same completion.
         again = number > 0 and self._prompt.style == "brief"
         return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))
+
+
+def _rejected(plan: Plan, error: PlanError) -> RejectedPlan:
+    return RejectedPlan(
+        text=plan.text,
+        error=str(error),
+        error_kind=error.kind,
+        reasoning=plan.reasoning,
+        usage=plan.usage,
+        cost_usd=plan.cost_usd,
+        unpriced=plan.unpriced,
+    )

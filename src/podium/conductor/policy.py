@@ -44,6 +44,8 @@ class Completion:
     """For a completion from the response cache: the dollars that it cost when it was written."""
     cut: bool = False
     """Whether it was cut off at the limit of tokens."""
+    reasoning: str = ""
+    """The model's visible reasoning."""
 
 
 @runtime_checkable
@@ -131,4 +133,5 @@ class WorkerPolicy:
             unpriced=not self._priced and reply.cost_usd is None,
             saved_usd=usd if reply.cached else 0.0,
             cut=reply.finish == "length",
+            reasoning=reply.reasoning,
         )

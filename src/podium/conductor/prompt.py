@@ -118,8 +118,9 @@ class PromptSettings(Settings):
 class PolicyNumbering:
     """The numbers that a policy uses for the workers of a pool: its worker k is `pool[order[k]]`.
 
-    Policies that read ratings were trained on pools whose first worker is the vote. They are always shown that order,
-    and their plans are translated back to the user's. All other policies use the pool's own numbers.
+    Policies that read ratings were trained on pools whose first worker is the vote. Podium shows them every pool in
+    that order, and translates the numbers in their plans back to those of the pool. All other policies use the pool's
+    own numbers.
     """
 
     order: tuple[int, ...]
@@ -141,7 +142,7 @@ class PolicyNumbering:
         return replace(request, pool=pool, outcomes=tuple(earlier))
 
     def plan(self, plan: Plan) -> Plan:
-        """The policy's plan with the pool's numbers, in its text too; what it thought before has its own numbers."""
+        """The policy's plan with the pool's numbers, in its text too. The thought before it is not changed."""
         if self._is_pool_order or not isinstance(plan.decision, Workflow):
             return plan
         workflow = renumbered(plan.decision, self.order)
@@ -227,7 +228,7 @@ _NEVER = 0.025
 
 
 def _described(pool: Sequence[Profile]) -> list[str]:
-    """One line for each worker. A rated worker's line has no name, so that any other can take its place."""
+    """One line for each worker. The line of a rated worker has no name, so a policy can use workers it has not seen."""
     lines = []
     numbers = _worth_showing(pool)
     costs = [rating.cost_usd for number in numbers if (rating := pool[number].rating) is not None]

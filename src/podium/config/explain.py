@@ -96,7 +96,7 @@ def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple
 
 
 def _named(sentence: str, table: Any) -> Where:
-    """The path to the first key of a table that a message about the whole table names, such as "limits.rpm"."""
+    """The path to the first key of `table` that `sentence` names, such as "limits.rpm"; empty if it names none."""
     for word in re.findall(r"[\w.-]*\w", sentence):
         place, way = table, tuple(word.split("."))
         for part in way:
@@ -128,7 +128,10 @@ def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str
 
 
 def _untagged(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[Where, list[Any]]:
-    """A pydantic location without the tags of unions, which may look like keys; and the types that contain its end."""
+    """A pydantic location without the tags of unions, and the types of the table that its last part is in.
+
+    A tag may look like a key.
+    """
     parts: Where = ()
     around: list[Any] = []
     places: list[Any] = [model]

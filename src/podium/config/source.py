@@ -78,7 +78,7 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
 
 
 def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) -> tuple[int, int]:
-    """Index of the item that `parts` begin with, and how many of them its name takes."""
+    """The index of the item that `parts` begin with, and how many of the parts its name takes."""
     names = [item_name(items, i) for i in range(len(items))]
     for taken in range(len(parts), 0, -1):  # a name may contain dots, as in gpt-4.1
         wanted = ".".join(parts[:taken])

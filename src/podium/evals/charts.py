@@ -125,7 +125,8 @@ def whisker(interval: Interval, position: int) -> Html:
 
 
 def moving_mean(points: Sequence[Point]) -> list[Point]:
-    """The mean of each value and its neighbours, to each side a twentieth of all points; fewer at the ends."""
+    """For each point, the mean of its value and its neighbours': on each side a twentieth of all points, fewer at the
+    ends."""
     reach = len(points) // 20
     values = [value for _, value in points]
     means = []
@@ -136,7 +137,7 @@ def moving_mean(points: Sequence[Point]) -> list[Point]:
 
 
 def nice_ticks(low: float, high: float) -> list[float]:
-    """Three to seven round numbers, of which the first is at most `low` and the last at least `high`."""
+    """About five to eight round numbers, of which the first is at most `low` and the last at least `high`."""
     if high - low <= 1e-9 * max(abs(low), abs(high), 1e-9):  # equal, but for rounding
         size = max(abs(low), abs(high))
         high = low + (size if size > 1e-30 else 1.0)
@@ -188,59 +189,62 @@ _WIDE, _TALL = 3 * WIDTH, 320
 
 
 def pareto_front(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
-    """The rows that are more accurate than every cheaper row, cheapest first; of equal rows, one."""
+    """The rows that are more accurate than every cheaper row, cheapest first; of equal rows, one.
+
+    The oracle is left out.
+    """
     front: list[ComparisonRow] = []
-    for shown in sorted(rows, key=lambda shown: (shown.cost_usd, -shown.accuracy.mean)):
-        if shown.kind != "oracle" and (not front or shown.accuracy.mean > front[-1].accuracy.mean):
-            front.append(shown)
+    for row in sorted(rows, key=lambda row: (row.cost_usd, -row.accuracy.mean)):
+        if row.kind != "oracle" and (not front or row.accuracy.mean > front[-1].accuracy.mean):
+            front.append(row)
     return front
 
 
 def pareto_chart(comparison: Comparison) -> Html:
-    """Accuracy over dollars (logarithmic), a point a row, with the Pareto front as a line.
+    """Accuracy over dollars (logarithmic), with a point for each row and the Pareto front as a line.
 
     The oracle is left out, as are rows whose cost is zero or infinite.
     """
-    rows = [shown for shown in comparison.rows if shown.kind != "oracle" and 0 < shown.cost_usd < math.inf]
+    rows = [row for row in comparison.rows if row.kind != "oracle" and 0 < row.cost_usd < math.inf]
     if len(rows) < 2:
         return tag("p", "Too few methods that cost anything.", class_="none")
-    kinds = list(dict.fromkeys(shown.kind for shown in comparison.rows))
-    place = _LogScale(rows)
+    kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
+    scale = _LogScale(rows)
     line = pareto_front(rows)
     return tag(
         "svg",
-        place.axes(),
-        tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in map(place.of, line)), class_="mean"),
-        (_dot(shown, place.of(shown), colour(kinds.index(shown.kind))) for shown in rows),
-        (_name(shown, place.of(shown)) for shown in rows if shown in line or shown.kind == "conductor"),
+        scale.axes(),
+        tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in map(scale.of, line)), class_="mean"),
+        (_dot(row, scale.of(row), colour(kinds.index(row.kind))) for row in rows),
+        (_name(row, scale.of(row)) for row in rows if row in line or row.kind == "conductor"),
         viewBox=f"0 0 {_WIDE} {_TALL}",
         role="img",
     )
 
 
-def _dot(shown: ComparisonRow, at: tuple[float, float], fill: str) -> Html:
-    said = f"{shown.label}: {shown.accuracy.mean:.1%} for ${1000 * shown.cost_usd:.3g} per 1,000 questions"
-    radius = 7 if shown.kind == "conductor" else 4
+def _dot(row: ComparisonRow, at: tuple[float, float], fill: str) -> Html:
+    said = f"{row.label}: {row.accuracy.mean:.1%} for ${1000 * row.cost_usd:.3g} per 1,000 questions"
+    radius = 7 if row.kind == "conductor" else 4
     return tag("circle", tag("title", said), cx=f"{at[0]:.1f}", cy=f"{at[1]:.1f}", r=radius, fill=fill)
 
 
-def _name(shown: ComparisonRow, at: tuple[float, float]) -> Html:
+def _name(row: ComparisonRow, at: tuple[float, float]) -> Html:
     x, y = at
     anchor, offset = ("end", -9) if x > _WIDE / 2 else ("start", 9)
-    return tag("text", shown.label, x=f"{x + offset:.1f}", y=f"{y - 7:.1f}", text_anchor=anchor)
+    return tag("text", row.label, x=f"{x + offset:.1f}", y=f"{y - 7:.1f}", text_anchor=anchor)
 
 
 class _LogScale:
     """Maps dollars and accuracy to coordinates in the drawing."""
 
     def __init__(self, rows: Sequence[ComparisonRow]) -> None:
-        costs = [math.log10(shown.cost_usd) for shown in rows]
+        costs = [math.log10(row.cost_usd) for row in rows]
         self._low, self._high = min(costs) - 0.05, max(costs) + 0.05
-        means = [shown.accuracy.mean for shown in rows]
+        means = [row.accuracy.mean for row in rows]
         self._ticks = nice_ticks(min(means), max(means))
 
-    def of(self, shown: ComparisonRow) -> tuple[float, float]:
-        return self._x(math.log10(shown.cost_usd)), self._y(shown.accuracy.mean)
+    def of(self, row: ComparisonRow) -> tuple[float, float]:
+        return self._x(math.log10(row.cost_usd)), self._y(row.accuracy.mean)
 
     def axes(self) -> Html:
         """Horizontal grid lines with accuracies; below, dollars for 1,000 questions: 1, 2 and 5 times powers of ten."""

@@ -115,7 +115,7 @@ class Evaluation:
 
     @property
     def validity(self) -> float:
-        """Share of plans that could be parsed and checked."""
+        """Share of rollouts whose first plan could be parsed and passed the checks."""
         return self._mean(lambda r: r.valid)
 
     @property
@@ -167,7 +167,7 @@ def _beyond_recording(trace: Trace) -> Iterator[bool]:
 def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     """Several evaluations of one method on the same questions (seeds of a training, say) as one.
 
-    Their rollouts become repeats, so intervals speak of other questions and not of other seeds.
+    Their rollouts become repeats, so intervals show how figures vary over questions, and not over seeds.
     """
     first = evaluations[0]
     if any(set(e.by_question) != set(first.by_question) for e in evaluations):

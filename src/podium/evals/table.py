@@ -18,27 +18,27 @@ _LEAST = 0.0005
 """The smallest share that one decimal of a percentage shows."""
 
 
-def cells(shown: ComparisonRow) -> tuple[str, ...]:
+def cells(row: ComparisonRow) -> tuple[str, ...]:
     """One row as text: a string for each of `HEADINGS`."""
     return (
-        shown.label,
-        f"{percent(shown.accuracy.mean)} {_within(shown.accuracy)}",
-        _ahead(shown),
-        f"{shown.steps:.2f}",
-        f"{shown.calls:.2f}",
-        f"{shown.cost_usd * 1000:.3f}",
-        f"{shown.latency_s:.1f}",
+        row.label,
+        f"{percent(row.accuracy.mean)} {_within(row.accuracy)}",
+        _ahead(row),
+        f"{row.steps:.2f}",
+        f"{row.calls:.2f}",
+        f"{row.cost_usd * 1000:.3f}",
+        f"{row.latency_s:.1f}",
     )
 
 
 def grid(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Headings and rows. The column of differences is left out without a Conductor, that of seconds without times."""
+    """Headings and rows. Without a Conductor there is no column of differences; without times, none of seconds."""
     lines = [HEADINGS, *map(cells, comparison.rows)]
-    silent = {
-        "Conductor ahead by": all(shown.difference is None for shown in comparison.rows),
+    left_out = {
+        "Conductor ahead by": all(row.difference is None for row in comparison.rows),
         "seconds": not comparison.timed,
     }
-    kept = [place for place, heading in enumerate(HEADINGS) if not silent.get(heading)]
+    kept = [place for place, heading in enumerate(HEADINGS) if not left_out.get(heading)]
     return [tuple(line[place] for place in kept) for line in lines]
 
 
@@ -46,20 +46,20 @@ def notes(comparison: Comparison) -> Iterator[str]:
     """The sentences below the table."""
     conditions = ", ".join(_conditions(comparison))
     yield f"{conditions}. In brackets: 95 % intervals over questions; differences are paired, in points."
-    if any(shown.p_value is not None for shown in comparison.rows):
+    if any(row.p_value is not None for row in comparison.rows):
         yield "p: McNemar's exact test of the same difference, not corrected for the number of rows."
     yield from comparison.notes
-    for shown in comparison.rows:
-        if shown.validity < 1:
-            lost = 1 - shown.validity
+    for row in comparison.rows:
+        if row.validity < 1:
+            lost = 1 - row.validity
             yield (
-                f"{shown.label}: {percent(lost) if lost >= _LEAST else 'under 0.1 %'} of its plans could not be "
+                f"{row.label}: {percent(lost) if lost >= _LEAST else 'under 0.1 %'} of its plans could not be "
                 "read or run; these questions count as wrong."
             )
-    failures = sum(shown.failures for shown in comparison.rows)
+    failures = sum(row.failures for row in comparison.rows)
     if failures:
         yield f"{failures} answers lack a step because a worker failed; they count as they are."
-    ungraded = sum(shown.ungraded for shown in comparison.rows)
+    ungraded = sum(row.ungraded for row in comparison.rows)
     if ungraded:
         yield f"{ungraded} answers could not be graded; they are left out of accuracies."
     yield from _money(comparison)
@@ -68,19 +68,19 @@ def notes(comparison: Comparison) -> Iterator[str]:
             verdict = "above chance" if found.by_question else "within chance"
             yield (
                 f"Worker and skill, {found.alignment} ({found.pairs} pairs): mutual information "
-                f"{found.nats:.3f} nats; permuted workers {found.null_mean:.3f}, 95 % of them below "
-                f"{found.null_high:.3f}: {verdict}."
+                f"{found.nats:.3f} nats; with permuted plans {found.null_mean:.3f} on average, in 95 % of the cases "
+                f"below {found.null_high:.3f}: {verdict}."
             )
     rho = comparison.steps_by_hops
     if rho is not None:
         yield f"Steps and hops: rank correlation {rho.mean:.2f} [{rho.low:.2f}, {rho.high:.2f}]."
-    elif any(shown.by_hops for shown in comparison.rows):
+    elif any(row.by_hops for row in comparison.rows):
         yield "Steps and hops: no rank correlation, since one of them does not vary."
     yield from comparison.caveats
-    for shown in comparison.rows:
-        if shown.beyond_recording:
+    for row in comparison.rows:
+        if row.beyond_recording:
             yield (
-                f"{shown.label}: {percent(shown.beyond_recording)} of its recorded responses answer the plain "
+                f"{row.label}: {percent(row.beyond_recording)} of its recorded responses answer the plain "
                 "question, although the step had a rewritten subtask or read other steps. A recording cannot show what "
                 "that changes."
             )
@@ -101,12 +101,12 @@ def _counted(count: int, what: str) -> str:
 
 def _money(comparison: Comparison) -> Iterator[str]:
     """Notes on the column of dollars."""
-    grading = sum(shown.grading_usd for shown in comparison.rows)
+    grading = sum(row.grading_usd for row in comparison.rows)
     if grading:
         yield f"Grading the answers cost ${grading:.2f}, which no row includes."
-    saved = sum(shown.saved_usd for shown in comparison.rows)
+    saved = sum(row.saved_usd for row in comparison.rows)
     if saved:
-        share = saved / sum(shown.cost_usd for shown in comparison.rows)
+        share = saved / sum(row.cost_usd for row in comparison.rows)
         yield (
             f"{percent(share)} of these dollars were not paid again, because a response cache had the answers. The "
             "table counts the dollars and seconds of their first calls."
@@ -141,8 +141,8 @@ def terminal(comparison: Comparison) -> RenderableType:
             no_wrap=position > 0,
             min_width=None if position else 20,
         )
-    for shown, line in zip(comparison.rows, rows, strict=True):
-        style = {"conductor": "bold", "oracle": "dim"}.get(shown.kind)
+    for row, line in zip(comparison.rows, rows, strict=True):
+        style = {"conductor": "bold", "oracle": "dim"}.get(row.kind)
         table.add_row(*(Text(cell) for cell in line), style=style)
     return Group(table, *(Text(note, style="dim") for note in notes(comparison)))
 
@@ -152,11 +152,11 @@ def percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
-def _ahead(shown: ComparisonRow) -> str:
-    if shown.difference is None:
+def _ahead(row: ComparisonRow) -> str:
+    if row.difference is None:
         return ""
-    tested = "" if shown.p_value is None else f", p {shown.p_value:.2g}"
-    return f"{_points(shown.difference.mean)} {_within(shown.difference)}{tested}"
+    tested = "" if row.p_value is None else f", p {row.p_value:.2g}"
+    return f"{_points(row.difference.mean)} {_within(row.difference)}{tested}"
 
 
 def _points(difference: float) -> str:

@@ -55,7 +55,9 @@ class EarlyStopping:
         return position in self._waiting
 
     def next_steps(self, previous: str | None, ended: Mapping[int, Span]) -> tuple[int, ...]:
-        """If all started steps have ended, choose the next steps to start. Returns the steps that those waited for.
+        """If all steps that were started for the vote have ended, choose the next steps to start.
+
+        Returns the ended steps, for which the chosen ones waited; an empty tuple if no step is chosen.
 
         Args:
             previous: the final response of the round before.
@@ -79,8 +81,8 @@ def find_early_stops(
     """The votes of a workflow that can stop early, by position.
 
     A vote that stops early counts only the responses that it has. So it must not stop early if a later round, or a step
-    that is not a vote, may read its count; or if a history in the style `chat` has messages that look like responses of
-    steps.
+    that is not a vote, may read its count. It must not stop early either if the style is `chat` and the question has a
+    history: the messages of the history look like responses of steps.
     """
     is_last_round = round == question_context.ledger.budget.rounds - 1
     if not is_last_round or (

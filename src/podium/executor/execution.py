@@ -33,6 +33,7 @@ _FROM_REPLY = (
     "tool_calls",
     "nested",
     "reasoning",
+    "parameters",
     "logprobs",
 )
 """Fields that a span copies from its reply."""
@@ -69,9 +70,9 @@ class Execution:
         self._earlier_calls = earlier_calls or {}
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
-        self._run = range(count) if question_context.settings.run_all else live_steps(workflow)
+        self._to_run = range(count) if question_context.settings.run_all else live_steps(workflow)
         self._early_stops = (
-            find_early_stops(workflow, self._run, question_context, round)
+            find_early_stops(workflow, self._to_run, question_context, round)
             if question_context.settings.early_stop
             else {}
         )
@@ -85,7 +86,8 @@ class Execution:
         self._limit = asyncio.timeout_at(question_context.ledger.deadline)
 
     async def run(self) -> None:
-        """Run every step that the last one needs. `spans` has the results, also after a cancellation."""
+        """Run every step that the last one needs, or all steps with `run_all`. `spans` has the results, also after a
+        cancellation."""
         for span in self._known.values():
             self._question_context.asked[span.worker, span.messages] += 1
             self._record(span)
@@ -113,7 +115,7 @@ class Execution:
             ready = self._ready()
 
     def _ready(self) -> list[int]:
-        """The steps that start now: all that they read is done, and no vote lets them wait. Marks them as started."""
+        """The steps that start now: all that they read is done, and no vote defers them. Marks them as started."""
         waited_for = [
             early_stop.next_steps(self._previous, self._spans) for early_stop in self._early_stops.values()
         ]
@@ -121,7 +123,7 @@ class Execution:
         waited = tuple(sorted({j for positions in waited_for for j in positions}))
         self._waited.update((position, waited) for position in wanted - self._wanted)
         self._wanted = wanted
-        ready = [p for p in self._run if p in wanted and p not in self._started and self._has_all(p)]
+        ready = [p for p in self._to_run if p in wanted and p not in self._started and self._has_all(p)]
         self._started.update(ready)
         return ready
 
@@ -136,10 +138,10 @@ class Execution:
     def _needed_steps(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
         """The last step, the steps that it reads and does not leave out, the steps that those read, and so on."""
         if not self._early_stops:
-            return set(self._run)
+            return set(self._to_run)
         found: set[int] = set()
-        for position in reversed(self._run):
-            readers = [k for k in self._run if position in self._reads[k]]
+        for position in reversed(self._to_run):
+            readers = [k for k in self._to_run if position in self._reads[k]]
             if not readers or any(
                 k in found and not (k in self._early_stops and is_left_out(self._early_stops[k], position))
                 for k in readers
@@ -229,7 +231,10 @@ class Execution:
         return position == len(self._workflow.steps) - 1
 
     def _stream(self, position: int) -> Listeners | None:
-        """Returns the listeners for each try of a step; None if its text may turn out not to be the answer."""
+        """Returns the listeners for each try of a step.
+
+        None: the observer wants no text, or the step's text may turn out not to be the answer.
+        """
         observe = self._question_context.observe
         final = self._round == self._question_context.ledger.budget.rounds - 1
         if observe is None or not self._question_context.streams or not final or not self._is_last(position):
@@ -243,7 +248,7 @@ class Execution:
     def _repeat(self, position: int) -> int:
         worker = self._workflow.steps[position].worker
         before = sum(
-            self._workflow.steps[earlier].worker == worker for earlier in self._run if earlier < position
+            self._workflow.steps[earlier].worker == worker for earlier in self._to_run if earlier < position
         )
         return self._earlier_calls.get(worker, 0) + before
 
@@ -268,7 +273,7 @@ class Execution:
             self._question_context.observe(StepEnded(self._round, span))
 
     def _unstarted(self, position: int) -> Span:
-        if position not in self._run:
+        if position not in self._to_run:
             return self._span(position, status="skipped")
         if position not in self._needed_steps(EarlyStopping.skips):
             return self._span(position, status="skipped", error=_NOT_NEEDED)

@@ -205,6 +205,11 @@ class Ledger:
         """Count what was not reserved: a planner's tokens and dollars."""
         self._book(usage, 0.0, usd)
 
+    def carry(self, usage: Usage, usd: float) -> None:
+        """Count what the accounts were charged for already: a plan that waited for approval."""
+        self.tokens += usage.tokens
+        self.usd += usd
+
     def _book(self, usage: Usage, reserved_usd: float, usd: float) -> None:
         self.tokens += usage.tokens
         self.usd += usd

@@ -107,7 +107,7 @@ class QuestionContext:
     journal: CallJournal | None = None
     """Where calls are kept; None: nowhere."""
     asked: Counter[tuple[str, tuple[Message, ...]]] = field(default_factory=Counter)
-    """How often each worker, by name, was sent each messages so far."""
+    """How often each worker, by name, was sent the same messages so far."""
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

@@ -1,6 +1,7 @@
 """The limits of one worker: concurrent calls, requests a minute, tokens a minute, and retries.
 
-Waiting callers take turns. The limits apply within one process: give each of two processes with the same key half.
+Waiting callers take turns. The limits apply within one process: if two processes use the same key, give each of
+them half of the limits.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Window:
 _LIMIT_MINUTE_S = 61.0
 """A second more than a minute: we count a call when it is sent, the provider when it arrives."""
 _MINUTE_PARTS = 20
-"""Each of so many parts of a minute admits at most twice its share of the requests, which prevents bursts."""
+"""A minute has this many parts. Each admits at most twice its share of the requests, which prevents bursts."""
 
 
 @dataclass(frozen=True, slots=True)

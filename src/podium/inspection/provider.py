@@ -119,7 +119,10 @@ def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:
 
 
 def _seed(config: GenerateConfig) -> str:
-    """The seed of a question, in the form of `podium eval`, so that both draw the same random numbers."""
+    """The seed of a question, in the form of `podium eval`, so that both draw the same random numbers.
+
+    Outside an Inspect task: the seed of `config`; without one, a random seed.
+    """
     active = sample_active()
     if active is not None:
         return f"evaluation/{config.seed or 0}/{active.sample.id}/{active.epoch - 1}"

@@ -1,7 +1,7 @@
 """Reads from the text of a subtask what a simulated specialist must do.
 
-It understands plain English, not only fixed phrases: parts that are quoted or named by number, the next part, a check,
-or a comparison. Any other subtask means the whole question.
+It understands plain English, not only fixed phrases: parts that are quoted, reworded or named by number, the next part,
+a check, or a comparison. Any other subtask means the whole question.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Intent:
     parts: tuple[int, ...] = ()
     """The positions of the requested hops, ascending; only for the action "parts"."""
     quoted: bool = False
-    """Whether the subtask quotes the parts, instead of naming their numbers."""
+    """Whether the subtask quotes or rewords the parts, instead of naming their numbers."""
 
 
 @lru_cache(maxsize=65_536)

@@ -191,7 +191,7 @@ def _named(name: str, table: tuple[str, ...], *, proper: bool = True) -> ValueTy
     return ValueType(name, lambda rng: rng.choice(table), write, read, slip, literal, parent="word")
 
 
-def _other_numeral(write: Callable[[int], str], read: Callable[[str], int]) -> Callable[[Random, str], str]:
+def _numeral_slip(write: Callable[[int], str], read: Callable[[str], int]) -> Callable[[Random, str], str]:
     return lambda rng, value: write(max(1, read(value) + rng.choice((1, 2, 10))))
 
 
@@ -224,7 +224,7 @@ def _value_types() -> tuple[ValueType, ...]:
             lambda rng: roman(rng.randint(4, 90)),
             str.upper,
             lambda text: roman(unroman(text.strip().strip("'").lower())),
-            _other_numeral(roman, unroman),
+            _numeral_slip(roman, unroman),
             literal="'{}'",
             parent="word",
         ),
@@ -233,7 +233,7 @@ def _value_types() -> tuple[ValueType, ...]:
             lambda rng: format(rng.randint(5, 60), "b"),
             str,
             lambda text: format(int(text.strip().strip("'"), 2), "b"),
-            _other_numeral(lambda n: format(n, "b"), lambda text: int(text, 2)),
+            _numeral_slip(lambda n: format(n, "b"), lambda text: int(text, 2)),
             literal="'{}'",
         ),
         _named("planet", PLANETS),

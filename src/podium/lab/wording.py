@@ -142,7 +142,7 @@ _CHAIN = (
     ("What comes out if you ", ", then ", ", and then ", "?"),
     ("Take these steps in turn: ", "; ", "; ", ". Report what you end with."),
 )
-"""Before the first clause, between clauses, before the last, after the last."""
+"""For each wording, the texts before the first clause, between clauses, before the last clause and after it."""
 _BRANCH = (
     "Let {} be what you get if you ",
     "Write {} for what comes out when you ",
@@ -151,7 +151,7 @@ _BRANCH = (
 
 
 def word_clause(operation: Operation, values: Sequence[str], number: int | None, rng: Random) -> str:
-    """One request with these values, which are already as they are in a sentence."""
+    """One request in words. `values` are texts that can stand in a sentence as they are."""
     slots = dict(zip("xy", values, strict=False))
     return rng.choice(operation.phrasings).format(**slots, n=number)
 

@@ -58,11 +58,11 @@ class SyncTeam:
         """See `Team.stream`."""
         events = self._team.stream(question, seed=seed)
 
-        async def following() -> Event | None:
+        async def next_event() -> Event | None:
             return await anext(events, None)
 
         try:
-            while (event := self._loop.call(following())) is not None:
+            while (event := self._loop.call(next_event())) is not None:
                 yield event
         finally:
             self._loop.call(events.aclose())

@@ -28,7 +28,7 @@ async def evaluate(
 
     Args:
         tasks: a task set's name, a task file (NAME.toml), a table of your own (NAME.csv, NAME.jsonl), or tasks.
-        split, questions: which questions of a named set.
+        split, questions: the split, and the most questions of it; ignored if `tasks` is a sequence of tasks.
         repeats: answers to each question.
         concurrency: the most questions at once.
         seed: seeds the choice of questions and all other randomness.

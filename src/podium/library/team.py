@@ -1,7 +1,8 @@
 """A team for Python programs: workers and a planner that answer questions together.
 
 `Team.open` opens the pool, the planner, the files, and the dispatcher that all questions share. `SyncTeam` is the same
-for programs that are not async. This module prints nothing, and writes only the files that its caller names.
+for programs that are not async. This module prints nothing. It writes the response cache, the traces, and the state
+file, in which processes share cooldowns and the day's spending.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class Team:
             pool: the pool file, a shipped pool's name, or a pool. The team closes it.
             workers: further workers, such as functions of your own (`podium.worker`); they come after the pool's.
             planner: "conductor", a baseline such as "single:WORKER", or a planner of your own.
-            conductor: the checkpoint that plans. None: the one that the pool file names in `[conductor]`; if it names
-                none, the pool's first model conducts, untrained.
+            conductor: the checkpoint that plans. None: the Conductor that the pool file names in `[conductor]`. If it
+                names none: the shipped one if all workers are simulated, else the pool's first model, untrained.
             cost_sensitivity: how much plans should save, for a checkpoint that was trained with levels.
             budget: hard limits for each question. If it sets no rounds, there are as many as in the Conductor's
                 training.

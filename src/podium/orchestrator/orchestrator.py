@@ -1,7 +1,7 @@
 """Answers a question: the planner writes a plan, the executor runs it, and the planner may plan again, within a budget.
 
-The result is a trace, in which bad plans, failed planners and failed workers are data. Cancellation and bugs are
-raised. Nothing here grades, stores or prints.
+The result is a trace, in which bad plans, failed planners and failed workers are data. Cancellation, storage
+errors and bugs are raised. Nothing here grades, stores or prints.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from podium import __version__
@@ -20,12 +21,13 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.orchestrator.faults import answer_concern, plan_fault
 from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest
 from podium.trace import RoundTrace, Span, Trace, TraceStatus
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
-from podium.workflow import Acceptance, PlanError, Step, Workflow, check
+from podium.workflow import Acceptance, PlanError, Step, Workflow
 
 
 class Orchestrator:
@@ -97,34 +99,26 @@ class Orchestrator:
             StoreError: an account or the response cache cannot be written. The trace that `on_event` was sent has what
                 was paid until then.
         """
-        if not question.text.strip():
-            raise UsageError("The question is empty: write what you want answered.")
         run = _QuestionRun(
             self,
             question,
             seed=seed,
             sample=sample,
-            trace_id=trace_id or uuid4().hex,
+            trace_id=trace_id,
             on_event=on_event,
             streams=streams,
             journal=journal,
         )
-        try:
-            await run.run()
-        except asyncio.CancelledError:
-            run.end(cancelled=True)
-            raise
-        except StoreError as failure:
-            run.end(trouble=str(failure))
-            raise
-        except BaseExceptionGroup as errors:
-            trouble, others = errors.split(StoreError)
-            if trouble is None or others is not None:
-                raise
-            error = next(flatten_group(trouble))
-            run.end(trouble=str(error))
-            raise error from None
-        return run.end()
+        return await run.traced(run.run())
+
+    async def plan(self, question: Question, *, seed: str = "0", trace_id: str | None = None) -> Trace:
+        """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
+
+        Raises:
+            UsageError, asyncio.CancelledError, StoreError: as `answer`.
+        """
+        run = _QuestionRun(self, question, seed=seed, trace_id=trace_id)
+        return await run.traced(run.plan())
 
 
 class _QuestionRun:
@@ -136,19 +130,21 @@ class _QuestionRun:
         question: Question,
         *,
         seed: str,
-        sample: int,
-        trace_id: str,
-        on_event: Callable[[Event], None] | None,
-        streams: bool,
-        journal: Journal | None,
+        sample: int = 0,
+        trace_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        streams: bool = False,
+        journal: Journal | None = None,
     ) -> None:
+        if not question.text.strip():
+            raise UsageError("The question is empty: write what you want answered.")
         budget = orchestrator.budget
         now = asyncio.get_running_loop().time()
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._journal = journal
         self._past = Past(began) if journal is None else journal.past
         self._orchestrator = orchestrator
-        self._trace_id = trace_id
+        self._trace_id = trace_id or uuid4().hex
         self._emit = on_event or (lambda event: None)
         self._question_context = QuestionContext(
             question=question,
@@ -174,6 +170,37 @@ class _QuestionRun:
         self._answer: str | None = None
         self._concern: str | None = None
         """Why the answer is not that of the latest plan's last step; None: it is."""
+        self._only_planned = False
+
+    async def traced(self, work: Coroutine[Any, Any, None]) -> Trace:
+        """Await `work`, one of the methods below, and return the trace. The trace is made whatever `work` raises."""
+        try:
+            await work
+        except asyncio.CancelledError:
+            self.end(cancelled=True)
+            raise
+        except StoreError as failure:
+            self.end(trouble=str(failure))
+            raise
+        except BaseExceptionGroup as errors:
+            trouble, others = errors.split(StoreError)
+            if trouble is None or others is not None:
+                raise
+            error = next(flatten_group(trouble))
+            self.end(trouble=str(error))
+            raise error from None
+        return self.end()
+
+    async def plan(self) -> None:
+        """Write the first plan, and run nothing."""
+        plan, seconds = await self._timed_plan(0)
+        match plan.decision:
+            case Workflow() as workflow:
+                self._only_planned = True
+                self._close(0, plan, seconds, workflow=workflow)
+            case PlanError() as error:
+                self._concern = f"There is no plan. {error.message}"
+                self._close(0, plan, seconds, error=error)
 
     async def run(self) -> None:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
@@ -202,27 +229,31 @@ class _QuestionRun:
                     return
 
     async def _make_plan(self, number: int) -> PlanReady:
-        """Get the plan of round `number`, and charge it."""
+        """Get the plan of round `number`, or the one that sends the question to the fallback worker."""
         if self._journal is not None:
             await self._journal.begin(number, None)
-        started = self._question_context.elapsed()
-        plan = await self._plan(number)
-        seconds = self._question_context.elapsed() - started
-        if not plan.settled:
-            self._question_context.ledger.record(plan.usage, plan.cost_usd)
+        plan, seconds = await self._timed_plan(number)
         if number in self._past.lost_plans and plan.cost_usd:
             plan = replace(plan, unpriced=True)  # What the lost call cost is not known.
         error = plan.decision if isinstance(plan.decision, PlanError) else None
-        if error is not None and (instead := self._instead_of(error)) is not None:
-            plan = replace(plan, decision=instead)
+        if error is not None and (fallback := self._fallback_workflow(error)) is not None:
+            plan = replace(plan, decision=fallback)
         return PlanReady(number, plan, seconds, error)
 
-    def _instead_of(self, error: PlanError) -> Workflow | None:
+    def _fallback_workflow(self, error: PlanError) -> Workflow | None:
         """A workflow that sends the whole question to the fallback worker; None: there is none, or no need for it."""
         names, name = self._question_context.pool.names, self._orchestrator.plan_fallback
         if self._outcomes or name not in names or error.kind == "time_is_up":
             return None
         return Workflow((Step(names.index(name), WHOLE),))
+
+    async def _timed_plan(self, number: int) -> tuple[Plan, float]:
+        """The plan of round `number`, counted in the ledger, and the seconds that it took."""
+        started = self._question_context.elapsed()
+        plan = await self._plan(number)
+        if not plan.settled:
+            self._question_context.ledger.record(plan.usage, plan.cost_usd)
+        return plan, self._question_context.elapsed() - started if plan.seconds is None else plan.seconds
 
     async def _plan(self, number: int) -> Plan:
         """Get the plan of round `number`; if planning fails or the plan cannot run, its decision is a `PlanError`."""
@@ -247,7 +278,7 @@ class _QuestionRun:
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
             return Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"))
-        fault = _fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
+        fault = plan_fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
         return plan if fault is None else replace(plan, decision=fault)
 
     async def _run_round(
@@ -284,7 +315,7 @@ class _QuestionRun:
             votes = None if latest is None else spans[latest].votes
             self._outcomes = (*self._outcomes, Outcome(workflow, response or "", votes))
             self._answer = self._answer if response is None else response
-            self._concern = _concern(spans, latest)
+            self._concern = answer_concern(spans, latest)
             if error is not None:
                 went = f"There is no plan to run. {error.message} The question went to {spans[0].worker!r} alone."
                 self._concern = " ".join(filter(None, (went, self._concern)))
@@ -303,6 +334,9 @@ class _QuestionRun:
         response: str | None = None,
     ) -> None:
         trace = RoundTrace(
+            plan_messages=plan.messages,
+            rejected=plan.rejected,
+            plan_reasoning=plan.reasoning,
             plan_text=plan.text,
             workflow=workflow,
             accepted=accepted,
@@ -313,6 +347,7 @@ class _QuestionRun:
             plan_unpriced=plan.unpriced,
             plan_saved_usd=plan.saved_usd,
             plan_seconds=seconds,
+            plan_edited=plan.edited,
             spans=spans,
             response=response,
         )
@@ -330,6 +365,8 @@ class _QuestionRun:
         error = trouble or self._concern
         if cancelled:
             status, error = "cancelled", "The question was cancelled."
+        elif self._only_planned:
+            status, error = "planned", "The plan was not run."
         elif self._answer is None:
             status = "failed"
         elif error is not None:
@@ -356,27 +393,3 @@ class _QuestionRun:
         )
         self._emit(QuestionEnded(trace))
         return trace
-
-
-def _fault(
-    decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
-) -> PlanError | None:
-    """Why a decision cannot be run; None: it can. The parser has checked only the plans of a Conductor."""
-    match decision:
-        case Workflow(steps=steps):
-            return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
-        case Acceptance() if not later_round:
-            return PlanError("nothing_to_accept", "The first round has no answer to accept: expected steps.")
-    return None
-
-
-def _concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
-    """Why a round's last step gave no answer; None: it did. `latest` is the latest step that succeeded."""
-    if latest is None:
-        faults = " ".join(
-            f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"
-        )
-        return f"No step succeeded. {faults}"
-    if latest == len(spans) - 1:
-        return None
-    return f"The last step did not succeed ({spans[-1].error}); step {latest} is the latest that did."

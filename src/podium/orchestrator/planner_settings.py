@@ -59,7 +59,7 @@ class PlannerSettings(Settings):
         """Why these settings cannot go together, in one sentence; None: they can.
 
         Args:
-            called: the caller's name for a key.
+            called: returns the caller's name for a key, for the sentence.
         """
         if self.planner != "conductor":
             own = ("conductor",) if self.conductor is not None else ()

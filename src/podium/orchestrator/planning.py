@@ -69,9 +69,9 @@ def open_planner(
 
     Args:
         seed: seeds a planner that plans at random.
-        called: the caller's name for a key of the settings, for messages.
+        called: returns the caller's name for a key of the settings, for messages.
         dispatcher: enforces the limits of a worker that conducts; None: a new one.
-        processes: write the plans of a small checkpoint; None: our own process does.
+        processes: the processes that run a small checkpoint; None: this process runs it.
 
     Raises:
         UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
@@ -100,7 +100,7 @@ def open_planner(
 
 
 def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
-    """How the Conductor that `open_planner` would open was trained to plan; of an untrained planner, the defaults.
+    """The plan settings with which the Conductor of `open_planner` was trained; for an untrained planner, the defaults.
 
     Applications use its rounds and its steps unless the user sets others.
 
@@ -125,7 +125,7 @@ def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
 
 def first_model(pool: Pool) -> Worker | None:
     """The first worker of the pool that is not simulated, models before programs; None: all are simulated."""
-    return min(real_workers(pool), key=_may_be_no_model, default=None)
+    return min(real_workers(pool), key=_need_not_be_model, default=None)
 
 
 async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
@@ -263,6 +263,6 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
     )
 
 
-def _may_be_no_model(worker: Worker) -> bool:
-    """Whether it is a program, a function or a team, none of which has to be a model."""
+def _need_not_be_model(worker: Worker) -> bool:
+    """Whether it is a program, a function or a team. These need not be models."""
     return worker.identity is None or worker.identity.get("kind") not in ("openai", "litellm")

@@ -53,7 +53,7 @@ class TeamSpec(WorkerSpec, PlannerSettings):
 
     @field_validator("price")
     @classmethod
-    def _priceless(cls, price: Price) -> Price:
+    def _has_no_price(cls, price: Price) -> Price:
         if price != Price():
             raise ValueError("a team costs what its workers cost; leave its price out.")
         return price
@@ -165,7 +165,7 @@ def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True)
 
 
 def _real(path: Path) -> Path:
-    """The file without links. A loop of links stays as it is: reading it fails with a sentence."""
+    """The path with links resolved. A loop of links stays as it is; reading the file then raises a `ConfigError`."""
     return Path(os.path.realpath(path))
 
 
@@ -221,8 +221,8 @@ def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
     budget = Budget(
         rounds=spec.rounds or trained.rounds, usd=limits.max_usd, seconds=limits.timeout * _TIME_SHARE
     )
-    # The response cache finds answers by this document. To find those that older versions kept, `cost_sensitivity` has
-    # its first name here, and keys added since are left out where they have no value.
+    # The response cache finds answers by this document, also those that older versions of Podium stored. So
+    # `cost_sensitivity` has its old name here, and newer keys are left out if they have no value.
     planner = settings.model_dump(mode="json")
     if settings.conductor_settings is None:
         del planner["conductor_settings"]
@@ -258,15 +258,15 @@ def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
     from podium.conductor.checkpoint import SHIPPED  # noqa: PLC0415 - loads NumPy
 
     settings = PlannerSettings(**{name: getattr(spec, name) for name in PlannerSettings.model_fields})
-    seen: dict[str, str] = {}
+    resolved: dict[str, str] = {}
     form, colon, file = settings.planner.partition(":")
     if form == "constant" and file:
-        seen["planner"] = f"{form}{colon}{folder / file}"
+        resolved["planner"] = f"{form}{colon}{folder / file}"
     if settings.conductor is not None and settings.conductor not in SHIPPED:
-        seen["conductor"] = str(folder / settings.conductor)
+        resolved["conductor"] = str(folder / settings.conductor)
     if settings.conductor_settings is not None and (folder / settings.conductor_settings).exists():
-        seen["conductor_settings"] = str(folder / settings.conductor_settings)
-    return settings.model_copy(update=seen)
+        resolved["conductor_settings"] = str(folder / settings.conductor_settings)
+    return settings.model_copy(update=resolved)
 
 
 def _question(request: Request) -> Question:

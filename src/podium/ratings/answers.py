@@ -65,7 +65,7 @@ class Answers:
     """Number of samples of each worker for each question; None: all have `samples`."""
 
     def samples_of(self, worker: int) -> int:
-        """The number of responses that a worker has to one question, at most."""
+        """The most responses that a worker has to one question."""
         return self.own_samples[worker] if self.own_samples else self.samples
 
     @cached_property
@@ -186,13 +186,13 @@ def _places(members: Members) -> tuple[list[int], list[int]]:
 
 
 def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
-    """The workers that every task can judge: recorded workers, and calculators if all tasks have gold answers."""
+    """The workers whose answers can be graded: recorded ones, and calculators if all tasks have gold answers."""
     known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
     return [worker for worker in workers if isinstance(worker, known)]
 
 
 async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]) -> Answers:
-    """Read every worker's answers to every question, as many as it has samples and as a committee may want.
+    """Read every worker's answers to every question. R is the largest number of samples, but at least `MAX_ANSWERS`.
 
     Args:
         tasks: `RecordedTasks` of these workers, each of whose responses can be graded.

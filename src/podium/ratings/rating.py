@@ -40,8 +40,8 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
     """The clusters by name, each with the weights of its words. The same arguments give the same clusters.
 
     Args:
-        clusters: how many to find. There are fewer if there are fewer texts, and none if the texts have no words. 1
-            gives none, because all questions would be in it.
+        clusters: how many to find. There are fewer if there are fewer texts, and none if the texts have no words. With
+            1 there are none, because all questions would be in the same cluster.
     """
     vectors = _vectors(texts) if clusters > 1 else None
     if vectors is None:
@@ -49,12 +49,12 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
     words_QW, idf_W, vocabulary = vectors
     different = len(set(texts))
     dimensions = min(_DIMENSIONS, words_QW.shape[1] - 1)
-    places = words_QW
+    points = words_QW
     with warnings.catch_warnings(action="ignore"):  # k-means warns of equal texts, which are allowed here.
         if dimensions > 1:
             reduced = TruncatedSVD(dimensions, random_state=seed)
-            places = make_pipeline(reduced, Normalizer()).fit_transform(words_QW)
-        cluster_Q = KMeans(min(clusters, different), n_init=4, random_state=seed).fit_predict(places)
+            points = make_pipeline(reduced, Normalizer()).fit_transform(words_QW)
+        cluster_Q = KMeans(min(clusters, different), n_init=4, random_state=seed).fit_predict(points)
     overall_W = np.asarray(words_QW.mean(axis=0)).ravel()
     found: dict[str, dict[str, float]] = {}
     for cluster in np.unique(cluster_Q):
@@ -62,10 +62,10 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
         kept = [word for word in np.argsort(-mean_W, kind="stable")[:_KEPT] if mean_W[word] > 0]
         if not kept:
             continue  # These questions have no words that count.
-        counts_W = mean_W / np.linalg.norm(mean_W[kept]) * idf_W
-        apart = sorted(kept, key=lambda word: overall_W[word] - mean_W[word])
-        name = next(name for name in _names([vocabulary[word] for word in apart]) if name not in found)
-        found[name] = {vocabulary[word]: round(float(counts_W[word]), 3) for word in kept}
+        weight_W = mean_W / np.linalg.norm(mean_W[kept]) * idf_W
+        distinctive = sorted(kept, key=lambda word: overall_W[word] - mean_W[word])
+        name = next(name for name in _names([vocabulary[word] for word in distinctive]) if name not in found)
+        found[name] = {vocabulary[word]: round(float(weight_W[word]), 3) for word in kept}
     return found
 
 

@@ -1,7 +1,7 @@
 """Makes a recording from live workers: sends every question of a task set to each worker and grades the answers.
 
-Each answer is saved at once, so that a recording that a kill or its budget stopped continues where it was. Questions
-with a chat history or with images are left out, because a recording identifies a question by its text alone.
+Each answer is saved at once. If a kill or the budget stops a recording, the next run continues it. Questions with a
+chat history or with images are left out, because a recording identifies a question by its text alone.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ async def record(
     dispatcher: Dispatcher | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Send every question `samples` times to every worker that is no tool. Responses that are saved are skipped.
+    """Send every question `samples` times to every worker that is no tool, unless the response is saved already.
 
     Args:
         split: the split of a question, by its id.
         budget: of this run, grading included. A call that could exceed it waits until calls in flight have settled. If
             it still could, no more calls are made. What grading costs is known only afterwards, so the last verdicts
             may exceed the budget.
-        seed: names the randomness of simulated workers.
+        seed: seeds the randomness of simulated workers.
         dispatcher: with a response cache or accounts. Once an account refuses a call, no more calls are made.
         on_progress: called with the progress after each call.
 

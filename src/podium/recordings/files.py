@@ -26,9 +26,9 @@ COLUMNS = (
 """The columns of the parquet file, which has one row for each response. Rows of one question follow each other."""
 
 _GROUP_ROWS = 4096
-"""The most rows of a row group: few enough that each question's text is stored once in a group."""
+"""The most rows of a row group. It is small enough that parquet stores each question's text once in a group."""
 _GROUP_CHARS = 2**25
-"""A row group ends after so many characters, because all of it is in memory several times."""
+"""A row group ends after this many characters, because all of it is in memory several times."""
 
 Rows = Iterable[tuple[Any, ...]]
 """Values in the order of `COLUMNS`."""

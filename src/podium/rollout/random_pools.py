@@ -37,7 +37,7 @@ class PoolSource:
     """Draws the pool of each question.
 
     Raises:
-        ConfigError: no worker has a name in `without`, or there are too few workers for `least` or `most`.
+        ConfigError: a name in `without` is no worker's, or there are too few workers for `least` or `most`.
     """
 
     def __init__(self, pool: Pool, settings: PoolDraw) -> None:

@@ -17,7 +17,7 @@ HALF = 0.5
 """The reward for valid plans, and the reward that a right answer adds."""
 
 PENALTY_CAP = 0.49
-"""Less than `HALF`, so that with any weights a right answer earns more than a wrong one, and that more than 0."""
+"""Less than `HALF`. So, with any weights, a right answer earns more than a wrong one, and a wrong one more than 0."""
 
 
 class RewardSettings(Settings):
@@ -32,7 +32,7 @@ class RewardSettings(Settings):
     calls: float = Field(default=0.0, ge=0)
     """Reward lost for each worker call."""
     latency: float = Field(default=0.0, ge=0)
-    """Reward lost for each second along the critical path, measured as if all workers were idle."""
+    """Reward lost for each second along the critical path, without the time that calls wait for limits or retries."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ async def roll(
     """Answer `task` and grade the answer. A question without an answer has score 0.
 
     Args:
-        seed: names the randomness of planner and workers: the same arguments give the same rollout.
+        seed: seeds the randomness of planner and workers: the same arguments give the same rollout.
         sample: number of this independent answer to the question; equal numbers share cached responses.
         settings: the reward's weights; None: the reward has no penalties.
         trace_id: as for `Orchestrator.answer`.
@@ -113,8 +113,8 @@ async def roll(
 def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
     """Raise if an account refused a call that this question needed. If every step was answered, none was refused."""
     refusal = next((account.refusal for account in dispatcher.accounts if account.refusal is not None), None)
-    wanting = (span for span in trace.spans if span.error is not None and span.status != "skipped")
-    if refusal is not None and any(wanting):
+    unanswered = (span for span in trace.spans if span.error is not None and span.status != "skipped")
+    if refusal is not None and any(unanswered):
         if dispatcher.cache is not None:
             refusal += " The answers that were paid for are kept; run the same command again to continue."
         raise BudgetError(refusal)

@@ -67,7 +67,7 @@ class Scorer:
 
         Args:
             completion: the policy's exact text. If it is no valid plan, the reward is 0.
-            seed: names the randomness of the workers; the same arguments give the same rollout.
+            seed: seeds the randomness of the workers; the same arguments give the same rollout.
 
         Returns:
             None if workers or the grader failed. That is never the policy's fault, so the rollout is left out of its
@@ -104,7 +104,7 @@ class Scorer:
         cost_sensitivity: int = 0,
         trace_id: str | None = None,
     ) -> Rollout:
-        """As `roll`, with the rollout also where workers or the grader failed: its reward means nothing then."""
+        """As `roll`, but return the rollout even if workers or the grader failed. Its reward then means nothing."""
         orchestrator = Orchestrator(
             planner,
             pool,

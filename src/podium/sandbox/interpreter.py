@@ -28,7 +28,7 @@ def command(others: int, user: int | None = None) -> list[str]:
     """The interpreter's command line.
 
     Args:
-        others: processes outside that the kernel counts against the limit of processes, see `processes_of_user`.
+        others: processes outside the sandbox that the kernel counts with the sandbox's own (`processes_of_user`).
         user: id of the user that programs run as; None: the interpreter's own user.
     """
     # -S: importing `site` takes a third of the start, and all it gives is these folders.
@@ -70,6 +70,8 @@ def environment(root: Path, temporary: Path) -> Mapping[str, str]:
 def folders() -> list[Path]:
     """The folders that it reads: its installation and its virtual environment, as named and with links resolved.
 
+    Folders below /usr are left out.
+
     Raises:
         ConfigError: the user's home lies in one of them.
     """
@@ -106,11 +108,11 @@ def counts_apart() -> bool:
     return version is not None and (int(version[1]), int(version[2])) >= (5, 14)
 
 
-_PATIENCE_S = 5.0
+_END_TIMEOUT_S = 5.0
 """Seconds for a process to end by itself, before it is killed."""
-_GLANCE_S = 0.001
+_POLL_S = 0.001
 """Seconds between two checks whether it has ended."""
-_AT_ONCE = 2**18
+_READ_BYTES = 2**18
 
 
 class Process:
@@ -181,7 +183,7 @@ class Process:
         """
         parts = bytearray()
         while len(parts) < size:
-            part = await asyncio.get_running_loop().sock_recv(self._ours, min(size - len(parts), _AT_ONCE))
+            part = await asyncio.get_running_loop().sock_recv(self._ours, min(size - len(parts), _READ_BYTES))
             if not part:
                 raise OSError("it has ended")
             parts += part
@@ -199,9 +201,9 @@ class Process:
         """Close the connection to it, and wait until it has ended."""
         _disconnect(self._ours)
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_END_TIMEOUT_S):
                 while self.alive:  # noqa: ASYNC110 - there is no event to wait for, and it takes milliseconds
-                    await asyncio.sleep(_GLANCE_S)
+                    await asyncio.sleep(_POLL_S)
         except TimeoutError:
             self._popen.kill()
         finally:
@@ -214,7 +216,7 @@ def _end_now(owner: int, popen: subprocess.Popen[bytes], ours: socket.socket, er
     _disconnect(ours)
     os.close(errors)
     try:
-        popen.wait(_PATIENCE_S)
+        popen.wait(_END_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         popen.kill()
         popen.wait()

@@ -1,7 +1,8 @@
-"""Keeps sandboxes ready, under the strongest isolation here, so that no program waits for an interpreter to start.
+"""Keeps sandboxes ready, so that no program waits for an interpreter to start.
 
-Each sandbox runs one program alone; when that has ended, the pool starts a new sandbox. No more programs run at once
-than there are processors. docs/sandbox.md says what the isolation stops, and what it does not.
+The sandboxes have the strongest isolation that works on this machine; docs/sandbox.md says what it stops, and what it
+does not. Each sandbox runs one program alone; when that has ended, the pool starts a new sandbox. No more programs run
+at once than there are processors.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class SandboxPool:
         """The isolation, if it is strong enough for the caller.
 
         Args:
-            allow_weak: whether programs may run under an isolation that stops accidents but no malice.
+            allow_weak: whether programs may run under an isolation that stops accidents but no malicious program.
 
         Raises:
             ConfigError: there is no strong isolation here, and a weak one is not allowed.
@@ -126,7 +127,7 @@ class SandboxPool:
         """Wait for a slot, and lend sandboxes for one program.
 
         Args:
-            imports: the import statements of each sandbox that the program needs, one item a sandbox. Sandboxes that
+            imports: one item for each sandbox that the program needs: the sandbox's import statements. Sandboxes that
                 are started next run the same imports, since the next program is likely to need them.
             allow_weak: as for `checked_isolation`.
 

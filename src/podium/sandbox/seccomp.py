@@ -89,7 +89,8 @@ _CLONE, _CLONE3, _SOCKET, _IOCTL = (56, 220), (435, 435), (41, 198), (16, 29)
 _NEW_NAMESPACES = 0x7E020000
 """All flags CLONE_NEW* that `clone` takes."""
 _FAMILIES = (1, 2, 10)
-"""AF_UNIX and IP, which has no network inside. Others are refused: AF_VSOCK, for one, ignores namespaces."""
+"""AF_UNIX, and IP, for which a sandbox has no network. Other families are refused: AF_VSOCK, for example, ignores
+namespaces."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX, which type characters into a terminal as if its user had."""
 
@@ -136,7 +137,7 @@ def _on(number: int, then: list[Instruction]) -> list[Instruction]:
 
 
 def _unless(condition: tuple[int, ...], argument: int) -> list[Instruction]:
-    """Allow the call unless an argument fulfils the condition: a jump, and operands of which one must match."""
+    """Allow the call unless an argument fulfils the condition: a jump, and operands. One matching operand is enough."""
     jump, *operands = condition
     tests = [(jump, len(operands) - i, 0, operand) for i, operand in enumerate(operands)]
     return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _ALLOW), _refuse(errno.EPERM)]

@@ -23,9 +23,9 @@ class RolloutRequest(Value):
     task: str
     """The id of a task of the session."""
     seed: str
-    """Names the rollout's group: the rollouts of a group meet the same pool and the same level of cost sensitivity."""
+    """Names the rollout's group: the rollouts of a group have the same pool and the same level of cost sensitivity."""
     rollout: int = Field(default=0, ge=0)
-    """The number of the rollout in its group. It names the workers' randomness."""
+    """The number of the rollout in its group. With `seed` and `task`, it seeds the workers' randomness."""
     plans: tuple[str, ...] = ()
     """What the policy wrote in each round, word for word, the earliest first."""
 
@@ -66,7 +66,7 @@ class Score(Value):
     """Steps that the answer needs."""
     calls: int = 0
     cost_usd: float = 0.0
-    """Dollars of all rounds so far, as without the response cache."""
+    """Dollars of all rounds so far, as if nothing came from the response cache."""
     simulated: bool = False
     recorded: bool = False
     trace_id: str | None = None
@@ -96,7 +96,7 @@ class ErrorReply(Value):
 
     @classmethod
     def of(cls, error: PodiumError) -> Self:
-        """Of an error of the service."""
+        """The reply for an error of the service."""
         found = (kind for kind in _KINDS if isinstance(error, kind))
         return cls(kind=next(found, ServiceError).__name__, message=str(error))
 
@@ -126,8 +126,8 @@ class Scoring(Protocol):
     async def score(self, request: RolloutRequest) -> Score:
         """Run the plans of a rollout, grade the answer and reward the latest plan.
 
-        The rounds before the latest are run again; the response cache answers their calls, and simulated workers repeat
-        themselves.
+        The rounds before the latest are run again; the response cache answers their calls, and simulated workers give
+        the same answers again.
 
         Raises:
             BudgetError: the dollars that the run or the day may cost are spent.

@@ -1,10 +1,13 @@
 """A `ScoringSession` behind HTTP: one set of limits, cache and budget for all ranks, environments and notebooks.
 
-    POST /prompt, POST /score    a `RolloutRequest`; the messages (null: no further round), and a `Score`
-    GET /health, GET /tasks      a `SessionInfo`; the ids of the tasks
+    POST /prompt    takes a `RolloutRequest`; returns the messages of the next prompt (null: no further round)
+    POST /score     takes a `RolloutRequest`; returns a `Score`
+    GET /health     returns a `SessionInfo`
+    GET /tasks      returns the ids of the tasks
 
 Everything is JSON, and an error is an `ErrorReply`. If a client disconnects, its rollout still runs to its end, because
-its calls are paid for; a client that repeats the request gets the result. The session has all state, the service none.
+its calls are paid for; a client that repeats the request gets the result. The session has all state; the service knows
+only the running requests.
 """
 
 from __future__ import annotations

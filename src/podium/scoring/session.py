@@ -87,7 +87,9 @@ class ScoringSession:
         self._keep = keep
         self._pay_judge = JudgePayment(dispatcher)
         self._pools = PoolSource(pool, settings.pool_draw)
-        self._sound_pools = PoolSource(pool, settings.pool_draw.model_copy(update={"failing": 0.0}))
+        self._pools_without_failures = PoolSource(
+            pool, settings.pool_draw.model_copy(update={"failing": 0.0})
+        )
         self._rolled: OrderedDict[RolloutRequest, Rollout] = OrderedDict()
 
     @property
@@ -170,7 +172,7 @@ class ScoringSession:
 
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""
-        pools = self._sound_pools if request.task in self._evaluated else self._pools
+        pools = self._pools_without_failures if request.task in self._evaluated else self._pools
         return pools.draw(f"{request.seed}/{request.task}")
 
     def _level(self, request: RolloutRequest) -> int:

@@ -24,12 +24,13 @@ class ScoringSettings(Settings):
     """Whatever `podium tasks` knows: a task set's name, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a
     recording (NAME.parquet). Its train split alone is used."""
     task_limit: int | None = Field(default=None, ge=1)
-    """At most so many tasks of the split; None: all of them."""
+    """The most tasks of the split that are used; None: all of them."""
     held_out: tuple[str, ...] = ()
-    """Task sets that the policy will be evaluated on, or splits of them, as "gsm8k:test": a training question that
-    is in one of them, whole or with most of its words, is refused. The other splits of `tasks` are always held out."""
+    """Task sets that the policy will be evaluated on, or splits of them, as "gsm8k:test". A training question that
+    is in one of them, whole or with most of its words, is an overlap (`on_overlap`). The other splits of
+    `tasks` are always held out."""
     on_overlap: Literal["refuse", "leave_out"] = "refuse"
-    """What to do with such questions: "refuse" the run, or "leave_out" the questions and warn how many there were."""
+    """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn how many there were."""
     pool: str = "embedded"
     """A shipped pool's name, or a pool file."""
     pool_draw: PoolDraw = PoolDraw()
@@ -46,7 +47,7 @@ class ScoringSettings(Settings):
     cost_weights: tuple[float, ...] = ()
     """Reward lost for each dollar at each level of cost sensitivity of the prompt, in place of `reward.cost`."""
     seed: int = 42
-    """Names the order of the questions, the pools and the workers' randomness."""
+    """Seeds the order of the questions, the pools and the workers' randomness."""
 
     @property
     def scoring(self) -> dict[str, Any]:
@@ -55,5 +56,5 @@ class ScoringSettings(Settings):
 
     @property
     def digest(self) -> str:
-        """Equal for settings that score alike: 16 hexadecimal digits of `scoring`."""
+        """Equal for settings that score alike: the first 16 hexadecimal digits of the SHA-256 of `scoring`."""
         return hashlib.sha256(json.dumps(self.scoring, sort_keys=True).encode()).hexdigest()[:16]

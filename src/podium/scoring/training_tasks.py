@@ -1,7 +1,7 @@
 """The questions of a training run: the train split of a task set, without what the policy is measured on.
 
-No whole question is in two splits of one set. This file also finds training questions that share most of their words
-with a held-out question, and those that are in a set that the run names as held out.
+A task set never has the same question in two splits. This file also finds training questions that share most of their
+words with a held-out question, and those that are in a set that the run names as held out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def open_training_tasks(
     """The tasks of the train split by id, in the set's order.
 
     Raises:
-        ConfigError: the set or a held-out one is unknown or empty, or they share questions.
+        ConfigError: the set is unknown or empty, a held-out set is unknown, or they share questions and `on_overlap`
+            does not allow it.
     """
     size = settings.task_limit or (_EMBEDDED_TASKS if settings.tasks == EMBEDDED else ALL)
     opened = open_tasks(settings.tasks, "train", size=size, pool=pool)
@@ -52,7 +53,9 @@ def open_training_tasks(
 
 
 def open_validation_tasks(settings: ScoringSettings, pool: Iterable[Worker], size: int) -> dict[str, Task]:
-    """At most `size` tasks of the validation split, by the ids under which a session has them beside those of training.
+    """At most `size` tasks of the validation split by id.
+
+    The ids begin with "validation/", so that they differ from those of training tasks in the same session.
 
     Raises:
         ConfigError: the set has no validation split, or it is empty.

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
-from podium.executor.estimate import PlanEstimate
-from podium.orchestrator import Event, Orchestrator, PlanReady, RoundEnded
-from podium.planner import Plan
+from podium.orchestrator import Event, PlanReady, RoundEnded
 from podium.trace import Span, Trace
 from podium.types import Profile, ToolCall, Usage
 from podium.workflow import Acceptance, Workflow, render
@@ -70,37 +69,28 @@ def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
 
 
 def from_plan(
-    orchestrator: Orchestrator, plan: Plan, expected: PlanEstimate | None, trace_id: str
+    planned: Trace, workflow: Workflow, estimate: dict[str, Any], *, expires: datetime | None
 ) -> ServedAnswer:
     """The answer of a dry run: the plan in canonical text, and its estimated cost.
 
-    Raises:
-        APIError: 502, the planner wrote no plan.
+    Args:
+        planned: the trace of the planning.
+        workflow: the plan, perhaps edited; its numbers are those of the trace's pool.
+        expires: until when the plan can be run; None: it cannot be run by its id.
     """
-    if not isinstance(plan.decision, Workflow) or expected is None:
-        raise APIError(502, "planner_failed", f"There is no plan. {plan.decision}", code="planner_failed")
-    podium = {
-        "planner": orchestrator.planner.name,
+    podium: dict[str, Any] = {
+        "planner": planned.planner,
         "status": "dry_run",
-        "plan": plan_rows(plan.decision, orchestrator.pool.profiles),
+        "plan": plan_rows(workflow, planned.pool),
+        "workers": [profile.name for profile in planned.pool],
         "steps": [],
-        "cost_usd": plan.cost_usd,
-        "estimate": {
-            "cost_usd": expected.cost_usd,
-            "most_usd": expected.most_usd,
-            "seconds": expected.latency_s,
-            "steps": [
-                {
-                    "step": step.position,
-                    "worker": step.worker,
-                    "tokens": step.usage.tokens,
-                    "cost_usd": step.cost_usd,
-                }
-                for step in expected.steps
-            ],
-        },
+        "cost_usd": planned.cost_usd,
+        "usage": _usage_by_part(planned),
+        "estimate": estimate,
     }
-    return ServedAnswer(trace_id, render(plan.decision), "stop", plan.usage, plan.cost_usd, podium)
+    if expires is not None:
+        podium |= {"plan_id": planned.id, "expires_at": expires.isoformat(timespec="seconds")}
+    return ServedAnswer(planned.id, render(workflow), "stop", planned.usage, planned.cost_usd, podium)
 
 
 def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 from podium import __version__
 from podium.server import api_errors, operations, viewer
 from podium.server.anthropic import messages
-from podium.server.api import ask, pool, runs, traces
+from podium.server.api import ask, outcomes, pool, runs, spend, traces
 from podium.server.body_limits import BodyLimits
 from podium.server.host_check import HostCheck, SecurityHeaders
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
@@ -80,7 +80,9 @@ def create_app(service: Service) -> FastAPI:
         models,
         pool,
         traces,
+        outcomes,
         runs,
+        spend,
     ):
         app.include_router(module.routes(service))
     for module in (responses, stored_responses):

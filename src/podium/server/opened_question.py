@@ -12,6 +12,7 @@ from podium.errors import APIError, PodiumError
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.server.answers import ServedAnswer, from_plan, from_trace, no_answer_error
 from podium.server.api_errors import to_api_error
+from podium.server.approval import expiry
 from podium.server.keys import Caller
 from podium.server.leniency import ignored_header
 from podium.server.requests import ChatRequest
@@ -53,8 +54,7 @@ class OpenedQuestion:
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the reply."""
-        headers = ignored_header(self.request.ignored)
-        return headers if self.request.dry_run else {**headers, "x-podium-trace-id": self.trace_id}
+        return {**ignored_header(self.request.ignored), "x-podium-trace-id": self.trace_id}
 
     async def answer(self) -> ServedAnswer:
         """The answer, in one piece.
@@ -122,5 +122,12 @@ class OpenedQuestion:
         Raises:
             APIError: there is no plan.
         """
-        plan, estimate = await self.service.plan(self.request, self.orchestrator)
-        return from_plan(self.orchestrator, plan, estimate, self.trace_id)
+        trace, workflow, estimate = await self.service.plan(
+            self.request, self.caller, self.orchestrator, self.trace_id
+        )
+        error = no_answer_error(trace)
+        if workflow is None and error is not None:
+            raise error
+        assert workflow is not None
+        waits = self.request.worker is None
+        return from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)

@@ -136,7 +136,9 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
     wanted = re.sub(r"^Input should ", "it should ", message).replace("Tuple should", "it should")
     wanted = wanted.replace(" after validation", "")
     if kind == "union_tag_invalid":
-        wanted = f"{problem['ctx']['discriminator']} should be one of {problem['ctx']['expected_tags']}"
+        field = problem["ctx"]["discriminator"]
+        field = "'type'" if field.endswith("()") else field  # a function that reads the field `type`
+        wanted = f"{field} should be one of {problem['ctx']['expected_tags']}"
     others = {other["type"] for where, other in placed if where == place}
     if {"string_type", "tuple_type"} <= others:
         wanted = "it should be a text or a list"
@@ -150,10 +152,15 @@ def _place(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
         inside = _inside(document, part)
         if inside is not None:
             (document,) = inside
-        elif not (isinstance(document, dict) and isinstance(part, str) and depth == len(loc) - 1):
+        elif not (_is_field(part) and isinstance(document, dict) and depth == len(loc) - 1):
             continue
         place.append(part)
     return place
+
+
+def _is_field(part: int | str) -> bool:
+    """Whether it names a field, and not a pydantic alternative such as "literal['none','auto']"."""
+    return isinstance(part, str) and "[" not in part
 
 
 def _inside(document: Any, part: int | str) -> tuple[Any] | None:
@@ -194,6 +201,10 @@ class PodiumOptions(OwnPart):
     """The planner; None: the one that `model` names."""
     dry_run: bool | None = None
     """Plan and estimate the cost, without calling a worker."""
+    plan_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    """The plan of an earlier dry run, to be run now; with `dry_run`, to be checked and estimated again."""
+    workflow: Annotated[str, StringConstraints(min_length=1)] | None = None
+    """The edited plan, in the workflow language; None: the plan as it is."""
 
 
 NO_OPTIONS = PodiumOptions()
@@ -220,6 +231,10 @@ class ChatRequest:
     early_stop: bool = False
     """Whether votes stop once their result is certain."""
     dry_run: bool = False
+    plan_id: str | None = None
+    """The plan to run; None: a planner writes one."""
+    workflow: str | None = None
+    """That plan, edited; None: as it is."""
     seed: str = "0"
     metadata: dict[str, str] = field(default_factory=dict)
     user: str | None = None
@@ -238,8 +253,13 @@ def with_options(request: ChatRequest, options: PodiumOptions, settings: ServeSe
     """The request with the limits of the object `podium`; the server's settings apply where it does not say.
 
     Raises:
-        APIError: more rounds or steps than the server allows.
+        APIError: more rounds or steps than the server allows; an edited plan without its id.
     """
+    if options.workflow is not None and options.plan_id is None:
+        raise invalid(
+            "podium.workflow edits a plan: name the plan by podium.plan_id, which a dry run gives.",
+            "podium.workflow",
+        )
     return replace(
         request,
         budget=_budget(options, settings),
@@ -248,6 +268,8 @@ def with_options(request: ChatRequest, options: PodiumOptions, settings: ServeSe
         max_steps=_steps(options, settings),
         early_stop=settings.early_stop if options.early_stop is None else options.early_stop,
         dry_run=bool(options.dry_run),
+        plan_id=options.plan_id,
+        workflow=options.workflow,
     )
 
 

@@ -11,18 +11,19 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.estimate import PlanEstimate, estimate
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator import Event, Journal, Orchestrator, PlanReady, QuestionEnded
 from podium.orchestrator.planning import first_model
-from podium.planner import Plan, PlanRequest
+from podium.server.api_errors import invalid
+from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.keys import ANONYMOUS, Caller
 from podium.server.live import LiveQuestions
+from podium.server.plan_prices import PlanPrices
 from podium.server.planners import DirectPlanner, Planners
 from podium.server.requests import ChatRequest
 from podium.server.settings import ServeSettings
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from podium.trace.async_store import AsyncTraceStore
 
 _LOG = logging.getLogger("podium.server")
-_RESPONSE_TOKENS = 200
-"""Assumed tokens of a response when a plan's cost is estimated without running it."""
-
 
 ObserverFactory = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
 """Called when a question begins, with its trace id, request and caller; returns the observer of its events."""
@@ -77,6 +75,8 @@ class Service:
         self.planners = Planners(
             pool, self.settings.planner, dispatcher, PolicyProcesses(self.settings.plan_processes)
         )
+        self.plans = WaitingPlans(store)
+        self.prices = PlanPrices(store)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
         self.running: dict[str, asyncio.Task[object]] = {}
@@ -118,11 +118,13 @@ class Service:
             sample, on_event, streams, journal: as in `Orchestrator.answer`.
 
         Raises:
-            APIError: the caller may not do this; nothing ran.
+            APIError: the caller may not do this, or the approved plan was run meanwhile; nothing ran.
             UsageError: the question cannot be answered as requested.
             asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
         """
         orchestrator = orchestrator or await self.open_orchestrator(request, caller)
+        if request.plan_id is not None:
+            await self.plans.take(request.plan_id, caller)
         observe = self._observer(request, caller, orchestrator, trace_id, on_event)
         if journal is not None:
             observe = _unless_handed_over(observe, journal)
@@ -144,29 +146,32 @@ class Service:
             self.live.end(trace_id)
 
     async def plan(
-        self, request: ChatRequest, orchestrator: Orchestrator
-    ) -> tuple[Plan, PlanEstimate | None]:
-        """Plan without running: the plan and its estimated cost, or None where the planner wrote no workflow.
+        self, request: ChatRequest, caller: Caller, orchestrator: Orchestrator, trace_id: str
+    ) -> tuple[Trace, Workflow | None, dict[str, Any]]:
+        """Plan without running, and let the plan wait for approval under `trace_id`.
+
+        A plan that waits already is not written again: it is checked as the request edits it.
+
+        Returns:
+            The trace of the planning; the plan, with the numbers of the trace's pool, or None where the planner wrote
+            none; the estimate of its cost.
 
         Raises:
             UsageError: the question cannot be planned as requested.
-            WorkerError: the planner's model did not answer.
+            StoreError: an account cannot be written.
         """
-        question = request.question
-        profiles = orchestrator.pool.profiles_for(question.text)
-        plan_request = PlanRequest(
-            question,
-            profiles,
-            max_steps=orchestrator.max_steps,
-            rounds=orchestrator.budget.rounds,
-            seed=f"{request.seed}/0/plan",
-        )
-        plan = await orchestrator.planner.plan(plan_request)
-        for account in orchestrator.accounts:
-            account.settle(0.0, plan.cost_usd)
-        if not isinstance(plan.decision, Workflow):
-            return plan, None
-        return plan, estimate(plan.decision, orchestrator.pool, question, response_tokens=_RESPONSE_TOKENS)
+        question, planner = request.question, orchestrator.planner
+        if isinstance(planner, ApprovedPlan):
+            priced = await self.prices.estimate(planner.over(orchestrator.pool), orchestrator.pool, question)
+            return planner.planned, planner.workflow, priced
+        trace = await orchestrator.plan(question, seed=request.seed, trace_id=trace_id)
+        trace = _owned(trace, request, caller)
+        workflow = trace.rounds[0].workflow
+        if request.worker is None:
+            self.plans.add(trace, keep=request.keep)
+        if workflow is None:
+            return trace, None, {}
+        return trace, workflow, await self.prices.estimate(workflow, orchestrator.pool, question)
 
     async def close(self) -> None:
         """Close what this service opened itself. Calling twice is fine."""
@@ -183,6 +188,11 @@ class Service:
         accounts: tuple[SpendLimit, ...] = () if spend_limit is None else (spend_limit,)
         budget = _within(request.budget, self.settings.budget)
         if request.worker is not None:
+            if request.plan_id is not None:
+                raise invalid(
+                    "One worker answers this request without a plan: leave podium.plan_id out.",
+                    "podium.plan_id",
+                )
             return Orchestrator(
                 DirectPlanner(request.worker),
                 worker_and_fallbacks(self.pool, caller, request),
@@ -192,8 +202,22 @@ class Service:
                 dispatcher=self.dispatcher,
                 accounts=accounts,
             )
+        pool = eligible_workers(self.pool, caller, request, self.planners)
+        if request.plan_id is not None:
+            plan = ApprovedPlan.of(await self.plans.find(request.plan_id, caller), request)
+            pool = pool.subset([number for number, name in enumerate(pool.names) if name in plan.names])
+            plan.over(pool)
+            return Orchestrator(
+                plan,
+                pool,
+                budget=_within(budget, plan.planned.budget).model_copy(update={"rounds": 1}),
+                max_steps=plan.planned.max_steps,
+                settings=ExecutionSettings(early_stop=plan.planned.early_stop),
+                dispatcher=self.dispatcher,
+                accounts=accounts,
+            )
         opened = await self.planners.get(request.planner, request.planner_param)
-        pool, fallback = eligible_workers(self.pool, caller, request, self.planners), opened.fallback
+        fallback = opened.fallback
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
@@ -238,8 +262,7 @@ class Service:
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                added = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
-                trace = event.trace.model_copy(update=added)
+                trace = _owned(event.trace, request, caller)
                 if self.store is not None and request.keep:
                     self._keep(trace)
                 event = replace(event, trace=trace)
@@ -259,6 +282,12 @@ def _unless_handed_over(observe: Callable[[Event], None], journal: Journal) -> C
             observe(event)
 
     return pass_on
+
+
+def _owned(trace: Trace, request: ChatRequest, caller: Caller) -> Trace:
+    """The trace with what it keeps of its caller."""
+    added = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
+    return trace.model_copy(update=added)
 
 
 def _within(budget: Budget, most: Budget) -> Budget:

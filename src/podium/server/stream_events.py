@@ -102,7 +102,15 @@ def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
             None if round_.plan_error is None else PlanError(round_.plan_error_kind or "", round_.plan_error)
         )
         decision = round_.workflow or error or Acceptance()
-        plan = Plan(round_.plan_text, decision, round_.plan_usage, round_.plan_cost_usd, round_.plan_unpriced)
+        plan = Plan(
+            round_.plan_text,
+            decision,
+            round_.plan_usage,
+            round_.plan_cost_usd,
+            round_.plan_unpriced,
+            reasoning=round_.plan_reasoning,
+            rejected=round_.rejected,
+        )
         events: list[Event] = [PlanReady(number, plan, round_.plan_seconds, error)]
         steps: list[tuple[float, int, Event]] = []
         for span in round_.spans:
@@ -129,6 +137,8 @@ def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:
     return {
         "round": event.round,
         "text": plan.text,
+        "reasoning": plan.reasoning,
+        "rejected": [rejected.model_dump(mode="json") for rejected in plan.rejected],
         "workflow": None if workflow is None else asdict(workflow),
         "workers": list(workers) or None,
         "accepted": isinstance(plan.decision, Acceptance),

@@ -150,7 +150,7 @@ class Exchange:
         self.gone_at: float | None = None
         self.cut_by_us = False
         self.failure: Exception | None = None
-        """What the callable that answers has raised."""
+        """The exception that the answer function raised."""
         self.response: web.StreamResponse | None = None
 
     @property
@@ -225,7 +225,7 @@ class Exchange:
     async def begin(
         self, kind: str, *, length: int | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        """The headers of a reply that comes in pieces; `length` is what they promise, None: no promise."""
+        """Send the headers of a reply that comes in pieces. `length`: their Content-Length; None: they have none."""
         response = web.StreamResponse(headers={"Content-Type": kind, **(headers or {})})
         response.content_length = length
         self.response = response
@@ -237,7 +237,7 @@ class Exchange:
         await self.response.write(content)
 
     async def end(self) -> None:
-        """End a reply that was begun, in order."""
+        """End a reply that was begun, as HTTP requires it."""
         assert self.response is not None
         await self.response.write_eof()
 

@@ -1,5 +1,25 @@
 """The trace, which is the record of one question; and the stores that keep traces."""
 
-from podium.trace.model import Attempt, RoundTrace, Span, Trace, TraceStatus, VoteCount
+from podium.trace.model import (
+    Attempt,
+    Outcome,
+    RejectedPlan,
+    RoundTrace,
+    Span,
+    Trace,
+    TraceStatus,
+    Verdict,
+    VoteCount,
+)
 
-__all__ = ["Attempt", "RoundTrace", "Span", "Trace", "TraceStatus", "VoteCount"]
+__all__ = [
+    "Attempt",
+    "Outcome",
+    "RejectedPlan",
+    "RoundTrace",
+    "Span",
+    "Trace",
+    "TraceStatus",
+    "Verdict",
+    "VoteCount",
+]

@@ -1,4 +1,4 @@
-"""The lengths of workers' past answers, read from a trace store: cost estimates are based on them.
+"""The lengths of workers' past answers, read from a trace store or from traces: cost estimates are based on them.
 
 SQLite's JSON functions read the newest traces in some tens of milliseconds. Nothing is written, and no file is made.
 """
@@ -6,16 +6,17 @@ SQLite's JSON functions read the newest traces in some tens of milliseconds. Not
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from podium.errors import UsageError
+from podium.trace.model import Trace
 from podium.trace.sqlite_store import WAY_OUT, open_reader
 
 NEWEST = 500
-"""Traces that are read."""
+"""How many traces are read, the newest first."""
 _QUERY = """
 SELECT json_extract(span.value, '$.answered_by') AS worker,
        json_extract(span.value, '$.usage.output_tokens'),
@@ -40,6 +41,19 @@ class PastAnswers:
 
     def __len__(self) -> int:
         return len(self.output_tokens)
+
+
+def answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
+    """The past answers in `traces`, as `past_answers` reads them from a file."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for trace in traces:
+        for span in trace.spans:
+            if span.status == "done" and span.answered_by is not None and not span.cached:
+                found.setdefault(span.answered_by, []).append((span.usage.output_tokens, span.seconds))
+    return {
+        worker: PastAnswers(tuple(tokens for tokens, _ in pairs), tuple(took for _, took in pairs))
+        for worker, pairs in found.items()
+    }
 
 
 def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswers]:

@@ -14,9 +14,10 @@ from typing import Any
 
 from podium.errors import UnknownTraceError, UsageError
 from podium.trace.background_table import DELETE_BACKGROUND
-from podium.trace.model import Trace
+from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
 from podium.trace.serialization import TraceRow, plain, to_row
+from podium.trace.spend import Spend, SpendQuery
 from podium.trace.write_queue import WriteQueue
 
 _EXPORT_BATCH = 32
@@ -107,18 +108,41 @@ class AsyncTraceStore(ABC):
             total=total,
         )
 
+    async def spend(self, query: SpendQuery) -> Spend:
+        """What was spent in the days of `query`.
+
+        Raises:
+            StoreError: as `get`.
+        """
+        sums = await self._read(query.sums(self._dialect))
+        return Spend.read(query, sums, await self._rows(query.feedback(self._dialect)))
+
     async def newest(self, count: int) -> tuple[Trace, ...]:
         """The newest traces, whole."""
         rows = await self._read(self._dialect.newest(count))
         return tuple(Trace.model_validate_json(document) for (document,) in rows)
 
-    async def delete(self, id: str, owner: str | None = None) -> bool:
-        """Delete the trace with exactly this id, only of `owner`, if given. False: there is none."""
-        deleted = bool(await self._read(self._dialect.delete(id, owner)))
+    async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
+        """Delete the trace with exactly this id, only of `owner` and with `status`, if given. False: there is none.
+
+        Of several calls for one trace, in any process, one alone gets True.
+        """
+        deleted = bool(await self._read(self._dialect.delete(id, owner, status)))
         if deleted:
             for statement in DELETE_BACKGROUND:
                 await self.rows(statement, plain(id))
         return deleted
+
+    async def judge(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
+        """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
+
+        Raises:
+            UnknownTraceError, UsageError, StoreError: as `get`.
+        """
+        trace = (await self.get(prefix, owner)).model_copy(update={"outcome": outcome})
+        if not await self._rows(self._dialect.judge(to_row(trace), owner)):
+            raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile.")
+        return trace
 
     async def rows(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
         """Run a statement of another table in the same database (see `Dialect.adapt`), and return its rows.

@@ -12,8 +12,11 @@ from pydantic import Field
 from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value
 from podium.workflow import Workflow
 
-TraceStatus = Literal["ok", "degraded", "failed", "cancelled"]
+TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
+""""planned": there is a plan, and it was not run."""
 SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
+Verdict = Literal["right", "wrong", "note"]
+"""An outcome in one word; "note": a note without a verdict."""
 
 
 class VoteCount(Value):
@@ -75,6 +78,9 @@ class Span(Value):
     """Seconds until a streamed response began."""
     reasoning: str = ""
     """The visible reasoning of the worker's model."""
+    parameters: dict[str, Any] | None = None
+    """The request to the worker's endpoint without its messages, as it was sent: model, sampling, tools. `system` is
+    the worker's own system prompt. None: no request was sent, or the worker does not tell."""
     logprobs: dict[str, Any] | None = None
     """Log probabilities of the response's tokens, where the caller asked for them."""
     votes: VoteCount | None = None
@@ -119,9 +125,31 @@ class Span(Value):
         return bool(self.attempts) or self.cached
 
 
+class RejectedPlan(Value):
+    """A text of the planner that was no plan, after which the planner tried again."""
+
+    text: str
+    """Word for word."""
+    error: str
+    """The whole text of the error, as the planner was shown it."""
+    error_kind: str
+    reasoning: str = ""
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    unpriced: bool = False
+    """Whether its price is unknown, so that `cost_usd` leaves it out."""
+
+
 class RoundTrace(Value):
     """One plan and its execution."""
 
+    plan_messages: tuple[Message, ...] = ()
+    """The prompt: what the planner's model was sent for the first try, with the model's numbers of the workers. Empty:
+    the planner calls no model, or it did not answer."""
+    rejected: tuple[RejectedPlan, ...] = ()
+    """The tries before `plan_text`. The figures of the plan include theirs."""
+    plan_reasoning: str = ""
+    """The visible reasoning of the planner's model, if the model returns it apart from its text."""
     plan_text: str
     workflow: Workflow | None = None
     """The workflow that was run. None: the plan was an acceptance, or an error and no worker took the question."""
@@ -138,6 +166,8 @@ class RoundTrace(Value):
     plan_saved_usd: float = 0.0
     """Dollars that the plan had cost when it was made, if it is from the response cache."""
     plan_seconds: float = 0.0
+    plan_edited: bool = False
+    """Whether a user changed the plan before it ran: `plan_text` is the planner's, `workflow` the user's."""
     spans: tuple[Span, ...] = ()
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""
@@ -156,6 +186,23 @@ class RoundTrace(Value):
                     (finish.get(j, 0.0) for j in (*span.reads, *span.waited)), default=0.0
                 )
         return max(finish.values(), default=0.0)
+
+
+class Outcome(Value):
+    """What a user said about the answer afterwards."""
+
+    right: bool | None = None
+    """Whether the answer was right; None: there is only a note."""
+    note: str = ""
+    by: str | None = None
+    """Name of the key that the user's request had; None: no key was needed."""
+    at: str
+    """ISO 8601, UTC."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The outcome in one word."""
+        return "note" if self.right is None else "right" if self.right else "wrong"
 
 
 class Trace(Value):
@@ -187,6 +234,8 @@ class Trace(Value):
     """The end user that the caller named."""
     metadata: dict[str, str] = Field(default_factory=dict)
     """The caller's own."""
+    outcome: Outcome | None = None
+    """None: nobody has judged the answer."""
 
     @property
     def spans(self) -> tuple[Span, ...]:

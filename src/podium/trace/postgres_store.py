@@ -17,18 +17,25 @@ from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import BACKGROUND_TABLES
 from podium.trace.postgres_connection import PostgresAddress
+from podium.trace.postgres_costs import COST_TABLES, add_missing_costs, replace_costs
 from podium.trace.query import Dialect, Statement
-from podium.trace.serialization import TraceRow
+from podium.trace.serialization import COLUMNS, TraceRow
 
 if TYPE_CHECKING:
     import asyncpg
 
-_VERSION = 1
+_VERSION = 3
 _LOCK = 0x506F4469
 """The advisory lock for creating the tables, so that two servers do not create them at once."""
 _CONNECT_S = 10.0
 _STATEMENT_S = 30.0
 _CONNECTIONS = 8
+_ADDED = (
+    "ALTER TABLE podium_traces ADD COLUMN IF NOT EXISTS outcome text",
+    "CREATE INDEX IF NOT EXISTS podium_traces_judged ON podium_traces (outcome, started, id) WHERE outcome IS NOT NULL",
+    *COST_TABLES,
+)
+"""What the formats after the first added: outcomes, and costs."""
 _TABLES = (
     # The search for the beginning of an id must compare code points. Only the collation "C" guarantees this.
     """CREATE TABLE IF NOT EXISTS podium_traces (
@@ -37,6 +44,7 @@ _TABLES = (
         seconds double precision NOT NULL, document text NOT NULL, owner text, workers text[] NOT NULL,
         searched text NOT NULL
     )""",
+    *_ADDED,
     # Keep the long documents, and no other column, out of the rows that lists and searches read.
     "ALTER TABLE podium_traces SET (toast_tuple_target = 1024)",
     "ALTER TABLE podium_traces ALTER searched SET STORAGE MAIN, ALTER question SET STORAGE MAIN, "
@@ -49,13 +57,14 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS podium_formats (name text PRIMARY KEY, version integer NOT NULL)",
 )
 _INSERT = (
-    f"INSERT INTO podium_traces ({', '.join(TraceRow._fields)}) "
-    f"VALUES ({', '.join(f'${number}' for number in range(1, len(TraceRow._fields) + 1))}) "
+    f"INSERT INTO podium_traces ({', '.join(COLUMNS)}) "
+    f"VALUES ({', '.join(f'${number}' for number in range(1, len(COLUMNS) + 1))}) "
     "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in TraceRow._fields if name != "id")
+    + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "id")
 )
 _DIALECT = Dialect(
     name="podium_traces",
+    costs="podium_costs",
     table=lambda filters: "podium_traces",
     mark=lambda number: f"${number}",
     has_worker="workers @> {}",
@@ -142,10 +151,16 @@ class PostgresTraceStore(AsyncTraceStore):
                 f"The traces in {self._address.shown} were written by a newer Podium (format {version}, this one knows "
                 f"{_VERSION}); update Podium, or give another database."
             )
-        if version is None:
-            for statement in _TABLES:
+        if version != _VERSION:
+            for statement in _TABLES if version is None else _ADDED:
                 await connection.execute(statement)
-            await connection.execute("INSERT INTO podium_formats VALUES ('traces', $1)", _VERSION)
+            if version is not None:
+                await add_missing_costs(connection)
+            await connection.execute(
+                "INSERT INTO podium_formats VALUES ('traces', $1) "
+                "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
+                _VERSION,
+            )
         if await connection.fetchval("SELECT to_regclass('podium_background')") is None:
             for statement in BACKGROUND_TABLES:
                 await connection.execute(statement)
@@ -165,8 +180,13 @@ class PostgresTraceStore(AsyncTraceStore):
         self._loop.call(self._insert(rows))
 
     async def _insert(self, rows: Sequence[TraceRow]) -> None:
-        async with asyncio.timeout(2 * _STATEMENT_S), self._connected("written") as connection:
-            await connection.executemany(_INSERT, rows)
+        async with (
+            asyncio.timeout(2 * _STATEMENT_S),
+            self._connected("written") as connection,
+            connection.transaction(),
+        ):
+            await connection.executemany(_INSERT, [row[: len(COLUMNS)] for row in rows])
+            await replace_costs(connection, rows)
 
     @asynccontextmanager
     async def _connected(self, done: str) -> AsyncIterator[Any]:
@@ -190,9 +210,9 @@ class PostgresTraceStore(AsyncTraceStore):
                     connection.terminate()
                     raise
         except broken as error:
-            permanent = getattr(error, "sqlstate", None) or ""
+            sqlstate = getattr(error, "sqlstate", None) or ""
             raise StoreError(
-                self._sentence(done, error), retryable=not permanent.startswith(_PERMANENT)
+                self._sentence(done, error), retryable=not sqlstate.startswith(_PERMANENT)
             ) from None
 
     def _sentence(self, done: str, error: BaseException) -> str:

@@ -11,14 +11,17 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from podium.errors import UsageError
-from podium.trace.model import TraceStatus
-from podium.trace.serialization import plain, to_searched
+from podium.trace.model import TraceStatus, Verdict
+from podium.trace.serialization import TraceRow, plain, to_searched
 
 MAX_PAGE = 200
 """Traces that one page may have."""
+
+OutcomeFilter = Verdict | Literal["none"]
+"""A verdict, or "none": nobody has judged the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Filters:
     """Text of the question, in its first or its last 1,000 characters. The case of letters does not matter."""
     owner: str | None = None
     """The name of a key."""
+    outcome: OutcomeFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,11 @@ class TraceSummary:
     """Names of those that answered or failed to; each once, in the order of the steps."""
     owner: str | None = None
     """Name of the key that the request used."""
+    outcome: Verdict | None = None
+    """None: nobody has judged the answer."""
 
 
-LISTED = "id, started, planner, status, question, calls, cost_usd, seconds, workers, owner"
+LISTED = "id, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome"
 _COUNTED, _COUNTED_FILTERED = 250_000, 10_000
 """Traces that are counted at most: without filters or by owner alone, and with other filters."""
 
@@ -87,6 +93,8 @@ class Dialect:
 
     name: str
     """Of the table."""
+    costs: str
+    """Of the table of what the questions cost."""
     table: Callable[[Filters], str]
     """The table to search, with a hint at its index."""
     mark: Callable[[int], str]
@@ -157,20 +165,33 @@ class Dialect:
             where.add("owner = {}", plain(owner))
         return where.statement(f"SELECT id, document FROM {self.name}{{}} ORDER BY id LIMIT 4")
 
-    def delete(self, id: str, owner: str | None) -> Statement:
-        """A row for the trace that was deleted."""
+    def delete(self, id: str, owner: str | None, status: TraceStatus | None = None) -> Statement:
+        """A row for the trace that was deleted; with `status`, only if it has this status."""
         where = _Where(self)
         where.add("id = {}", plain(id))
+        if status is not None:
+            where.add("status = {}", status)
         if owner is not None:
             where.add("owner = {}", plain(owner))
         return where.statement(f"DELETE FROM {self.name}{{}} RETURNING id")
 
+    def judge(self, row: TraceRow, owner: str | None) -> Statement:
+        """A row for the trace whose outcome was written, which may have been deleted meanwhile."""
+        where = _Where(self)
+        changed = f"document = {where.mark(row.document)}, outcome = {where.mark(row.outcome)}"
+        where.add("id = {}", row.id)
+        if owner is not None:
+            where.add("owner = {}", plain(owner))
+        return where.statement(f"UPDATE {self.name} SET {changed}{{}} RETURNING id")
+
     def summary(self, row: Sequence[Any]) -> TraceSummary:
         """Of a row of `page`."""
-        id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner = row
+        id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome = row
         at = datetime.fromtimestamp(started, UTC)
         named = tuple(self.workers(workers))
-        return TraceSummary(id_, at, planner, status, question, calls, cost_usd, seconds, named, owner)
+        return TraceSummary(
+            id_, at, planner, status, question, calls, cost_usd, seconds, named, owner, outcome
+        )
 
     def _where(self, filters: Filters) -> _Where:
         where = _Where(self)
@@ -194,6 +215,10 @@ class Dialect:
             where.add("cost_usd <= {}", filters.max_cost)
         if filters.worker is not None:
             where.add(self.has_worker, self.worker(plain(filters.worker)))
+        if filters.outcome == "none":
+            where.add_fixed("outcome IS NULL")
+        elif filters.outcome is not None:
+            where.add("outcome = {}", filters.outcome)
         if filters.q:
             where.add(self.contains, to_searched(filters.q))
         return where
@@ -209,7 +234,7 @@ class _Where:
 
     def add(self, condition: str, value: Any) -> None:
         """`condition` with {} where the value stands."""
-        self._conditions.append(condition.format(self._mark(value)))
+        self._conditions.append(condition.format(self.mark(value)))
 
     def add_fixed(self, condition: str) -> None:
         """`condition`, without a value."""
@@ -217,18 +242,19 @@ class _Where:
 
     def before(self, started: float, id_: str) -> None:
         """Older than a trace."""
-        self._conditions.append(f"(started, id) < ({self._mark(started)}, {self._mark(id_)})")
+        self._conditions.append(f"(started, id) < ({self.mark(started)}, {self.mark(id_)})")
 
     def after(self, started: float, id_: str) -> None:
         """Newer than a trace."""
-        self._conditions.append(f"(started, id) > ({self._mark(started)}, {self._mark(id_)})")
+        self._conditions.append(f"(started, id) > ({self.mark(started)}, {self.mark(id_)})")
 
     def statement(self, form: str) -> Statement:
         """`form` with {} where the conditions go."""
         where = " WHERE " + " AND ".join(self._conditions) if self._conditions else ""
         return form.format(where), tuple(self._values)
 
-    def _mark(self, value: Any) -> str:
+    def mark(self, value: Any) -> str:
+        """The placeholder of a value. Values are marked in the order in which they stand in the statement."""
         self._values.append(value)
         return self._dialect.mark(len(self._values))
 

@@ -1,6 +1,7 @@
 """A trace as one line of JSON in UTF-8, and as a row of a database.
 
-A row has one column for each thing that lists and filters need, and one for the whole trace as JSON. Characters that
+A row has one column for each thing that lists and filters need, and one for the whole trace as JSON; what the
+question cost goes to a table of its own. Characters that
 databases refuse are replaced: half a surrogate pair by "?", a null character by U+FFFD. In the JSON, null characters
 stay, escaped. Nothing here opens a file or a database.
 """
@@ -16,7 +17,8 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from podium.errors import UsageError
-from podium.trace.model import Trace
+from podium.trace.costs import Cost, costs_of
+from podium.trace.model import Trace, Verdict
 
 
 def to_json(trace: Trace) -> str:
@@ -66,7 +68,7 @@ long."""
 
 
 class TraceRow(NamedTuple):
-    """The columns, in the order of the tables."""
+    """The columns, in the order of the tables, and the costs."""
 
     id: str
     started: float
@@ -81,6 +83,12 @@ class TraceRow(NamedTuple):
     owner: str | None
     workers: tuple[str, ...]
     searched: str
+    outcome: Verdict | None
+    costs: tuple[Cost, ...]
+    """No column: rows of another table."""
+
+
+COLUMNS = TraceRow._fields[:-1]
 
 
 def to_row(trace: Trace) -> TraceRow:
@@ -98,6 +106,8 @@ def to_row(trace: Trace) -> TraceRow:
         owner=None if trace.owner is None else plain(trace.owner),
         workers=tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans)),
         searched=to_searched(trace.question.text),
+        outcome=None if trace.outcome is None else trace.outcome.verdict,
+        costs=tuple(cost._replace(worker=plain(cost.worker)) for cost in costs_of(trace)),
     )
 
 

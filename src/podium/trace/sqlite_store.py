@@ -1,4 +1,4 @@
-"""Traces in an SQLite file: its one table, the upgrade of older files, and `SqliteTraceStore`, the store of a server.
+"""Traces in an SQLite file: their table, the upgrade of older files, and `SqliteTraceStore`, the store of a server.
 
 `store` has `TraceStore`, for commands that run once; it uses the same table.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -20,14 +20,15 @@ from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import BACKGROUND_TABLES
 from podium.trace.model import Trace
 from podium.trace.query import Dialect, Filters, Statement
-from podium.trace.serialization import TraceRow, plain, to_row, to_searched
+from podium.trace.serialization import COLUMNS, TraceRow, plain, to_row, to_searched
+from podium.trace.sqlite_costs import COST_TABLES, add_costs, add_missing_costs
 
 WAY_OUT = "give another with --store"
-COLUMNS = ", ".join(TraceRow._fields)
+_COLUMNS = ", ".join(COLUMNS)
 _TABLE = """(
     id TEXT PRIMARY KEY, started REAL, planner TEXT, status TEXT, question TEXT,
     calls INTEGER, cost_usd REAL, seconds REAL, document TEXT,
-    owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT ''
+    owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT '', outcome TEXT
 )"""
 """`workers` is a list in JSON; the whole trace is in `document`, as JSON."""
 _NARROW = "planner, cost_usd, calls, seconds, workers, question, searched"
@@ -48,11 +49,14 @@ def _indexed(filters: Filters) -> str:
     """The table, and the index to use: without statistics, SQLite may choose a worse one."""
     if filters.owner is not None:
         return "traces INDEXED BY listed_of"
+    if filters.outcome not in (None, "none"):
+        return "traces INDEXED BY judged"
     return f"traces INDEXED BY {'listed' if filters.status in (None, 'ok') else 'troubled'}"
 
 
 SQLITE = Dialect(
     name="traces",
+    costs="costs",
     table=_indexed,
     mark=lambda number: "?",
     has_worker="instr(workers, {}) > 0",
@@ -65,27 +69,44 @@ SQLITE = Dialect(
 )
 
 
+_JUDGED = 3
+"""The first format with outcomes."""
+
+
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """From format 1, which had no columns for owner, workers and search. The documents stay as they are."""
-    del version
-    for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
-        connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
-    connection.create_function("podium_searched", 1, to_searched, deterministic=True)
-    connection.execute(_UPGRADED)
+    """Format 1 had no columns for owner, workers and search, format 2 none for outcomes, format 3 no table of costs.
+
+    The documents stay as they are.
+    """
+    if version == 1:
+        for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
+            connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
+        connection.create_function("podium_searched", 1, to_searched, deterministic=True)
+        connection.execute(_UPGRADED)
+    if version < _JUDGED:
+        connection.execute("ALTER TABLE traces ADD COLUMN outcome TEXT")
+        # These are made again, with the new column.
+        for index in ("listed", "listed_of", "troubled"):
+            connection.execute(f"DROP INDEX IF EXISTS {index}")
+    add_missing_costs(connection)
 
 
 _FORM = FileForm(
     "trace store",
     mark=0x506F4469,  # "PoDi"
-    version=2,
+    version=4,
     tables=(
         f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
         "CREATE INDEX IF NOT EXISTS by_start ON traces (started)",
         # Lists read these indexes alone: the table's rows have whole traces, and are hundreds of times as wide.
-        f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW})",
-        f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW})",
+        f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW}, outcome)",
+        f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW}, outcome)",
+        f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}, outcome) "
+        "WHERE status <> 'ok'",
+        f"CREATE INDEX IF NOT EXISTS judged ON traces (outcome, started, id, owner, status, {_NARROW}) "
+        "WHERE outcome IS NOT NULL",
+        *COST_TABLES,
         *BACKGROUND_TABLES,
-        f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}) WHERE status <> 'ok'",
     ),
     way_out=WAY_OUT,
     upgrade=_upgrade,
@@ -99,7 +120,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
         UsageError: the file cannot be opened, or is not a trace store.
     """
     writer = _FORM.open(path)
-    writer.execute(f"CREATE TEMP TABLE staging {_TABLE}")
+    writer.execute(f"CREATE TEMP TABLE staging {_TABLE[:-1]}, costs TEXT)")
     return writer
 
 
@@ -116,7 +137,7 @@ def read_trace(path: Path, id_: str) -> Trace | None:
     """The trace with exactly this id, from a file that another process may be writing; None: it is not there.
 
     Raises:
-        UsageError: the file is missing, cannot be opened, or is not ours.
+        UsageError: the file is missing, cannot be opened, or is not a trace store.
         StoreError: the file cannot be read.
     """
     try:
@@ -135,22 +156,38 @@ def insert_traces(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:
 def insert_rows(writer: sqlite3.Connection, rows: Iterable[TraceRow]) -> int:
     """As `insert_traces`.
 
-    The rows are staged and then copied in one statement, so that a slow source never locks the file.
+    The rows are staged and then copied in one short transaction, so that a slow source never locks the file.
     """
     count = 0
     marks = ", ".join("?" * len(TraceRow._fields))
     try:
         for row in rows:
-            named = row._replace(workers=json.dumps(row.workers, ensure_ascii=False))  # type: ignore[arg-type]
-            writer.execute(f"INSERT OR REPLACE INTO staging ({COLUMNS}) VALUES ({marks})", named)
+            workers, costs = (json.dumps(value, ensure_ascii=False) for value in (row.workers, row.costs))
+            named = row._replace(workers=workers, costs=costs)  # type: ignore[arg-type]
+            writer.execute(f"INSERT OR REPLACE INTO staging ({_COLUMNS}, costs) VALUES ({marks})", named)
             count += 1
         if count:
-            writer.execute(
-                f"INSERT OR REPLACE INTO main.traces ({COLUMNS}) SELECT {COLUMNS} FROM staging ORDER BY rowid"
-            )
+            with _transaction(writer):
+                writer.execute("DELETE FROM main.costs WHERE trace IN (SELECT id FROM staging)")
+                writer.execute(
+                    f"INSERT OR REPLACE INTO main.traces ({_COLUMNS}) SELECT {_COLUMNS} FROM staging ORDER BY rowid"
+                )
+                add_costs(writer, "staging", "one.costs")
     finally:
         writer.execute("DELETE FROM staging")
     return count
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All statements of the block, or none."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 class SqliteTraceStore(AsyncTraceStore):
@@ -181,7 +218,7 @@ class SqliteTraceStore(AsyncTraceStore):
                 reader = self._readers.get_nowait()
             except Empty:
                 reader = connect(self.path)
-                # A deleted trace is overwritten in the file too.
+                # A reader also runs `delete`, which must overwrite the deleted trace in the file.
                 reader.execute("PRAGMA secure_delete = ON")
             try:
                 return reader.execute(*statement).fetchall()

@@ -24,8 +24,9 @@ from typing import Self
 from podium.database import connect, data_folder
 from podium.errors import StoreError, UsageError
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.model import Trace, TraceStatus
-from podium.trace.query import LISTED, TraceSummary
+from podium.trace.model import Outcome, Trace, TraceStatus
+from podium.trace.query import LISTED, OutcomeFilter, TraceSummary
+from podium.trace.serialization import to_row
 from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert_traces, open_writer
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -170,6 +171,23 @@ class TraceStore:
             )
         return Trace.model_validate_json(rows[0][1])
 
+    def judge(self, prefix: str, outcome: Outcome | None) -> Trace:
+        """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
+
+        Raises:
+            UsageError: as `get`.
+            StoreError: the file cannot be written.
+        """
+        trace = self.get(prefix).model_copy(update={"outcome": outcome})
+        try:
+            with self._reading:
+                changed = self._reader.execute(*SQLITE.judge(to_row(trace), None)).fetchall()
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+        if not changed:
+            raise UsageError(f"The trace {trace.id} was deleted meanwhile.")
+        return trace
+
     def list(
         self,
         *,
@@ -177,10 +195,11 @@ class TraceStore:
         status: TraceStatus | None = None,
         planner: str | None = None,
         since: datetime | None = None,
+        outcome: OutcomeFilter | None = None,
     ) -> tuple[TraceSummary, ...]:
         """Summaries, newest first, at most `limit`, that pass every filter given. `since` is inclusive."""
         self.flush()
-        where, values = _filters(status, planner, since)
+        where, values = _filters(status, planner, since, outcome)
         query = f"SELECT {LISTED} FROM traces{where} ORDER BY started DESC, rowid DESC LIMIT ?"
         with self._reading:
             rows = self._reader.execute(query, (*values, -1 if limit is None else limit)).fetchall()
@@ -192,10 +211,11 @@ class TraceStore:
         status: TraceStatus | None = None,
         planner: str | None = None,
         since: datetime | None = None,
+        outcome: OutcomeFilter | None = None,
     ) -> Iterator[Trace]:
         """Whole traces, oldest first, one in memory at a time."""
         self.flush()
-        where, values = _filters(status, planner, since)
+        where, values = _filters(status, planner, since, outcome)
         with closing(connect(self.path)) as reader:
             query = f"SELECT document FROM traces{where} ORDER BY started, rowid"
             for (document,) in reader.execute(query, values):
@@ -286,13 +306,17 @@ class _Batch:
 
 
 def _filters(
-    status: TraceStatus | None, planner: str | None, since: datetime | None
+    status: TraceStatus | None,
+    planner: str | None,
+    since: datetime | None,
+    outcome: OutcomeFilter | None,
 ) -> tuple[str, tuple[str | float, ...]]:
     """The WHERE clause and its values."""
     conditions = (
         ("status = ?", status),
         ("planner = ?", planner),
         ("started >= ?", since.timestamp() if since else None),
+        ("coalesce(outcome, 'none') = ?", outcome),
     )
     given = [(clause, value) for clause, value in conditions if value is not None]
     where = " WHERE " + " AND ".join(clause for clause, _ in given) if given else ""

@@ -1,6 +1,6 @@
 """Samples a group of completions for each of several prompts. Each prompt is prefilled once for its whole group.
 
-A token is drawn by inverting the cumulative distribution at a uniform random number. A named generator makes these
+A token is drawn by inverting the cumulative distribution at a uniform random number. One seeded generator draws these
 numbers for all rows in advance, so a row's tokens do not depend on when other rows end. Rows that have ended are
 dropped from the batch when that saves enough work. This module handles token ids, never text. Shape suffixes as in
 `model`, and: A rows of a question that still run, R query heads that share a key/value head.
@@ -51,7 +51,7 @@ def sample(
         prompt_suffixes: for each prompt, one token sequence for each row: what follows the prompt in that row before
             its completion begins. It is often empty.
         end: id of the token that ends a completion.
-        seed: names the randomness.
+        seed: seeds the random numbers.
 
     Returns:
         For each prompt its completions, in the order of its rows.
@@ -105,12 +105,12 @@ def sample(
         token_N = drawn_NT[rows_N, step]
         running_QA = ~ended_N[rows_QA]
         counts_Q = running_QA.sum(1)
-        height, questions = int(counts_Q.max()), int((counts_Q > 0).sum())
-        if height == 0:
+        most_rows, questions = int(counts_Q.max()), int((counts_Q > 0).sum())
+        if most_rows == 0:
             break
-        if height * questions <= _COMPACT_BELOW * rows_QA.numel():
+        if most_rows * questions <= _COMPACT_BELOW * rows_QA.numel():
             keep_Q = counts_Q.nonzero().flatten()
-            order_QA = running_QA[keep_Q].int().argsort(dim=1, descending=True, stable=True)[:, :height]
+            order_QA = running_QA[keep_Q].int().argsort(dim=1, descending=True, stable=True)[:, :most_rows]
             token_N = token_N.view_as(rows_QA)[keep_Q].gather(1, order_QA).flatten()
             rows_QA = rows_QA[keep_Q].gather(1, order_QA)
             cache.keep(keep_Q, order_QA, step + 1)

@@ -34,9 +34,9 @@ _PSEUDO_COUNTS = (1.5, 3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 200.0)
 """Pseudo-counts that shrink the accuracy on a cluster towards that on all questions; cross-validation chooses one."""
 _FOLDS = 5
 _ALL = "all clusters"
-_ANSWER = 0.001
+_ANSWER_PRICE = 0.001
 """Accuracy that each further answer must add. It makes the policy learn the shortest of equally good plans."""
-_SHARP = 0.002
+_TEMPERATURE = 0.002
 """A committee whose value is lower than the best by this much is drawn 1/e as often (a softmax temperature)."""
 
 
@@ -75,14 +75,14 @@ class CommitteeValues:
         self.pseudo_count = self._best_pseudo_count()
         self._overall_P = self._right_QP.mean(axis=0)
         self._right = means_by(clusters, self._right_QP, self.pseudo_count)
-        self._usual_W = answers.cost
+        self._overall_cost_W = answers.cost
         self._cost = means_by(clusters, answers.cost_QW, _PSEUDO_COUNTS[1])
-        self._stopped = self._stop_early(clusters) if early_stop else None
+        self._early_stop_cost = self._stop_early(clusters) if early_stop else None
         self.rounds = rounds
         # These computations are slow and are needed again and again for the same few committees.
         self._agreeing = lru_cache(maxsize=None)(answers.agreeing)
-        self._following = lru_cache(maxsize=None)(self._right_after)
-        self._found = lru_cache(maxsize=None)(self._find)
+        self._right_after = lru_cache(maxsize=None)(self._compute_right_after)
+        self._agreements = lru_cache(maxsize=None)(self._find_agreements)
 
     def draw(
         self,
@@ -94,7 +94,9 @@ class CommitteeValues:
         most: int = MAX_ANSWERS,
         rounds: int | None = None,
     ) -> tuple[str, ...]:
-        """Draw a committee of the team, most often the one with the highest value; its best worker comes first.
+        """Draw a committee of the team, most often the one with the highest value.
+
+        Its workers come in order of accuracy, the best first. A pair may come in either order.
 
         Args:
             team: names of workers; those that are not in the recording are ignored.
@@ -139,11 +141,11 @@ class CommitteeValues:
         first = tuple(self.workers.index(name) for name in first_committee)
         if len(first) > _PAIR:
             first = tuple(sorted(first, key=self._order.index))
-        found = self._found(cluster, first).get(agree) if first in self._firsts else None
+        found = self._agreements(cluster, first).get(agree) if first in self._firsts else None
         if found is None:
             return ()
         value_P = found.right_P - self._prices(cluster, team, level, most)
-        if value_P.max() <= found.accepted + _SHARP:
+        if value_P.max() <= found.accepted + _TEMPERATURE:
             return ()
         return self._drawn(rng, value_P)
 
@@ -157,7 +159,7 @@ class CommitteeValues:
         return int(self._agreeing(members)[number]), int(answered.sum())
 
     def _drawn(self, rng: Random, value_P: Floats) -> tuple[str, ...]:
-        weights_P = np.exp((value_P - value_P.max()) / _SHARP)
+        weights_P = np.exp((value_P - value_P.max()) / _TEMPERATURE)
         (plan,) = rng.choices(self._plans, weights_P.tolist())
         return tuple(self.workers[worker] for worker in plan)
 
@@ -168,13 +170,13 @@ class CommitteeValues:
 
         It is infinite for a committee that is too large or has a worker outside the team.
         """
-        cost_W = self._cost.get(cluster, self._usual_W)
+        cost_W = self._cost.get(cluster, self._overall_cost_W)
         spent_P = self._calls_PW @ cost_W
-        if last and self._stopped is not None:
-            spent_P = self._stopped.get(cluster, self._stopped[_ALL])
+        if last and self._early_stop_cost is not None:
+            spent_P = self._early_stop_cost.get(cluster, self._early_stop_cost[_ALL])
         present_W = np.array([worker in team for worker in self.workers])
         usual = max(float(cost_W[present_W].mean()), 1e-12)
-        price_P = self._cost_weights[level] * spent_P / usual + _ANSWER * self._size_P
+        price_P = self._cost_weights[level] * spent_P / usual + _ANSWER_PRICE * self._size_P
         return np.where(self._calls_PW[:, ~present_W].any(axis=1) | (self._size_P > most), np.inf, price_P)
 
     def _stop_early(self, clusters: Sequence[str]) -> dict[str, Floats]:
@@ -194,7 +196,7 @@ class CommitteeValues:
             if np.isfinite(price_P[place]):
                 gain_P[place] = sum(
                     found.share * max(0.0, float((found.right_P - price_P).max() - found.accepted))
-                    for found in self._found(cluster, first).values()
+                    for found in self._agreements(cluster, first).values()
                 )
         return gain_P
 
@@ -202,12 +204,12 @@ class CommitteeValues:
     def _firsts(self) -> list[Members]:
         return [plan for plan in self._plans if len(plan) in _FIRST and len(set(plan)) == len(plan)]
 
-    def _find(self, cluster: str, first: Members) -> Mapping[int, _Agreement]:
+    def _find_agreements(self, cluster: str, first: Members) -> Mapping[int, _Agreement]:
         """For each number of agreeing answers of the first committee, the accuracy of second-round committees."""
         agree_Q = self._agreeing(first)
         cluster_Q = self._cluster_Q == cluster
         # The first column is the accuracy of the first round's own answer.
-        right_QP = np.column_stack([self._right_QP[:, self._place[first]], self._following(first)])
+        right_QP = np.column_stack([self._right_QP[:, self._place[first]], self._right_after(first)])
         buckets = {}
         for agree in np.unique(agree_Q):
             all_Q = agree_Q == agree
@@ -220,7 +222,7 @@ class CommitteeValues:
             buckets[int(agree)] = _Agreement(float(share), float(right_P[0]), right_P[1:])
         return buckets
 
-    def _right_after(self, first: Members) -> Floats:
+    def _compute_right_after(self, first: Members) -> Floats:
         """[Q, P]: the accuracy of each committee in the round after the committee `first`."""
         later = self._answers.after(first)
         right_QP = self._right_QP.copy()
@@ -245,7 +247,7 @@ class CommitteeValues:
                 right_P = self._right_QP[left_Q & (self._cluster_Q == cluster)].sum(axis=0)
                 for pseudo_count in _PSEUDO_COUNTS:
                     table_P = (own_QP.sum(axis=0) + pseudo_count * overall_P) / (len(own_QP) + pseudo_count)
-                    earned[pseudo_count] += float(right_P[(table_P - _ANSWER * self._size_P).argmax()])
+                    earned[pseudo_count] += float(right_P[(table_P - _ANSWER_PRICE * self._size_P).argmax()])
         return max(earned, key=lambda pseudo_count: earned[pseudo_count])
 
 

@@ -49,7 +49,7 @@ class ExampleTeam:
     """For each member, the skills that its profile claims."""
 
     def fit(self, skill: str) -> tuple[int, ...]:
-        """Members whose profile claims `skill`. If there are none: generalists. If there are none: an empty tuple."""
+        """Members whose profile claims `skill`. If there are none: generalists. If there are no generalists: ()."""
         strong = tuple(i for i, skills in enumerate(self.strengths) if skill in skills)
         return strong or tuple(i for i, p in enumerate(self.profiles) if p.description == GENERALIST)
 
@@ -83,6 +83,7 @@ class TeamSource:
     """Draws the team of each example."""
 
     known: ExampleTeam | None = None
+    """The team of the other examples; None: all teams are synthetic."""
     synthetic_teams: float = 1.0
     """Share of the examples with a synthetic team."""
 
@@ -104,7 +105,7 @@ _HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
 _QUERIES = 14
 """Numbers that one lookup example queries."""
 _NEEDS = "needs "
-_SAID = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
+_GENERAL = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
 """Subtasks that name no part. Those with which a plan can begin stand here twice."""
 
 
@@ -178,7 +179,7 @@ def skill_thought(problem: Problem, team: ExampleTeam, rng: Random) -> str:
 
 
 def read_thought(text: str) -> list[tuple[str, str]]:
-    """Parse a completion's thought into skills, each with a number or "none". The inverse of `thought`."""
+    """Parse a completion's thought into skills, each with a number or "none". The inverse of `skill_thought`."""
     named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
     return [(skill, number) for skill, _, number in (part.rpartition(" ") for part in named.split(", "))]
 
@@ -229,9 +230,9 @@ def _subtasks(rng: Random, problem: Problem, steps: int) -> list[str]:
     """Draw subtasks in one of four styles: mixed, one subtask repeated, parts by number, parts quoted."""
     (manner,) = rng.choices(("mixed", "same", "numbers", "words"), (0.4, 0.15, 0.2, 0.25))
     if manner == "same":
-        return [rng.choice(_SAID)] * steps
+        return [rng.choice(_GENERAL)] * steps
     if manner == "numbers":
-        return [*PARTS, rng.choice(_SAID)][:steps]
+        return [*PARTS, rng.choice(_GENERAL)][:steps]
     if manner == "words":
         places = sorted(rng.choices(range(len(problem.hops)), k=steps))
         return [ONLY.format(problem.hops[place].clause) for place in places]
@@ -242,7 +243,7 @@ def _subtask(rng: Random, problem: Problem) -> str:
     (kind,) = rng.choices(("clause", "part", "said"), (0.35, 0.25, 0.4))
     if kind == "clause":
         return ONLY.format(rng.choice(problem.hops).clause)
-    return rng.choice(PARTS if kind == "part" else _SAID)
+    return rng.choice(PARTS if kind == "part" else _GENERAL)
 
 
 def _accesses(rng: Random, steps: int) -> list[Access]:

@@ -25,7 +25,7 @@ DISTANCES = (1, 2, 3, 4)
 """How many tokens back the heads of the first layer attend, in turn."""
 _DEVIATION = 0.05
 """Standard deviation of the embedding's entries, and of all weights that this module does not set."""
-_FAINT = 0.1
+_QUERY_KEY_SCALE = 0.1
 """The first layer's query and key weights are scaled by this, so that their biases dominate."""
 _AMPLITUDES = (0.5, 0.2, 0.06, 0.06, 0.06, 0.06, 0.06)
 """Shares of the rotary pairs in the biases, the fastest pair first. Fast pairs distinguish neighbouring positions;
@@ -38,7 +38,7 @@ _MATCHING = (1, 2)
 """Layers that attend to earlier occurrences of the current token."""
 _FAST = 1 / 3
 """Share of the rotary pairs that turn too fast to match tokens over a hundred positions."""
-_LOUD = 2.0
+_WRITE_SCALE = 2.0
 """A fetched token is written back this many times larger."""
 
 
@@ -63,7 +63,7 @@ class _Start:
         """The slots into which they write it, one for each head."""
         self.part = N / (1 + len(self.slots_ND))
         """Squared length of the token's own part, and of each slot, in the normed stream after the first layer."""
-        self.carrying = [i for i in range(D) if i % (D // 2) >= _FAST * D / 2]
+        self.slow_dimensions = [i for i in range(D) if i % (D // 2) >= _FAST * D / 2]
 
     def write(self) -> None:
         for index, layer in enumerate(self.model.layers):
@@ -79,7 +79,7 @@ class _Start:
         H, K, D, R = shape.heads, shape.kv_heads, shape.head_size, shape.queries_per_kv
         weight_HDN = layer.qkv.weight.view(H + 2 * K, D, shape.hidden)
         bias_HD = layer.qkv.bias.view(H + 2 * K, D)
-        weight_HDN[: H + K] *= _FAINT
+        weight_HDN[: H + K] *= _QUERY_KEY_SCALE
         weight_HDN[H + K :] = self.token_DN
         shares = torch.tensor(_AMPLITUDES[: D // 2])
         length = (shares / shares.sum() * _POSITION_NATS * D**0.5).sqrt()
@@ -110,20 +110,23 @@ class _Start:
             value_DN = values[start : start + D]
             weight_HDN[H + K + key] = value_DN
             queries = slice(key * R, (key + 1) * R)
-            output_NHD[:, queries] = (value_DN.T * (_LOUD * _DEVIATION / R)).unsqueeze(1)
+            output_NHD[:, queries] = (value_DN.T * (_WRITE_SCALE * _DEVIATION / R)).unsqueeze(1)
             if matching and len(self.slots_ND) > 1:
                 weight_HDN[H + key], weight_HDN[queries] = self._match(R)
             else:
-                own = self.part * D / shape.hidden * len(self.carrying) / D
+                own = self.part * D / shape.hidden * len(self.slow_dimensions) / D
                 same_DN = self._scatter() @ _orthogonal(D, shape.hidden, self.generator)
                 weight_HDN[H + key] = same_DN * (_MATCH_NATS * D**0.5 / own) ** 0.5
                 weight_HDN[queries] = weight_HDN[H + key]
 
     def _match(self, queries: int) -> tuple[Tensor, Tensor]:
-        """Keys [D, N] for the last two tokens; queries [R, D, N] for the current token, every second also for the
-        last."""
+        """Keys [D, N] and queries [R, D, N] that match earlier occurrences of the current token.
+
+        A key holds the two tokens before its position. Each query looks for the current token, every second query also
+        for the token before it.
+        """
         D, N = self.shape.head_size, self.shape.hidden
-        share = len(self.carrying) / D
+        share = len(self.slow_dimensions) / D
         # A token's own part is read through D of its N directions, a slot through all of its own. Make them equal.
         seen = (self.part * D / N * share, self.part * share)
         level = (seen[1] / seen[0]) ** 0.25
@@ -138,7 +141,9 @@ class _Start:
     def _scatter(self) -> Tensor:
         """[D, D]: a random rotation onto the dimensions that rotary positions turn slowly."""
         matrix_DD = torch.zeros(self.shape.head_size, self.shape.head_size)
-        matrix_DD[self.carrying] = _orthogonal(len(self.carrying), self.shape.head_size, self.generator)
+        matrix_DD[self.slow_dimensions] = _orthogonal(
+            len(self.slow_dimensions), self.shape.head_size, self.generator
+        )
         return matrix_DD
 
 

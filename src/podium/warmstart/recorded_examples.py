@@ -33,7 +33,7 @@ from podium.workflow import Acceptance, Step, Workflow, render
 MOST_STEPS = 6
 """Five answers and a vote."""
 _SIZES = (0.35, 0.1, 0.28, 0.0, 0.27)
-"""Shares of committees with one answer, two answers and so on. Odd numbers have no ties, and two answers can agree."""
+"""Shares of committees with one answer, two answers and so on. Odd numbers seldom tie, and two can agree."""
 _DIFFERENT = (0.4, 0.4, 0.2)
 """Shares of committees with one, two and three different workers."""
 _HABIT = 1.2
@@ -264,7 +264,7 @@ class _VerdictPlans:
         return SFTExample(message.content, tuple(pieces))
 
     def _begin(self) -> None:
-        """Run a first round: draw a committee and its outcome. Then the request is that of the last round."""
+        """Make up a first round: draw a committee and its outcome. Then the request becomes that of the last round."""
         team = self._request.pool
         self._request = replace(self._request, rounds=_ROUNDS)
         committee = self._committee(self._prompt.cost_sensitivity)
@@ -310,7 +310,7 @@ def cluster_thought(cluster: str, decision: Workflow | Acceptance, team: Sequenc
 
     The numbers come right after the cluster: a policy learns to predict a token from the one before it much sooner than
     from tokens further back. Numbers of two digits stand in brackets; otherwise 110 could be two committees. The number
-    of steps is written first so that the policy keeps to it.
+    of steps stands before the plan, so that the policy keeps to it.
     """
     steps = decision.steps if isinstance(decision, Workflow) else ()
     workers = [step.worker for step in steps if team[step.worker].name != VOTE]

@@ -17,9 +17,9 @@ class Request:
 
     messages: tuple[Message, ...]
     seed: str
-    """Names the randomness of this call: the same seed and messages give the same simulated reply."""
+    """Seeds the randomness of this call: the same seed and messages give the same simulated reply."""
     question_seed: str = ""
-    """Names the randomness of the whole question."""
+    """Seeds the randomness of the whole question."""
     repeat: int = 0
     """Steps of this question before this one that went to the same worker."""
     duplicate: int = 0
@@ -71,6 +71,9 @@ class Reply:
     """Calls of the caller's tools that the worker requests."""
     reasoning: str = ""
     """The model's visible reasoning."""
+    parameters: dict[str, Any] | None = None
+    """The request to the endpoint as it was sent, without messages and without secrets; None: the worker does not tell,
+    or the reply is from the response cache."""
     logprobs: dict[str, Any] | None = None
     """Log probabilities of the tokens, in OpenAI's form, where the caller asked for them."""
     votes: VoteCount | None = None
@@ -106,7 +109,7 @@ class Worker(Protocol):
     def identity(self) -> Mapping[str, Any] | None:
         """What besides the messages can change an answer (endpoint, model, sampling), as JSON without secrets.
 
-        None: its replies are not cached, since a call costs nothing.
+        None: its replies are not cached, since its calls cost nothing or its answers change.
         """
         ...
 

@@ -7,6 +7,7 @@ attempt.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from podium.types import Limits, Message, Profile
@@ -78,7 +79,7 @@ class OpenAIWorker:
 
     async def answer(self, request: Request) -> Reply:
         """One attempt. `repeat` and `sample` are not sent: the seed already differs by them."""
-        return await self._client.chat(
+        reply = await self._client.chat(
             self._system + request.messages,
             model=self._model,
             timeout=self.limits.timeout,
@@ -93,6 +94,10 @@ class OpenAIWorker:
             on_text=request.on_text,
             on_reasoning=request.on_reasoning,
         )
+        if not self._system:
+            return reply
+        system = {"system": self._system[0].content}
+        return replace(reply, parameters=system | (reply.parameters or {}))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -12,6 +12,7 @@ import os
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from podium.errors import ConfigError
@@ -90,6 +91,14 @@ class Secrets:
         tail = text[start:]
         cuts = [at for form in self._forms if (at := _cut_off(tail, form)) is not None]
         return text[: start + min(cuts)] + HIDDEN if cuts else text
+
+    def scrub_values(self, value: Any) -> Any:
+        """JSON data in which every string is scrubbed, those of nested lists and objects too; keys stay."""
+        if isinstance(value, str):
+            return self.scrub(value)
+        if isinstance(value, dict):
+            return {name: self.scrub_values(each) for name, each in value.items()}
+        return [self.scrub_values(each) for each in value] if isinstance(value, list) else value
 
 
 def read_key(

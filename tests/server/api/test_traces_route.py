@@ -17,6 +17,7 @@ from running_server import Serve
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.register import Secret, StoredKey
 from podium.trace import Trace
+from podium.trace.explanation import Explanation, explain
 from podium.trace.serialization import read_jsonl
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -34,6 +35,14 @@ def ask(client: httpx.Client, text: str = "What is 6 x 7?") -> str:
 def client(serve: Serve, tmp_path: Path) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=serve(store=tmp_path / "traces.sqlite")) as opened:
         yield opened
+
+
+def test_the_explanation_of_a_trace_is_that_of_the_library(client: httpx.Client) -> None:
+    asked = ask(client)
+    trace = Trace.model_validate(client.get(f"/api/traces/{asked}").json())
+    reply = client.get(f"/api/traces/{asked[:10]}/explanation")
+    assert (reply.status_code, Explanation.model_validate(reply.json())) == (200, explain(trace))
+    assert client.get("/api/traces/0123456789/explanation").status_code == 404
 
 
 @pytest.fixture
@@ -84,6 +93,7 @@ def test_an_answered_question_is_listed_and_had_whole_at_once(client: httpx.Clie
         "seconds": trace["seconds"],
         "workers": ["ada"],
         "owner": None,
+        "outcome": None,
     }
 
 

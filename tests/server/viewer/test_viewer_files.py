@@ -53,6 +53,15 @@ def test_a_module_imports_what_there_is_is_short_and_makes_no_html(module: Path)
         assert way not in text
 
 
+def test_html_enters_the_page_through_one_module_and_one_policy() -> None:
+    assert [
+        path.name for path in MODULES if "dompurify" in path.read_text().partition("\n\n")[0].lower()
+    ] == ["sanitised.js"]
+    assert [
+        path.name for path in MODULES if re.search(r"createPolicy|DOMParser|setHTML", path.read_text())
+    ] == []
+
+
 def test_every_module_is_used() -> None:
     used = {"app.js", "early_theme.js"}
     for module in MODULES:
@@ -91,6 +100,7 @@ def test_a_file_is_served_in_its_kind_under_a_strict_policy_and_once(serve, path
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
+        assert policy.endswith("require-trusted-types-for 'script'; trusted-types dompurify")
         again = client.get(path, headers={"if-none-match": answer.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
         head = client.head(path)

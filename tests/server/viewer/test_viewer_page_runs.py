@@ -36,7 +36,7 @@ def training(folder: Path, name: str, rows: int) -> RunFolder:
     return run
 
 
-def compared(folder: Path) -> None:
+def compared(folder: Path, tasks: str = "") -> None:
     def method(kind: str, label: str, mean: float, cost: float) -> ComparisonRow:
         return ComparisonRow(
             kind=kind,
@@ -56,9 +56,8 @@ def compared(folder: Path) -> None:
         method("single", "ada alone", 0.5, 0.001),
         method("single", "gus alone", 0.6, 0.003),
     )
-    Comparison(questions=60, seed="0", pool=("ada",), simulated=True, rows=rows).save(
-        folder / "comparison.json"
-    )
+    comparison = Comparison(questions=60, seed="0", pool=("ada",), simulated=True, rows=rows, tasks=tasks)
+    comparison.save(folder / "comparison.json")
 
 
 def test_runs_are_listed_and_one_is_opened(serve, opened, tmp_path: Path) -> None:
@@ -69,7 +68,7 @@ def test_runs_are_listed_and_one_is_opened(serve, opened, tmp_path: Path) -> Non
     assert "training, 3 rows" in listed
     assert "evaluation" in listed
     assert "80.0%" in listed
-    page.click("text=first")
+    page.click("a:text-is('first')")
     page.wait_for_selector(".curves canvas")
 
 
@@ -116,13 +115,17 @@ def test_an_iteration_opens_one_of_its_rollouts(serve, opened, tmp_path: Path) -
     page = opened.go(serve(runs=tmp_path), "runs/deep/er", ".curves canvas")
 
     assert page.locator(".facts dd").all_inner_texts() == [
-        "embedded, train split, at most 40",
+        "embedded, at most 40 questions",
+        "train",
         "embedded",
         "grpo",
     ]
     assert page.locator(".alarms .note").all_text_contents() == [f"iteration 1: {alarms[0]}"]
     assert page.inner_text(".alarms .none") == "2 iterations of 2 had alarms."
-    assert all(page.locator(".curves figcaption").evaluate_all("all => all.map((one) => one.title)"))
+    named = page.locator(".curves figcaption, .iterations thead th").count()
+    assert (
+        page.locator(".curves figcaption [role=tooltip], .iterations thead [role=tooltip]").count() == named
+    )
     cells = page.locator(".iterations tbody tr").all_inner_texts()
     assert [text.split() for text in cells] == [
         ["iteration", str(number), "0.5", "25.0%", "100.0%"] for number in (1, 0)
@@ -150,7 +153,13 @@ def test_a_supervised_run_shows_its_loss(serve, opened, tmp_path: Path) -> None:
         )
     page = opened.go(serve(runs=tmp_path), "runs/run", ".curves canvas")
     assert page.locator(".curves b").all_inner_texts() == ["Loss", "Tokens predicted", "Learning rate"]
-    assert page.locator(".facts dd").all_inner_texts() == ["embedded", "sft", "random"]
+    assert page.locator(".facts dd").all_inner_texts() == [
+        "not recorded",
+        "not recorded",
+        "embedded",
+        "sft",
+        "random",
+    ]
     assert page.locator(".iterations, .alarms").count() == 0
 
 
@@ -160,6 +169,64 @@ def test_rows_of_another_kind_are_drawn_too(serve, opened) -> None:
     assert page.locator(".curves b").all_inner_texts() == ["Loss"]
 
 
+def test_a_comparison_names_its_set_and_split_and_defines_its_columns(serve, opened, tmp_path: Path) -> None:
+    training(tmp_path, "run", 1)
+    compared(tmp_path / "run", "mine/of/us/validation")
+    compared(tmp_path / "older")
+    url = serve(runs=tmp_path)
+    page = opened.go(url, "runs/run", ".frontier circle")
+    facts = page.locator("section[aria-label=Comparison] .facts dd").all_inner_texts()
+    assert facts == ["mine/of/us", "validation", "60", "0"]
+    headings = page.locator("section[aria-label=Comparison] thead th")
+    assert headings.locator("[role=tooltip]").count() == headings.count() == 8
+    headings.nth(2).locator(".term").focus()
+    page.wait_for_selector("[role=tooltip]:visible:has-text('19 of 20 cases')")
+    page = opened.go(url, "runs/older", ".frontier circle")
+    facts = page.locator("section[aria-label=Comparison] .facts dd").all_inner_texts()
+    assert facts == ["not recorded", "not recorded", "60", "0"]
+
+
+def test_two_runs_stand_side_by_side(serve, opened, tmp_path: Path) -> None:
+    for name, rate, rows, tasks in [("deep/one", 0.1, 3, "mine/test"), ("two", 0.2, 5, "mine/validation")]:
+        settings = {"tasks": "mine", "pool": "embedded", "grpo": {"learning_rate": rate, "group": 4}}
+        run = RunFolder.open(tmp_path / name, settings)
+        for iteration in range(rows):
+            run.rows().append(row(iteration, 0.5))
+        compared(run.path, tasks)
+    page = opened.go(serve(runs=tmp_path), "runs", ".run-list li >> nth=1")
+    assert page.is_disabled("text=Compare 0 of 2")
+    page.check("[aria-label='Compare two']")
+    page.check("[aria-label='Compare deep/one']")
+    page.click("text=Compare 2 of 2")
+    page.wait_for_selector(".curves canvas >> nth=4")
+    assert page.url.endswith("#/runs/two/vs/deep%2Fone")
+    differing = [
+        line.locator("th, td").all_inner_texts() for line in page.locator(".differing tbody tr").all()
+    ]
+    assert differing == [
+        ["task set of training", "mine", "mine"],
+        ["split of training", "train", "train"],
+        ["rows of metrics", "5", "3"],
+        ["grpo.learning_rate", "0.2", "0.1"],
+    ]
+    assert page.is_visible("text=1 setting differs; 3 others are the same.")
+    assert page.locator(".curves >> nth=0").locator(".u-series .u-label").all_inner_texts() == [
+        "iteration",
+        "two",
+        "deep/one",
+    ]
+    table = page.locator("table[aria-label='Methods of both runs'] tbody tr").first
+    shown = "80.0% (70.0% to 90.0%)"
+    assert table.locator("th, td").all_inner_texts() == ["Conductor", shown, "$2.00", shown, "$2.00"]
+    assert page.is_visible("text=The two runs were compared on different questions")
+
+
+def test_two_runs_of_which_one_is_missing_are_a_sentence(serve, opened, tmp_path: Path) -> None:
+    training(tmp_path, "one", 1)
+    page = opened.go(serve(runs=tmp_path), "runs/one/vs/two", ".trouble")
+    assert page.inner_text(".trouble") == "There is no run 'two' in the server's folder of runs."
+
+
 def test_runs_fit_a_phone(serve, phone, tmp_path: Path) -> None:
     training(tmp_path, "run", 4)
     compared(tmp_path / "run")
@@ -167,4 +234,7 @@ def test_runs_fit_a_phone(serve, phone, tmp_path: Path) -> None:
     phone.go(url, "runs", ".run-list li")
     assert phone.overflow == 0
     phone.go(url, "runs/run", ".frontier circle")
+    assert phone.overflow == 0
+    phone.page.emulate_media(color_scheme="dark")
+    phone.go(url, "runs/run/vs/run", "table[aria-label='Methods of both runs'] td")
     assert phone.overflow == 0

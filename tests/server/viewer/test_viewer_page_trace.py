@@ -141,19 +141,20 @@ def test_texts_that_mean_harm_are_shown_and_do_none(kept_server, opened, tmp_pat
     assert opened.overflow == 0
 
 
-def test_a_long_text_is_folded_and_can_be_unfolded(kept_server, opened, tmp_path: Path) -> None:
+def test_an_answer_is_shown_whole_and_other_long_texts_are_folded(
+    kept_server, opened, tmp_path: Path
+) -> None:
     page = opened_trace(kept_server, opened, tmp_path, plain("a" * 1_000_000))
-    answer = page.locator(".answer")
-    assert len(answer.locator("pre").all_inner_texts()[0]) == 4000
-    answer.locator("text=show all 1.0 million characters").click()
-    page.wait_for_selector(".answer pre >> nth=10")
-    assert answer.evaluate(
-        "(box) => [...box.querySelectorAll('pre')].map((pre) => pre.textContent.length)"
-    ) == [
-        *[32768] * 30,
-        1_000_000 - 30 * 32768,
-    ]
-    answer.locator("text=show less").click()
+    lengths = "(box) => [...box.querySelectorAll('pre')].map((pre) => pre.textContent.length)"
+    whole = [*[32768] * 30, 1_000_000 - 30 * 32768]
+    assert page.locator(".answer").evaluate(lengths) == whole
+    page.click(".step-box >> nth=0")
+    response = page.locator(".step-detail .part:has(h4:has-text('Response'))")
+    assert response.evaluate(lengths) == [4000]
+    response.locator("text=show all 1.0 million characters").click()
+    page.wait_for_selector(".step-detail pre >> nth=10")
+    assert response.evaluate(lengths) == whole
+    response.locator("text=show less").click()
     assert opened.overflow == 0
 
 

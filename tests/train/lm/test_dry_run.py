@@ -70,7 +70,7 @@ def test_a_run_over_simulated_workers_is_estimated_and_tried_and_leaves_nothing(
     assert "all of them are simulated or recorded, so nothing is paid." in told
     assert "This assumes 16 plans" in told
     assert "GPU, by formulas" in told
-    assert "Nothing is in its way." in told
+    assert "Nothing stops this run." in told
     assert "7 of 7 answered; $0 spent." in told
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 

@@ -41,6 +41,21 @@ async def test_the_callers_settings_win_over_the_workers_but_never_its_limit():
         assert (second["max_tokens"], second["temperature"]) == (100, 0.2)
 
 
+async def test_a_reply_tells_what_was_sent_besides_the_messages_without_secrets():
+    async with FaultServer("Fine.") as server:
+        asked = worker(server, KEY, system="Be brief.", temperature=0.2)
+        options = AnswerOptions(tools=(TOOL,), stop=(f"stop at {KEY}",))
+        reply = await asked.answer(Request(ASKED, seed="", options=options))
+        await asked.close()
+        (sent,) = (request.body for request in server.requests)
+    assert reply.parameters == {
+        "system": "Be brief.",
+        **{name: value for name, value in sent.items() if name != "messages"},
+        "stop": ["stop at ***"],
+    }
+    assert reply.parameters["tools"] == [TOOL]
+
+
 async def test_tools_are_offered_and_their_calls_come_back_whole_and_in_pieces():
     calls = [
         {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}

@@ -55,22 +55,26 @@ def import_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str],
     for archive in archives:
         for record in _records(archive):
             wordings[record.question_id][_wording(record)] += 1
-    newest = {question_id: seen.most_common(1)[0][0] for question_id, seen in wordings.items()}
+    kept_wordings = {question_id: seen.most_common(1)[0][0] for question_id, seen in wordings.items()}
     for archive in archives:
         matched = _NAMED.match(archive.stem)
         model = archive.stem if matched is None else matched["model"]
         report(model)
         for record in _records(archive):
-            _add(record, newest, model, writer, import_report)
+            _add(record, kept_wordings, model, writer, import_report)
     return import_report
 
 
 def _add(
-    record: _Record, newest: dict[str, str], model: str, writer: RecordingWriter, import_report: ImportReport
+    record: _Record,
+    kept_wordings: dict[str, str],
+    model: str,
+    writer: RecordingWriter,
+    import_report: ImportReport,
 ) -> None:
     question_id = record.question_id
     text = _wording(record)
-    if text != newest[question_id]:
+    if text != kept_wordings[question_id]:
         import_report.left_out[f"answers of {model} to a wording that the source has changed"] += 1
         return
     texts = (record.model_outputs, record.generated_text, record.model_output)

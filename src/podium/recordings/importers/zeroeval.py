@@ -29,7 +29,8 @@ _MARKUP = re.compile(r"\\(?:text|mathrm|mbox)\{([^{}]*)\}|\\[$%,;!: ]|\\left|\\r
 _PLAIN = re.compile(r"[+-]?\d{0,40}\.?\d{1,40}(e[+-]?\d{1,3})?(/\d{1,40})?")
 _FRACTION = re.compile(r"(-?)(\d*)\\frac\{?(\d+)\}?\{?(\d+)\}?")
 _CONTROL_LETTERS = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
-"""In JSON, LaTeX commands with a single backslash begin with a control character; this restores the command."""
+"""JSON reads a LaTeX command with a single backslash, such as "\\frac", as a control character and "rac". This restores
+the command."""
 
 
 class _Record(Document):
@@ -96,8 +97,8 @@ def _add(
         import_report.left_out[f"outputs of {model} after the first to a question"] += len(record.output) - 1
     if answer is None:
         return False
-    ours, theirs = (_first_number(value) for value in (answer, gold))
-    return ours is not None and ours == theirs
+    number, gold_number = (_first_number(value) for value in (answer, gold))
+    return number is not None and number == gold_number
 
 
 def extract_json_answer(full_text: str) -> str | None:
@@ -118,11 +119,11 @@ def extract_json_answer(full_text: str) -> str | None:
 
 def same(answer: str, gold: str) -> bool:
     """Whether two short answers say the same: equal numbers, or equal text without its LaTeX markup."""
-    ours, theirs = _bare(answer), _bare(gold)
-    if ours == theirs:
+    bare, bare_gold = _bare(answer), _bare(gold)
+    if bare == bare_gold:
         return True
-    left, right = _value(ours), _value(theirs)
-    return left is not None and left == right
+    number = _value(bare)
+    return number is not None and number == _value(bare_gold)
 
 
 def _bare(answer: str) -> str:

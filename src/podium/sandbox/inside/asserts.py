@@ -39,7 +39,7 @@ PLAIN_MODULES = frozenset(
 
 
 def check(*, setup: str, tests: str, names: list[str], methods: Sequence[str] = ()) -> None:
-    """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, else why not.
+    """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, and why not.
 
     Args:
         methods: the tests of the class `TestCases` that have to run and pass; empty: the tests are statements.
@@ -115,7 +115,10 @@ def _call(name: str, /, *given: Any, **named: Any) -> Any:
 
 
 def _error(kinds: list[str], text: str) -> Exception:
-    """The nearest exception of these names that is built in or of a plain module; none that silently ends a loop."""
+    """The first exception in `kinds` that is built in or belongs to a plain module, but none that silently ends a loop.
+
+    If there is none, a `RuntimeError`.
+    """
     for kind in kinds:
         module = kind.partition(".")[0]
         place = sys.modules.get(module) if module in PLAIN_MODULES else builtins

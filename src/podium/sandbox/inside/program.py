@@ -24,7 +24,7 @@ def run(*, source: str, prelude: str, report_error: bool = False) -> None:
     """Run a program as a script; the process fails when the program raises, except by SystemExit.
 
     Args:
-        tell: whether what it raises is printed, in one line behind `RAISED`, after what it has printed itself.
+        report_error: whether to print, after the program's own output, `RAISED` and the exception in one line.
     """
     _open_streams()
     out = sys.stdout

@@ -48,7 +48,9 @@ def routes(service: Service) -> APIRouter:
             raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
         chat_request = await read_messages(body, service, caller)
         orchestrator = await service.open_orchestrator(chat_request, caller)
-        question = OpenedQuestion(service, chat_request, caller, orchestrator, uuid4().hex)
+        question = OpenedQuestion(
+            service, chat_request, caller, orchestrator, chat_request.plan_id or uuid4().hex
+        )
         headers = {**question.headers, "request-id": f"req_{question.trace_id}"}
         if body.stream:
             events = MessageEvents(

@@ -1,6 +1,7 @@
 """The JSON of a message, and the stream of events that Anthropic's client assembles into one.
 
-If the caller requested thinking, a thinking block has the team's progress, or the reasoning of the one worker.
+If the caller requested thinking, a thinking block has the team's progress, or the reasoning of a worker that is called
+directly.
 """
 
 from __future__ import annotations

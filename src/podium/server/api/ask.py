@@ -1,14 +1,15 @@
 """POST /api/ask starts a question that runs in the background; DELETE /api/ask/{id} cancels it. Used by the viewer.
 
 Clients follow the question at /api/traces/{id}/events. When the server shuts down, the question is cancelled and
-recorded as cancelled.
+recorded as cancelled. A dry run is answered at once with its plan, which may be run by its id or rejected.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from secrets import token_hex
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
@@ -20,25 +21,39 @@ from podium.orchestrator import Orchestrator
 from podium.server.api_errors import error_responses, invalid, missing
 from podium.server.keys import Caller
 from podium.server.leniency import settle_leftover
+from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import (
     Body,
     BudgetLimits,
     ChatRequest,
+    ListOf,
     Name,
     Names,
+    OwnPart,
     PodiumOptions,
     body_schema,
     parse_body,
     with_options,
 )
 from podium.server.service import Service
-from podium.types import Question
+from podium.server.streaming import cancel_on_disconnect
+from podium.types import Message, Question
+
+
+class PastMessage(OwnPart):
+    """A message before the question."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str
 
 
 class AskBody(Body):
     """The body of POST /api/ask."""
 
-    question: Annotated[str, StringConstraints(min_length=1)]
+    question: Annotated[str, StringConstraints(min_length=1)] | None = None
+    """None: that of the plan."""
+    history: Annotated[ListOf[PastMessage], Field(max_length=200)] | None = None
+    """What was said before, oldest first."""
     planner: Name | None = None
     """The planner; None: the configured one."""
     allow: Names | None = None
@@ -48,6 +63,10 @@ class AskBody(Body):
     early_stop: bool | None = None
     rounds: int | None = Field(default=None, ge=1)
     """As budget.rounds; the smaller of the two applies."""
+    dry_run: bool | None = None
+    plan_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    workflow: Annotated[str, StringConstraints(min_length=1)] | None = None
+    """As in the object `podium` of the other routes."""
 
 
 class BackgroundQuestions:
@@ -57,9 +76,8 @@ class BackgroundQuestions:
         self._service = service
         self._tasks: dict[str, tuple[asyncio.Task[None], Caller]] = {}
 
-    def start(self, request: ChatRequest, caller: Caller, orchestrator: Orchestrator) -> str:
-        """Start a question and return its trace id."""
-        trace_id = uuid4().hex
+    def start(self, request: ChatRequest, caller: Caller, orchestrator: Orchestrator, trace_id: str) -> None:
+        """Start a question."""
 
         async def run() -> None:
             try:
@@ -73,7 +91,6 @@ class BackgroundQuestions:
                 del self._tasks[trace_id]
 
         self._tasks[trace_id] = asyncio.create_task(run()), caller
-        return trace_id
 
     def cancel(self, trace_id: str, caller: Caller) -> bool:
         """Cancel a question. False: it is not running, or belongs to another key."""
@@ -98,21 +115,35 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     @router.post(
         "/api/ask",
         status_code=202,
-        responses=error_responses(400, 401, 402, 403, 404, 408, 413, 429, 503),
+        responses={
+            **error_responses(400, 401, 402, 403, 404, 408, 413, 429, 502, 503),
+            200: {"description": "The plan of a dry run: id, text, podium."},
+        },
         openapi_extra=body_schema(AskBody),
     )
-    async def ask(request: Request) -> dict[str, Any]:
+    async def ask(request: Request, response: Response) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(AskBody, await request.body(), service.parse_lock)
         settle_leftover(body)
         try:
-            chat_request = _to_request(body, service)
+            chat_request = await _to_request(body, service, caller)
             orchestrator = await service.open_orchestrator(chat_request, caller)
+            trace_id = chat_request.plan_id or uuid4().hex
+            if chat_request.dry_run:
+                response.status_code = 200
+                question = OpenedQuestion(service, chat_request, caller, orchestrator, trace_id)
+                async with cancel_on_disconnect(request.receive):
+                    planned = await question.planned()
+                return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
+            if chat_request.plan_id is not None:  # Here, since nobody waits for what the background raises.
+                await service.plans.take(chat_request.plan_id, caller)
+                chat_request = replace(chat_request, plan_id=None)
         except APIError as error:  # This body has the fields of `podium` at its top level.
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
-        return {"id": background.start(chat_request, caller, orchestrator)}
+        background.start(chat_request, caller, orchestrator, trace_id)
+        return {"id": trace_id}
 
     @router.delete(
         "/api/ask/{id}",
@@ -122,16 +153,20 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     )
     async def cancel(request: Request, id: str) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
-        if not background.cancel(id, caller):
-            raise missing(f"You have no running question {id[:64]!r}.", "id")
+        if background.cancel(id, caller):
+            return Response(status_code=204)
+        try:
+            await service.plans.reject(id, caller)
+        except APIError as error:
+            if error.status != 404:
+                raise
+            raise missing(f"You have no running question or waiting plan {id[:64]!r}.", "id") from None
         return Response(status_code=204)
 
     return router
 
 
-def _to_request(body: AskBody, service: Service) -> ChatRequest:
-    if not body.question.strip():
-        raise invalid("The question is empty: write what you want answered.", "question")
+async def _to_request(body: AskBody, service: Service, caller: Caller) -> ChatRequest:
     options = PodiumOptions(
         budget=body.budget,
         allow=body.allow,
@@ -139,6 +174,21 @@ def _to_request(body: AskBody, service: Service) -> ChatRequest:
         max_rounds=body.rounds,
         max_steps=body.max_steps,
         early_stop=body.early_stop,
+        dry_run=body.dry_run,
+        plan_id=body.plan_id,
+        workflow=body.workflow,
     )
-    request = ChatRequest(Question(text=body.question), planner=body.planner, seed=token_hex(8))
+    question = await _question(body, service, caller)
+    request = ChatRequest(question, planner=body.planner, seed=token_hex(8))
     return with_options(request, options, service.settings)
+
+
+async def _question(body: AskBody, service: Service, caller: Caller) -> Question:
+    if body.question is None:
+        if body.plan_id is None:
+            raise invalid("The field 'question' is missing.", "question", code="missing_field")
+        return (await service.plans.find(body.plan_id, caller)).question
+    if not body.question.strip():
+        raise invalid("The question is empty: write what you want answered.", "question")
+    history = tuple(Message(role=past.role, content=past.content) for past in body.history or ())
+    return Question(text=body.question, history=history)

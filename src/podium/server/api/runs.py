@@ -105,6 +105,7 @@ def _summaries(service: Service) -> list[dict[str, Any]]:
 def _document(run: RunFiles) -> dict[str, Any]:
     return {
         "configuration": run.configuration(),
+        "questions": run.questions(),
         "metrics": run.rows().read()[1],
         "comparison": run.comparison(),
     }
@@ -166,7 +167,27 @@ class RunFiles:
             "iterations": len(lines),
             "updated_at": datetime.fromtimestamp(self._changed(), UTC).isoformat(timespec="seconds"),
             "latest": latest,
+            "questions": self.questions(),
         }
+
+    def questions(self) -> dict[str, Any]:
+        """Task set and split of the questions that it trains on, and of those of its comparison.
+
+        None: it has no such questions, or the folder does not say which. GRPO trains on the split train.
+        """
+        found = self.configuration()
+        settings = found if isinstance(found, dict) else {}
+        training = evaluation = None
+        if isinstance(settings.get("tasks"), str):
+            also = [one.get("tasks") for one in settings.get("also") or () if isinstance(one, dict)]
+            sets = ", ".join(dict.fromkeys(str(name) for name in (settings["tasks"], *also) if name))
+            grpo = isinstance(settings.get("grpo"), dict) and settings.get("stage") in (None, "grpo")
+            training = {"set": sets, "split": "train" if grpo else None}
+        compared = self.comparison()
+        if isinstance(compared, dict) and isinstance(compared.get("tasks"), str) and compared["tasks"]:
+            name, _, split = compared["tasks"].rpartition("/")
+            evaluation = {"set": name or split, "split": split if name else None}
+        return {"training": training, "evaluation": evaluation}
 
     def configuration(self) -> Any:
         """Its settings; None where they cannot be read."""

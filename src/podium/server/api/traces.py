@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
@@ -23,9 +24,10 @@ from podium.server.live import EventLog
 from podium.server.service import Service
 from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, EventStream, Write
-from podium.trace import Trace, TraceStatus
+from podium.trace import Trace, TraceStatus, Verdict
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import MAX_PAGE, Filters, TraceSummary
+from podium.trace.explanation import Explanation, explain
+from podium.trace.query import MAX_PAGE, Filters, OutcomeFilter, TraceSummary
 from podium.trace.serialization import to_json
 
 _HEARTBEAT_S = 15.0
@@ -75,7 +77,7 @@ def routes(service: Service) -> APIRouter:
     async def export(request: Request, query: Annotated[TraceQuery, Query()]) -> Response:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        lines = _chunks(_store(service).export(query.of(caller)))
+        lines = _chunks(store_of(service).export(query.of(caller)))
         # An error before the first line is an ordinary error response.
         first = await anext(lines, b"")
         return StreamingResponse(
@@ -92,7 +94,7 @@ def routes(service: Service) -> APIRouter:
     async def trace(request: Request, id: str) -> Response:
         """One trace. A unique beginning of its id is enough."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        found = await _find(_store(service), id, caller)
+        found = await _find(store_of(service), id, caller)
         return Response(to_json(found), media_type="application/json")
 
     @router.get(
@@ -120,7 +122,7 @@ def routes(service: Service) -> APIRouter:
         log = None if service.live is None else service.live.find(id, caller.visible_owner)
         if log is not None:
             return EventStream(_follow(log, last_event_id), {})
-        store = _store(service)
+        store = store_of(service)
         try:
             found = await _find(store, id, caller)
         except APIError as error:
@@ -128,6 +130,15 @@ def routes(service: Service) -> APIRouter:
                 raise
             return EventStream(_poll(store, id, caller), {})
         return EventStream(_replay(found, last_event_id), {})
+
+    @router.get("/api/traces/{id}/explanation", responses=error_responses(400, 401, 404, 429, 503))
+    async def explanation(request: Request, id: str) -> Explanation:
+        """Why the question got this answer: the planner's reason, ratings, and what one worker alone would have cost.
+
+        Every figure comes with its source.
+        """
+        caller = await service.authenticate(request.headers.get("authorization"))
+        return explain(await _find(store_of(service), id, caller))
 
     @router.delete(
         "/api/traces/{id}",
@@ -138,7 +149,7 @@ def routes(service: Service) -> APIRouter:
     async def delete(request: Request, id: str) -> Response:
         """Delete a trace, by its full id."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        if not await _store(service).delete(id, caller.visible_owner):
+        if not await store_of(service).delete(id, caller.visible_owner):
             raise _unknown(id)
         if service.live is not None:
             service.live.forget(id)
@@ -147,7 +158,12 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _store(service: Service) -> AsyncTraceStore:
+def store_of(service: Service) -> AsyncTraceStore:
+    """The server's store of traces.
+
+    Raises:
+        APIError: 404, it has none.
+    """
     if service.store is None:
         raise missing("This server keeps no traces.")
     return service.store
@@ -158,8 +174,15 @@ def _unknown(id_: str) -> APIError:
 
 
 async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:
-    try:
+    with finding(id_):
         return await store.get(id_, caller.visible_owner)
+
+
+@contextmanager
+def finding(id_: str) -> Iterator[None]:
+    """Turn what the store says about an id into the error that a route sends."""
+    try:
+        yield
     except UnknownTraceError:
         raise _unknown(id_) from None
     except UsageError as error:
@@ -243,6 +266,9 @@ class TraceQuery(BaseModel):
     status: TraceStatus | None = None
     min_cost: float | None = Field(None, ge=0, allow_inf_nan=False, description="Dollars.")
     max_cost: float | None = Field(None, ge=0, allow_inf_nan=False)
+    outcome: OutcomeFilter | None = Field(
+        None, description="What users said about the answer; none: nothing yet."
+    )
     q: str | None = Field(
         None,
         max_length=1000,
@@ -259,6 +285,7 @@ class TraceQuery(BaseModel):
             status=self.status,
             min_cost=self.min_cost,
             max_cost=self.max_cost,
+            outcome=self.outcome,
             q=self.q,
             owner=caller.visible_owner,
         )
@@ -288,6 +315,8 @@ class ListedTrace(BaseModel):
     """Workers that answered, or failed to."""
     owner: str | None
     """The name of the key that the request used."""
+    outcome: Verdict | None
+    """What a user said about the answer; null: nothing yet."""
 
     @classmethod
     def of(cls, row: TraceSummary) -> Self:
@@ -303,6 +332,7 @@ class ListedTrace(BaseModel):
             seconds=row.seconds,
             workers=list(row.workers),
             owner=row.owner,
+            outcome=row.outcome,
         )
 
 

@@ -149,6 +149,20 @@ class Register(ABC):
         rows = await self._rows(_SPENDING, key, period)
         return Spending(*rows[0]) if rows else Spending()
 
+    async def spendings(self, now: datetime) -> tuple[tuple[StoredKey, Spending], ...]:
+        """All keys, the oldest first, each with what it spent in its current period; nothing for one without a budget.
+
+        Args:
+            now: in UTC.
+        """
+        found = []
+        for stored in await self.keys():
+            allowance, spending = stored.caller.allowance, Spending()
+            if allowance is not None:
+                spending = await self.spending(stored.caller.id or "", allowance.period(now))
+            found.append((stored, spending))
+        return tuple(found)
+
     @abstractmethod
     async def close(self) -> None:
         """Close the file or the connections. Calling twice is fine."""

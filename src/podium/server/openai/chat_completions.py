@@ -26,7 +26,7 @@ from podium.server.answers import (
     no_answer_error,
     progress,
 )
-from podium.server.api_errors import answer_changed, error_responses, to_api_error, to_body
+from podium.server.api_errors import answer_changed, error_responses, invalid, to_api_error, to_body
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, read_chat
 from podium.server.openai.conversation import called, to_call
@@ -86,7 +86,9 @@ async def complete_chat(
     """
     chat_request = await read_chat(body, service, caller)
     orchestrator = await service.open_orchestrator(chat_request, caller)
-    ids = tuple(uuid4().hex for _ in range(body.n or 1))
+    if chat_request.plan_id is not None and (body.n or 1) > 1:
+        raise invalid("A plan is run once: leave n out.", "n")
+    ids = (chat_request.plan_id or uuid4().hex, *(uuid4().hex for _ in range(1, body.n or 1)))
     completion = _ChatCompletion(
         OpenedQuestion(service, chat_request, caller, orchestrator, ids[0]),
         ids,

@@ -29,7 +29,7 @@ from podium.types import AnswerOptions, Message, Question, ToolCall
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 MAX_TOOLS = 128
-"""Tools of one request at most."""
+"""The most tools of one request."""
 _LETTERS = "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
 _ID = re.compile(r"call_([0-9a-f]{32})([g-zG-Z]{2})(\d{1,3})")
 
@@ -253,7 +253,7 @@ def _check_answered(messages: tuple[Message, ...], param: str) -> None:
             answered = message.tool_call_id or ""
             if open_.pop(answered, None) is None:
                 raise invalid(
-                    f"The tool's message answers {answered[:100]!r}, and no assistant's message before calls it.",
+                    f"The tool's message answers {answered[:100]!r}, but no earlier assistant's message has this call.",
                     f"{param}.{number}.tool_call_id",
                 )
             continue

@@ -83,7 +83,7 @@ async def open_response(
         raise invalid("background: over a WebSocket nothing runs in the background; use HTTP.", "background")
     request = await read_response(body, service, caller, kept or {})
     frame = ResponseFrame(
-        trace_id=uuid4().hex,
+        trace_id=request.plan_id or uuid4().hex,
         created=int(time.time()),
         model=body.model,
         question=request.question,

@@ -2,11 +2,14 @@
 import { Component, html, render } from "./html.js";
 import { KeyDialog } from "./key_dialog.js";
 import { AskPage } from "./pages/ask.js";
+import { ChatPage } from "./pages/chat.js";
 import { ComparePage } from "./pages/compare.js";
 import { PoolPage } from "./pages/pool.js";
 import { RunPage } from "./pages/run.js";
+import { RunPairPage } from "./pages/run_pair.js";
 import { RunTracePage } from "./pages/run_trace.js";
 import { RunsPage } from "./pages/runs.js";
+import { SpendPage } from "./pages/spend.js";
 import { TracePage } from "./pages/trace.js";
 import { TracesPage } from "./pages/traces.js";
 import { here, to } from "./address.js";
@@ -15,8 +18,10 @@ import { ErrorNote } from "./text.js";
 
 const PAGES = [
   ["ask", "Ask"],
+  ["chat", "Chat"],
   ["traces", "Traces"],
   ["runs", "Runs"],
+  ["spend", "Spend"],
   ["pool", "Pool"],
 ];
 
@@ -63,14 +68,21 @@ class App extends Component {
 
 function Page({ first, rest, query }) {
   if (first === "ask") return html`<${AskPage} query=${query} />`;
+  if (first === "chat") return html`<${ChatPage} id=${rest[0]} />`;
   if (first === "traces" && rest.length === 1) return html`<${TracePage} key=${rest[0]} id=${rest[0]} />`;
   if (first === "traces") return html`<${TracesPage} query=${query} />`;
   if (first === "compare" && rest.length === 2) return html`<${ComparePage} key=${rest.join()} ids=${rest} />`;
   if (first === "runs" && rest.length && query.get("trace")) {
     return html`<${RunTracePage} name=${rest.join("/")} id=${query.get("trace")} />`;
   }
+  const vs = rest.indexOf("vs");
+  if (first === "runs" && vs > 0 && vs < rest.length - 1) {
+    const names = [rest.slice(0, vs), rest.slice(vs + 1)].map((parts) => parts.join("/"));
+    return html`<${RunPairPage} key=${names.join(" ")} names=${names} />`;
+  }
   if (first === "runs" && rest.length) return html`<${RunPage} key=${rest.join("/")} name=${rest.join("/")} />`;
   if (first === "runs") return html`<${RunsPage} />`;
+  if (first === "spend") return html`<${SpendPage} query=${query} />`;
   if (first === "pool") return html`<${PoolPage} />`;
   return html`<p class="none">There is no such page. <a href=${to(["ask"])}>Ask a question</a> instead.</p>`;
 }

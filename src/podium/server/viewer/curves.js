@@ -1,6 +1,7 @@
 // Curves over iterations, drawn by uPlot: one or several series, in the colours of the theme, live.
 import { Component, createRef, html } from "./html.js";
 import { short } from "./format.js";
+import { Term } from "./term.js";
 import uPlot from "./vendor/uplot/uPlot.esm.js";
 
 const HEIGHT = 190;
@@ -88,8 +89,8 @@ export class Curves extends Component {
     const last = single && said(single.findLast((value) => value != null), percent);
     const shown = single && at != null && single[at] != null ? `${said(single[at], percent)} at ${xName} ${x[at]}` : last;
     return html`<figure class=${wide ? "curves wide" : "curves"}>
-      <figcaption title=${definition}>
-        <b>${title}</b>${note && html` <small>${note}</small>`}
+      <figcaption>
+        <b><${Term} definition=${definition}>${title}<//></b>${note && html` <small>${note}</small>`}
         ${shown && html`<span class="latest">${shown}</span>`}
       </figcaption>
       <div class="plot" ref=${this.place} role="img" aria-label=${`${title} over ${x.length} points${last ? `, latest ${last}` : ""}`}></div>

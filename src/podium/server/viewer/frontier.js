@@ -2,8 +2,10 @@
 import { html } from "./html.js";
 import { percent } from "./format.js";
 import { colour } from "./status_mark.js";
+import { Term } from "./term.js";
 import { line } from "./text.js";
 
+const MEANING = "Each method at its dollars and its accuracy on the same questions. The bars are 95% intervals over questions. A method on the line is more accurate than every cheaper one.";
 const SIZE = { width: 720, height: 360, left: 52, right: 20, top: 14, bottom: 42 };
 
 export function Frontier({ rows }) {
@@ -13,7 +15,7 @@ export function Frontier({ rows }) {
   const scale = scales(shown);
   const best = undominated(shown);
   return html`<figure class="frontier">
-    <figcaption><b>Accuracy against cost</b> <small>bars: 95% intervals · line: nothing cheaper is better</small></figcaption>
+    <figcaption><b><${Term} definition=${MEANING}>Accuracy against cost<//></b> <small>bars: 95% intervals · line: nothing cheaper is better</small></figcaption>
     <div class="scrolls"><svg viewBox=${`0 0 ${SIZE.width} ${SIZE.height}`} role="img" aria-label="Accuracy against dollars for 1,000 questions">
       ${scale.across.map(
         (value) => html`<g>

@@ -2,6 +2,8 @@
 import { html } from "./html.js";
 import { percent, short } from "./format.js";
 import { to } from "./address.js";
+import { definitionOf } from "./run_figures.js";
+import { Heading } from "./term.js";
 
 const MOST = 50;
 
@@ -15,7 +17,12 @@ export function Iterations({ name, rows }) {
     </p>
     <div class="scrolls"><table>
       <thead>
-        <tr><th>iteration</th><th class="number">reward</th><th class="number">accuracy</th><th class="number">valid plans</th></tr>
+        <tr>
+          <${Heading} name="iteration" definition="One batch of questions, its rollouts, and the step of the optimiser that they give." />
+          <${Heading} number name="reward" definition=${definitionOf("reward")} />
+          <${Heading} number name="accuracy" definition=${definitionOf("accuracy")} />
+          <${Heading} number name="valid plans" definition=${definitionOf("valid")} />
+        </tr>
       </thead>
       <tbody>
         ${latest.map(

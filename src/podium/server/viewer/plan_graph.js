@@ -1,10 +1,11 @@
 // A plan as a graph: a box for each step, an edge from each step that it reads. Boxes are buttons.
 import { Component, createRef, html } from "./html.js";
 import { money, seconds } from "./format.js";
-import { took } from "./trace_stats.js";
+import { fallbackOf, stateOf, took } from "./trace_stats.js";
 import { BOX, curve, placed } from "./graph_layout.js";
-import { colour, sign, tone, word } from "./status_mark.js";
+import { sign, tone, word } from "./status_mark.js";
 import { line } from "./text.js";
+import { colour } from "./worker_colour.js";
 
 const SMALLEST = 0.75; // Smaller words are hard to read.
 
@@ -89,6 +90,7 @@ export class PlanGraph extends Component {
 
 function Box({ step, place, names, critical, chosen, onChoose }) {
   const { position, worker, subtask, status, span, reads } = step;
+  const [state, fallback] = [stateOf(step), fallbackOf(step)];
   const choose = () => onChoose(chosen ? null : position);
   const press = (event) => {
     if (event.key === "Enter" || event.key === " ") {
@@ -103,13 +105,13 @@ function Box({ step, place, names, critical, chosen, onChoose }) {
     }
   };
   const said = [
-    `Step ${position}: ${worker}, ${word(status)}`,
+    `Step ${position}: ${worker}, ${word(state)}${fallback ? ` ${fallback}` : ""}`,
     reads.length ? `reads ${reads.join(", ")}` : "reads no other step",
     span ? `${seconds(took(span))}, ${money(span.cost_usd)}` : "",
     line(subtask, 200),
   ];
   return html`<g
-    class=${`step-box ${tone(status)} ${status} ${critical ? "critical" : ""} ${chosen ? "chosen" : ""}`}
+    class=${`step-box ${tone(state)} ${status} ${critical ? "critical" : ""} ${chosen ? "chosen" : ""}`}
     transform=${`translate(${(place.x - BOX.width / 2).toFixed(1)},${(place.y - BOX.height / 2).toFixed(1)})`}
     tabindex="0"
     role="button"
@@ -119,12 +121,12 @@ function Box({ step, place, names, critical, chosen, onChoose }) {
     onKeyDown=${press}
   >
     <rect class="box" width=${BOX.width} height=${BOX.height} rx="7" />
-    <rect class="swatch" x="0" y="9" width="4" height=${BOX.height - 18} rx="2" style=${{ fill: colour(worker, names) }} />
+    <rect class="swatch" x="0" y="9" width="4" height=${BOX.height - 18} rx="2" style=${{ fill: colour(fallback ?? worker, names) }} />
     <text class="who" x="14" y="22">${line(worker, 17)}</text>
-    <text class="state" x=${BOX.width - 12} y="22" text-anchor="end">${sign(status)}</text>
+    <text class="state" x=${BOX.width - 12} y="22" text-anchor="end">${sign(state)}</text>
     <text class="what" x="14" y="39">${line(subtask, 27)}</text>
     <text class="figure" x="14" y="53">
-      ${span ? `${seconds(took(span))}  ·  ${money(span.cost_usd)}${span.cached ? "  ·  cached" : ""}` : word(status)}
+      ${fallback ? `↪ ${line(fallback, 9)}  ·  ` : ""}${span ? `${seconds(took(span))}  ·  ${money(span.cost_usd)}${span.cached ? "  ·  cached" : ""}` : word(status)}
     </text>
   </g>`;
 }

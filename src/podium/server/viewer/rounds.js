@@ -2,15 +2,18 @@
 import { Component, html } from "./html.js";
 import { money, seconds } from "./format.js";
 import { spent, timing } from "./trace_stats.js";
+import { PlainSwitch } from "./markdown.js";
 import { PlanGraph } from "./plan_graph.js";
+import { Planning } from "./planning.js";
 import { StepDetail } from "./step_detail.js";
+import { StepList } from "./step_list.js";
 import { Text } from "./text.js";
 import { Waterfall } from "./waterfall.js";
 
 export class Rounds extends Component {
   constructor(props) {
     super(props);
-    this.state = { chosen: null };
+    this.state = { chosen: null, plain: false };
     this.choose = (round) => (position) => this.setState({ chosen: position === null ? null : { round, position } });
     this.close = (event) => {
       if (event.key === "Escape" && this.state.chosen) {
@@ -20,7 +23,7 @@ export class Rounds extends Component {
     };
   }
 
-  render({ view, names, nested }, { chosen }) {
+  render({ view, names, nested }, { chosen, plain }) {
     const step = chosen && view.rounds[chosen.round]?.steps[chosen.position];
     const rounds = view.rounds.length ? view.rounds : [{ number: 0, steps: [], planned: false }];
     return html`<div onKeyDown=${this.close}>
@@ -33,6 +36,8 @@ export class Rounds extends Component {
               running=${view.status === "running"}
               alone=${rounds.length === 1}
               names=${names}
+              plain=${plain}
+              onPlain=${(plain) => this.setState({ plain })}
               chosen=${chosen?.round === round.number ? chosen.position : null}
               onChoose=${this.choose(round.number)}
             />`,
@@ -49,30 +54,35 @@ export class Rounds extends Component {
   }
 }
 
-function Round({ round, running, alone, names, chosen, onChoose }) {
-  const times = timing(round.steps.filter(Boolean));
+function Round({ round, running, alone, names, plain, onPlain, chosen, onChoose }) {
+  const steps = round.steps.filter(Boolean);
+  const times = timing(steps);
   return html`<section class="round" aria-label=${`Round ${round.number + 1}`}>
     <header>
       <h3>${alone ? "Plan" : `Round ${round.number + 1}`}</h3>
       <span class="figures">${round.planned ? planFigures(round) : running ? "planning …" : "no plan"}</span>
     </header>
     ${round.accepted && html`<p class="note">The planner accepted the answer of the round before.</p>`}
-    ${round.plan_error && html`<div class="trouble"><${Text} text=${round.plan_error} /></div>`}
-    ${round.plan_error &&
-    round.steps.length > 0 &&
-    html`<p class="note">There was no plan to run: ${round.steps[0].worker} took the whole question.</p>`}
-    ${(round.steps.length > 0 || (running && !round.accepted)) &&
-    html`<${PlanGraph}
-      steps=${round.steps}
-      names=${names}
-      path=${round.steps.length > 1 ? times.path : null}
-      chosen=${chosen}
-      onChoose=${onChoose}
-      label=${`Steps of round ${round.number + 1}`}
-    />`}
-    <${Waterfall} steps=${round.steps.filter(Boolean)} timing=${times} names=${names} chosen=${chosen} onChoose=${onChoose} />
-    ${round.plan_text &&
-    html`<details class="plan-text"><summary>The plan as it was written</summary><${Text} text=${round.plan_text} /></details>`}
+    <div class="both">
+      <div class="picture">
+        ${(round.steps.length > 0 || (running && !round.accepted)) &&
+        html`<${PlanGraph}
+          steps=${round.steps}
+          names=${names}
+          path=${round.steps.length > 1 ? times.path : null}
+          chosen=${chosen}
+          onChoose=${onChoose}
+          label=${`Steps of round ${round.number + 1}`}
+        />`}
+        <${Waterfall} steps=${steps} timing=${times} names=${names} chosen=${chosen} onChoose=${onChoose} />
+        <${Planning} round=${round} />
+      </div>
+      ${steps.length > 0 &&
+      html`<div>
+        <h3 class="steps-title">Steps <${PlainSwitch} plain=${plain} onChange=${onPlain} /></h3>
+        <${StepList} steps=${steps} names=${names} plain=${plain} chosen=${chosen} onChoose=${onChoose} label=${`Round ${round.number + 1}, step by step`} />
+      </div>`}
+    </div>
     ${!alone &&
     round.response != null &&
     html`<details class="plan-text" open><summary>Its answer</summary><${Text} text=${round.response} fold=${800} /></details>`}

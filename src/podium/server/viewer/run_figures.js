@@ -65,6 +65,34 @@ export function Figures({ rows }) {
   return html`<div class="curve-grid">${curves.slice(0, 3)}${shares}${curves.slice(3)}</div>`;
 }
 
+/** The curves of two runs, each figure that either has, one over the other. `runs`: {label, rows}. */
+export function OverlaidFigures({ runs }) {
+  const numbers = runs.map(({ rows }) => numbered(rows));
+  const x = [...new Set(numbers.flatMap(([, of]) => of))].sort((a, b) => a - b);
+  const xName = numbers[runs[0].rows.length ? 0 : 1][0];
+  const figure = (row, key) => {
+    const value = row?.[key] ?? row?.[OTHER_NAMES[key]];
+    return typeof value === "number" ? value : null;
+  };
+  const series = (key) =>
+    runs.map(({ label, rows }, i) => {
+      const at = new Map(numbers[i][1].map((number, place) => [number, rows[place]]));
+      return { name: label, hue: i, values: x.map((number) => figure(at.get(number), key)) };
+    });
+  const shown = KNOWN.filter(([key]) => key !== xName && runs.some(({ rows }) => rows.some((row) => figure(row, key) !== null)));
+  return html`<div class="curve-grid">
+    ${shown.map(
+      ([key, title, note, definition, share]) =>
+        html`<${Curves} key=${key} title=${title} note=${note} definition=${definition} percent=${share} x=${x} xName=${xName} series=${series(key)} />`,
+    )}
+  </div>`;
+}
+
+/** What a figure of the rows means; undefined where it is not known. */
+export function definitionOf(figure) {
+  return KNOWN.find(([key]) => key === figure)?.[3];
+}
+
 /** The alarms of the latest row that has any, and how many rows have some. */
 export function Alarms({ rows }) {
   const [name, numbers] = numbered(rows);

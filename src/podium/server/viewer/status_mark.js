@@ -1,14 +1,18 @@
 // The mark of a status: a sign, a word and a colour, so that none of the three is needed alone.
 import { html } from "./html.js";
+export { colour } from "./worker_colour.js";
 
 const MARKS = {
   ok: ["✓", "answered", "good"],
   done: ["✓", "done", "good"],
+  fallback: ["↪", "done by its fallback", "warn"],
+  rejected: ["✕", "rejected plan", "warn"],
   degraded: ["!", "degraded", "warn"],
   failed: ["✕", "failed", "bad"],
   refused: ["⊘", "refused", "warn"],
   cancelled: ["■", "cancelled", "warn"],
   skipped: ["–", "skipped", "calm"],
+  planned: ["○", "planned", "calm"],
   waiting: ["○", "waiting", "calm"],
   running: ["◐", "running", "live"],
   closed: ["✓", "in service", "good"],
@@ -32,10 +36,4 @@ export function tone(state) {
 
 export function Mark({ state }) {
   return html`<span class=${`mark ${tone(state)}`}><span aria-hidden="true">${sign(state)}</span> ${word(state)}</span>`;
-}
-
-/** A worker's colour, by its position among the names that are drawn together. */
-export function colour(name, names) {
-  const at = names.indexOf(name);
-  return at < 0 ? "var(--calm)" : `var(--hue-${at % 9})`;
 }

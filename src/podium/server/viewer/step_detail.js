@@ -1,8 +1,9 @@
 // One step in full: the messages that its worker got, its response, cost and time, and errors.
 import { Component, html } from "./html.js";
 import { count, money, seconds } from "./format.js";
-import { took } from "./trace_stats.js";
+import { fallbackOf, stateOf, took } from "./trace_stats.js";
 import { Mark } from "./status_mark.js";
+import { Messages } from "./messages.js";
 import { Text, line } from "./text.js";
 
 export function StepDetail({ step, onClose, nested }) {
@@ -10,11 +11,12 @@ export function StepDetail({ step, onClose, nested }) {
   return html`<section class="step-detail" aria-label=${`Step ${step.position}`}>
     <header>
       <h3>Step ${step.position}: ${line(step.worker, 60)}</h3>
-      <${Mark} state=${step.status} />
+      <${Mark} state=${stateOf(step)} />
       <button class="quiet" onClick=${onClose} aria-label="Close the step">close</button>
     </header>
     ${span && html`<${Facts} span=${span} step=${step} />`} ${span?.error && html`<p class=${span.status === "skipped" ? "none" : "trouble"}>${line(span.error, 2000)}</p>`}
     <${Part} title="Subtask"><${Text} text=${step.subtask} /><//>
+    ${span?.reasoning && html`<${Part} title="Thoughts"><${Text} text=${span.reasoning} /><//>`}
     <${Part} title="Response">
       <${Text} text=${span ? span.response : step.text} quiet=${span ? "no response" : "not yet"} />
       ${(span?.tool_calls ?? []).map(
@@ -25,7 +27,11 @@ export function StepDetail({ step, onClose, nested }) {
     ${span &&
     html`<${Part} title="What the worker saw" hint="exactly as it was sent">
       ${span.messages.length === 0 && html`<p class="none">nothing was sent</p>`}
-      ${span.messages.map((message) => html`<${Sent} message=${message} />`)}
+      <${Messages} messages=${span.messages} />
+    <//>`}
+    ${span?.parameters &&
+    html`<${Part} title="Parameters and tools" hint="the rest of the request, as it was sent">
+      <${Text} text=${JSON.stringify(span.parameters, null, 2)} />
     <//>`}
     ${span && span.attempts.length > 0 && html`<${Part} title="Attempts"><${Attempts} attempts=${span.attempts} /><//>`}
     ${span?.nested && html`<${Nested} trace=${span.nested} nested=${nested} />`}
@@ -44,7 +50,7 @@ function Facts({ span, step }) {
   const marks = [
     span.cached && "from the response cache",
     span.attempts.some((attempt) => attempt.hedge) && "hedged",
-    span.answered_by && span.answered_by !== span.worker && `answered by the fallback ${span.answered_by}`,
+    fallbackOf(step) && `answered by the fallback ${fallbackOf(step)}`,
     span.finish === "length" && "cut off at its limit of tokens",
     span.recorded && `recorded: ${span.recorded}`,
     span.simulated_s != null && "simulated",
@@ -68,15 +74,6 @@ function Facts({ span, step }) {
 function reading({ reads, previous }) {
   const read = [...(reads.length ? [reads.join(", ")] : []), ...(previous ? ["the answer before"] : [])];
   return read.length ? read.join(" and ") : "no other step";
-}
-
-function Sent({ message }) {
-  return html`<div class=${`message ${message.role}`}>
-    <p class="role">${message.role}${message.tool_call_id ? `, for call ${line(message.tool_call_id, 40)}` : ""}</p>
-    <${Text} text=${message.content} />
-    ${message.images.map((image) => html`<p class="none">an image: ${line(image, 80)}</p>`)}
-    ${message.tool_calls.map((call) => html`<p class="tool">called ${line(call.name, 80)}</p><${Text} text=${call.arguments} />`)}
-  </div>`;
 }
 
 function Attempts({ attempts }) {

@@ -15,6 +15,11 @@ export function visible(text) {
   });
 }
 
+/** The text for HTML, as text. */
+export function escaped(text) {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`);
+}
+
 /** One line of at most `length` characters. */
 export function line(text, length = 120) {
   const start = visible(String(text ?? "").slice(0, 4 * length).replace(/\s+/g, " ").trim());

@@ -47,7 +47,9 @@ export class TracePane extends Component {
       if (trace) this.show(fromTrace(trace));
       else await this.follow(id, reading.signal);
     } catch (error) {
-      if (!reading.signal.aborted) this.setState({ error });
+      if (reading.signal.aborted) return;
+      this.setState({ error });
+      this.props.onFailed?.(error);
     } finally {
       if (reading === this.reading) clearInterval(this.ticking);
     }
@@ -108,9 +110,10 @@ export class TracePane extends Component {
     this.props.onEnded?.(view);
   }
 
-  render({ actions, begun }, { view, error, elapsed }) {
+  render({ actions, begun, draw, source }, { view, error, elapsed }) {
     if (error) return html`<${ErrorNote} error=${error} />`;
     if (!view) return html`<p class="none loading" role="status">Reading the trace …</p>`;
-    return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} />`;
+    if (draw) return draw(view, elapsed);
+    return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} explained=${!source} />`;
   }
 }

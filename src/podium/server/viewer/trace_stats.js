@@ -24,6 +24,16 @@ export function called(span) {
   return span.attempts.length > 0 || span.cached;
 }
 
+/** The worker that answered in place of the chosen one; null where none did. */
+export function fallbackOf({ worker, span }) {
+  return span?.answered_by && span.answered_by !== worker ? span.answered_by : null;
+}
+
+/** The state that a step is drawn in. */
+export function stateOf(step) {
+  return step.status === "done" && fallbackOf(step) ? "fallback" : step.status;
+}
+
 /** Seconds that a step took: claimed by a simulated worker, else measured. */
 export function took(span) {
   return span.simulated_s ?? span.ended_s - span.started_s;

@@ -2,12 +2,14 @@
 import { html } from "./html.js";
 import { calls, cost, saved, tokens } from "./trace_stats.js";
 import { count, money, moment, seconds } from "./format.js";
+import { Answer } from "./answer.js";
+import { Explanation } from "./explanation.js";
 import { Mark } from "./status_mark.js";
 import { Rounds } from "./rounds.js";
 import { fromTrace } from "./view_state.js";
 import { Text, line } from "./text.js";
 
-export function TraceView({ view, elapsed, actions, steady }) {
+export function TraceView({ view, elapsed, actions, steady, explained }) {
   const running = view.status === "running";
   const workers = view.names.length ? view.names : namesOf(view);
   return html`<article class=${steady ? "trace steady" : "trace"} aria-busy=${running ? "true" : "false"}>
@@ -17,13 +19,7 @@ export function TraceView({ view, elapsed, actions, steady }) {
       <h3>Question</h3>
       <${Text} text=${view.question} fold=${1200} quiet="…" />
       <${Past} trace=${view.trace} />
-      <h3>Answer</h3>
-      <div class="answer" tabindex=${steady ? 0 : null} role="group" aria-label="Answer" aria-live="polite" aria-atomic="false">
-        ${view.answer == null
-          ? html`<p class="none">${running ? (view.rounds[0]?.planned ? "The team is at work …" : "Planning …") : "There is no answer."}</p>`
-          : html`<${Text} text=${view.answer} quiet="an empty answer" />`}
-        ${view.error && html`<p class="trouble">${line(view.error, 2000)}</p>`}
-      </div>
+      <${Answer} view=${view} steady=${steady} />
       ${(view.trace?.rounds.at(-1)?.spans.at(-1)?.tool_calls ?? []).length > 0 &&
       html`<p class="note">The last worker wants tools to be called; see its step.</p>`}
     </section>
@@ -32,6 +28,7 @@ export function TraceView({ view, elapsed, actions, steady }) {
       names=${workers}
       nested=${(trace) => html`<${TraceView} view=${fromTrace(trace)} />`}
     />
+    ${explained && view.trace && html`<${Explanation} id=${view.id} names=${workers} />`}
   </article>`;
 }
 

@@ -2,7 +2,7 @@
 //
 // {id, question, planner, status, error, answer, seconds, started, names, rounds, trace}; names are the workers' by
 // number; status "running" until it has
-// ended. A round: {number, plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced, accepted, planned, steps,
+// ended. A round: {number, plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced, plan_reasoning, plan_messages, rejected, accepted, planned, steps,
 // response}. A step: {position, worker, subtask, reads, previous, status, span, since}; status "waiting" or "running"
 // until its span has one.
 
@@ -57,6 +57,8 @@ export function applyEvent(view, type, data) {
         plan_usage: data.usage,
         plan_cost_usd: data.cost_usd,
         plan_unpriced: data.unpriced,
+        plan_reasoning: data.reasoning,
+        rejected: data.rejected,
         accepted: data.accepted,
         steps: planned(data.workflow, data.workers ?? names, data.round > 0),
       }));
@@ -98,9 +100,8 @@ function ofRound(round, number, names) {
     const step = steps[span.position] ?? { position: span.position, previous: false };
     steps[span.position] = ended({ ...step, reads: span.reads }, span);
   }
-  const { plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced, accepted, response } = round;
-  const planning = { plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced };
-  return { number, planned: true, ...planning, accepted, response, steps };
+  const { spans, workflow, ...planning } = round;
+  return { ...planning, number, planned: true, steps };
 }
 
 function planned(workflow, names, later) {

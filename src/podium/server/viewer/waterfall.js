@@ -1,9 +1,10 @@
 // When each step ran; a row for each step from the start, so that nothing moves when it ends. Bars of the critical path are marked, by colour and by a sign.
 import { html } from "./html.js";
 import { seconds } from "./format.js";
-import { called, took } from "./trace_stats.js";
-import { colour, word } from "./status_mark.js";
+import { called, fallbackOf, took } from "./trace_stats.js";
+import { word } from "./status_mark.js";
 import { line } from "./text.js";
+import { colour } from "./worker_colour.js";
 
 export function Waterfall({ steps, timing, names, chosen, onChoose }) {
   if (!steps.length) return null;
@@ -22,13 +23,14 @@ export function Waterfall({ steps, timing, names, chosen, onChoose }) {
     ${steps.map((step) => {
       const critical = timing.path.has(step.position);
       const bar = ran.includes(step);
+      const fallback = fallbackOf(step);
       return html`<button
         key=${step.position}
         class=${`bar-row ${critical ? "critical" : ""}`}
         aria-pressed=${chosen === step.position}
         onClick=${() => onChoose(chosen === step.position ? null : step.position)}
       >
-        <span class="bar-name">${step.position} ${line(step.worker, 40)}</span>
+        <span class="bar-name">${step.position} ${line(step.worker, 40)}${fallback ? ` ↪ ${line(fallback, 40)}` : ""}</span>
         <span class="bar-track">
           ${bar &&
           html`<span
@@ -36,7 +38,7 @@ export function Waterfall({ steps, timing, names, chosen, onChoose }) {
             style=${{
               left: share(begun(step) - start),
               width: share(took(step.span)),
-              background: colour(step.worker, names),
+              background: colour(fallback ?? step.worker, names),
             }}
           ></span>`}
         </span>

@@ -6,7 +6,8 @@ its value: `½`, `\dfrac12` and `\frac{1}{2}` become one, as do `1 000` and `1{,
 
 Values joined by a comma, "and" or "or" are one list, so a response that names several values has not named one of them.
 Words separate values: of "3 boxes of 4, so 12 apples" 12 is left. A statement without mathematics is compared as words.
-Stands between `extraction`, which finds the statement, and `math_verifier`, which compares. Nothing is evaluated here.
+This module stands between `extraction`, which finds the statement, and `math_verifier`, which compares. It evaluates
+nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from podium.tasks.graders.math_words import SCALES, changes_value, read_aloud, relates
 
 _LONGEST = 4000
-"""Characters of a statement, at most; a longer one states nothing."""
+"""Most characters of a statement; a longer one is not read."""
 _TEXT = re.compile(
     r"\\(?:text[a-z]*|mbox|math(?:rm|bf|it|sf|cal)|operatorname)\s*\{([^{}]*)\}(?:\^\{?[23]\}?)?"
 )
@@ -52,7 +53,7 @@ _NAMED_TWICE = re.compile(r"(?<![A-Za-z\\])([A-Za-z])\s?=[^,;]*[^,;=]\s\1\s?=")
 _UNIT = re.compile(r"(.*[\d)}])\s*[mgshdlLCFKNJWVA](?:\^\{?[23]\}?)?", re.DOTALL)
 _VARIABLE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
 _JOINED_WORDS = 3
-"""Words between two values, at most, that a comma or "and" joins: "5 hours and 30 minutes"."""
+"""Most words between two values that a comma or "and" joins, as in "5 hours and 30 minutes"."""
 
 
 _SIGNS = str.maketrans(
@@ -170,7 +171,7 @@ class _Part(NamedTuple):
 
     @property
     def distance(self) -> int:
-        """Words between it and the part before; the end of a sentence counts as more than may be between two values."""
+        """Words between it and the part before. The end of a sentence counts as more than `_JOINED_WORDS`."""
         return len(self.before.split()) + _JOINED_WORDS * self.before.count(".")
 
     @property
@@ -180,7 +181,7 @@ class _Part(NamedTuple):
 
 
 def expression(statement: str) -> Expression | None:
-    """The mathematics or the words of a statement; None: it has neither, or several values without deciding for one."""
+    """The mathematics or the words of a statement; None: it has neither, or leaves open which value is meant."""
     if len(statement) > _LONGEST:
         return None
     alone = _TEXT.fullmatch(statement.strip(" $.\n"))
@@ -193,8 +194,8 @@ def expression(statement: str) -> Expression | None:
         return _marked_words(statement, text)
     if _HEDGE.search(statement) and sum(bool(_VALUE.search(part.text)) for part in parts) > 1:
         return None
-    spoken = _spoken(text, parts, chosen)
-    said = _AND.sub(", ", _trimmed(_balanced(_trimmed(spoken)))) if spoken else ""
+    value = _joined_value(text, parts, chosen)
+    said = _AND.sub(", ", _trimmed(_balanced(_trimmed(value)))) if value else ""
     return Expression(said) if said and not _NAMED_TWICE.search(said) else None
 
 
@@ -204,7 +205,7 @@ def normalised_phrase(text: str) -> str:
 
 
 def _marked_words(statement: str, text: str) -> Expression | None:
-    """The words of a statement: the marked ones if it marks some in one place, unless it denies them."""
+    """The words of a statement. If it marks words in exactly one place: those words, or None if it denies them."""
     marked = list(_MARKED.finditer(statement))
     if len(marked) != 1:
         return _words(text)
@@ -217,7 +218,10 @@ def _words(text: str) -> Expression | None:
 
 
 def _without_text(text: str) -> str:
-    """Replace text commands by words; inside brackets, or around one letter, by bare letters."""
+    """Replace each text command by its content, with a space on both sides.
+
+    There is no space inside braces or an environment, or if the content is a single character.
+    """
 
     def prose(found: re.Match[str]) -> str:
         content = found[1].strip()
@@ -254,15 +258,15 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _chosen(parts: list[_Part]) -> int | None:
-    """Index of the last part with a value; a single letter counts if it ends the sentence."""
+    """Index of the last part with a value; else that of the last part, if it has a letter and ends the sentence."""
     for index in reversed(range(len(parts))):
         if _VALUE.search(parts[index].text):
             return index
     return len(parts) - 1 if parts and not parts[-1].next_word and _LETTER.search(parts[-1].text) else None
 
 
-def _spoken(text: str, parts: list[_Part], chosen: int) -> str | None:
-    """The chosen part with those that are joined to it, times the scale word behind it.
+def _joined_value(text: str, parts: list[_Part], chosen: int) -> str | None:
+    """The chosen part and the parts that are joined to it, as one list, times a scale word such as "million" behind it.
 
     None: a word beside one of them changes its value (`math_words`).
     """

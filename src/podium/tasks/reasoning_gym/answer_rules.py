@@ -1,9 +1,9 @@
 """Rules that an answer must pass before the library's verifier judges it, where the verifier is too lenient.
 
-The library gives its whole score to answers that name several values, to ones that hold the right one among others,
-to `NaN`, or to any text at all; and a few of its verifiers evaluate answers as Python. Each rule says for one answer
-and its question whether the verifier may judge it. A rule never makes an answer right. Generators without a rule
-verify well enough by themselves. Seen in reasoning-gym 0.1.25.
+Some verifiers of the library give their whole score to an answer that names several values, also wrong ones beside the
+right one, to `NaN`, or to any text at all. A few verifiers evaluate answers as Python. Each rule says for an answer and
+its question whether the verifier may judge it. A rule never makes an answer right. A generator without a rule needs
+none: its verifier is strict enough. Seen in reasoning-gym 0.1.25.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def _same(answer: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _exactly(answer: str, entry: Mapping[str, Any]) -> bool:
-    """The gold answer: whatever else comes here is evaluated as Python for a part of the score."""
+    """Exactly the gold answer: the verifier would evaluate any other text as Python, for a part of the score."""
     return bool(answer == entry["answer"].strip())
 
 
 def _same_json(answer: str, entry: Mapping[str, Any]) -> bool:
-    """The gold answer's value: a larger grid that begins with it is another one."""
+    """JSON equal to the gold answer: the verifier would also accept a larger grid that begins with it."""
     return bool(json.loads(answer) == json.loads(entry["answer"]))
 
 
 def _same_words(answer: str, entry: Mapping[str, Any]) -> bool:
-    """The gold answer's words in any order: no one is both knight and knave."""
-    return _said(answer) == _said(entry["answer"])
+    """The gold answer's words, in any order: an answer may not call somebody both knight and knave."""
+    return _word_counts(answer) == _word_counts(entry["answer"])
 
 
 def _same_numbers(answer: str, entry: Mapping[str, Any]) -> bool:
@@ -59,41 +59,43 @@ def _same_numbers(answer: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _alike(answer: str, entry: Mapping[str, Any]) -> bool:
-    """As many numbers as the gold answer has, and none but its words: the first of several values is not the one."""
+    """As many numbers as in the gold answer, and no words that it lacks: the verifier would judge the first of several
+    values."""
     gold = entry["answer"]
     return len(_numbers(answer)) == len(_numbers(gold)) and _stems(answer) <= _stems(gold)
 
 
 def _fraction(answer: str, entry: Mapping[str, Any]) -> bool:
-    """The gold answer's two numbers, in LaTeX or not, and nothing behind the first fraction."""
+    """The gold answer's two numbers, and no words except LaTeX's `frac` and `dfrac`."""
     return _same_numbers(answer, entry) and _stems(answer) <= {"frac", "dfrac"}
 
 
 def _each_once(answer: str, entry: Mapping[str, Any]) -> bool:
-    """A ladder that comes to no word twice: not one written twice over."""
+    """A word ladder in which no word occurs twice: the verifier would accept one that goes in circles."""
     rungs = _squeezed(answer).split(",")
     return len(rungs) == len(set(rungs))
 
 
 def _as_many_letters(answer: str, entry: Mapping[str, Any]) -> bool:
-    """One digit for each letter: the last of several is not taken for the only one."""
+    """As many assignments as in the gold answer: of several digits for a letter, the verifier would use the last."""
     return answer.count("=") == str(entry["answer"]).count("=")
 
 
 def _finite(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Of numbers alone: the distance to `nan` is less than any."""
+    """Without `nan` and `inf`: the verifier would give `nan` the whole score."""
     return not re.search("nan|inf", answer, re.IGNORECASE)
 
 
 def _probable(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Within a hundredth of the gold answer: `0` begins as `0.25` does, and is taken for it."""
+    """Within 1 % of the gold answer: the verifier gives `0` the whole score where `0.25` is right, since `0.25` begins
+    with it."""
     return bool(_PROBABILITY.fullmatch(answer)) and math.isclose(
         float(Fraction(answer)), float(entry["answer"]), rel_tol=0.01
     )
 
 
-def _in_keys_once(answer: str, entry: Mapping[str, Any]) -> bool:
-    """JSON, if it is any, that gives no key two values."""
+def _no_key_twice(answer: str, entry: Mapping[str, Any]) -> bool:
+    """Any text; but in JSON no key may occur twice. If one does, `_unrepeated` raises, and the answer is refused."""
     try:
         json.loads(answer, object_pairs_hook=_unrepeated)
     except json.JSONDecodeError:
@@ -102,12 +104,12 @@ def _in_keys_once(answer: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _sum(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Numbers, brackets and the four operators: it is evaluated as Python."""
+    """Only numbers, brackets and the four operators: the verifier evaluates the answer as Python."""
     return bool(_SUM.fullmatch(answer)) and "**" not in answer and "//" not in answer
 
 
 def _sum_to_24(answer: str, entry: Mapping[str, Any]) -> bool:
-    """A sum of the question's own numbers whose value is 24: the verifier looks at neither."""
+    """A sum of the question's own numbers whose value is 24: the verifier checks neither."""
     from sympy import parse_expr  # noqa: PLC0415 - comes with the library
 
     if not _sum(answer, entry):
@@ -117,41 +119,44 @@ def _sum_to_24(answer: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _integral(answer: str, entry: Mapping[str, Any]) -> bool:
-    """A formula of the variable, C and plain functions: no `Integral(...)`, whose derivative is the question."""
+    """A formula of the variable, C and plain functions. `Integral(...)` of the question is refused: the verifier would
+    accept it, since its derivative is right."""
     functions = _names(answer) - {entry["metadata"]["variable"], "C"}
     return all(map(_FUNCTION.fullmatch, functions))
 
 
 def _polynomial(answer: str, entry: Mapping[str, Any]) -> bool:
-    """A formula of the variables: no `expand(...)` of the question."""
+    """A formula of the variables. `expand(...)` of the question is refused."""
     return _names(answer) <= set(entry["metadata"]["variables"])
 
 
 def _names(formula: str) -> set[str]:
-    """The names in a formula, which is evaluated as Python: so nothing may stand there but numbers and operators."""
+    """The names in a formula. It will be evaluated as Python, so this raises if the formula has anything but names,
+    numbers and operators."""
     if _TOKEN.sub("", formula):
         raise ValueError(f"{formula!r} is no formula")
     return {match[1] for match in _TOKEN.finditer(formula) if match[1]}
 
 
 def _written_in(pattern: str) -> Rule:
-    """Words of one kind alone: letters of prose are no moves."""
+    """Makes a rule: every word of the answer matches `pattern`, so that the letters of prose do not count as moves."""
     kind = re.compile(pattern)
     return lambda answer, entry: all(map(kind.fullmatch, answer.split()))
 
 
 def _steps(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Steps in one line, or one by one: lines of them are several solutions."""
+    """Moves in one line, or single moves with spaces, commas or line breaks between them. Several lines of moves are
+    refused, as several solutions."""
     return bool(re.fullmatch(r"[DLRU ]+|[DLRU](?:[\s,]+[DLRU])*", answer))
 
 
 def _solution_of_queens(answer: str, entry: Mapping[str, Any]) -> bool:
-    """One of the boards: whatever else comes here is evaluated as Python for a part of the score."""
+    """Exactly a right board: the verifier would evaluate any other text as Python, for a part of the score."""
     return bool(answer in entry["metadata"]["valid_answers"])
 
 
 def _moves_of_cars(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Steps that all can be made: the verifier passes over the others, so that trying all would end well."""
+    """Only possible moves: the verifier skips the others, so an answer could try all moves."""
     from reasoning_gym.games.rush_hour import Board  # noqa: PLC0415 - the library
 
     board = Board(entry["metadata"]["board_config"])
@@ -167,7 +172,7 @@ def _moves_of_cars(answer: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _moves_of_boxes(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Actions that all change something: the verifier passes over the others, so that trying all would end well."""
+    """Only actions that change something: the verifier skips the others, so an answer could try all actions."""
     from reasoning_gym.games.boxnet import action_from_response  # noqa: PLC0415 - the library
 
     boxes = entry["metadata"]["initial_state"]
@@ -184,12 +189,12 @@ def _squeezed(text: str) -> str:
     return "".join(text.casefold().split())
 
 
-def _said(text: str) -> Counter[str]:
+def _word_counts(text: str) -> Counter[str]:
     return Counter(word for word in re.findall(r"\w+", text.casefold()) if word not in _FILLERS)
 
 
 def _stems(text: str) -> set[str]:
-    """The words of a text, in the singular; a letter is a unit, or a name."""
+    """The words of a text, without a final s. Single letters are left out: they are units or names."""
     return {word.removesuffix("s") for word in re.findall(r"[a-z]{2,}", text.casefold())}
 
 
@@ -209,7 +214,7 @@ _RULES: Mapping[str, Rule] = {
     "binary_matrix": _exactly,
     "boxnet": _moves_of_boxes,
     "calendar_arithmetic": _same,
-    "codeio": _in_keys_once,
+    "codeio": _no_key_twice,
     "coin_flip": _probable,
     "complex_arithmetic": _finite,
     "countdown": _sum,
@@ -218,7 +223,7 @@ _RULES: Mapping[str, Rule] = {
     "fraction_simplification": _fraction,
     "game_of_life": _same_json,
     "game_of_life_halting": _same,
-    "graph_color": _in_keys_once,
+    "graph_color": _no_key_twice,
     "gsm_symbolic": _same_numbers,
     "intermediate_integration": _integral,
     "kakurasu": _written_in(r"[01,\[\]]+"),

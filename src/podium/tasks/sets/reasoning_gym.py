@@ -35,9 +35,9 @@ _PROMPT = (
     "{question}\n\nGive the answer alone, in the form that is asked for, between <answer> and </answer>."
 )
 _PATIENCE = 100
-"""Ids in a row without a new question of a split, after which the split has no more."""
+"""After this many ids in a row without a new question of a split, the split counts as exhausted."""
 _TRIES = 3
-"""Ids in a row that take too long, after which the generator is given up."""
+"""After this many ids in a row that take too long, no more questions are requested from the generator."""
 
 _SLOW = "{name} of reasoning-gym takes too long to make; take a lower level."
 _EXHAUSTED = "{name} of reasoning-gym has no more different questions; ask for fewer."
@@ -48,11 +48,11 @@ class ReasoningGym(TaskSetSpec):
 
     Source: the library `reasoning-gym` (Stojanovski et al. 2025, arXiv 2505.24760), Apache-2.0. Splits: train,
     validation and test, endless for most generators. Graded by the generator's own verifier
-    (`ReasoningGymVerifier`). One (generator, level, config, seed, number) gives one question for ever, by one
-    version of the library. A question belongs to the split that its text says, whatever its name, so no two splits
-    share one. Left out are questions whose stored answer their own verifier refuses (of `intermediate_integration` a
-    tenth, left as integrals; of `propositional_logic` a few) and programs of `codeio` that give something else each
-    time. `boxnet` and `rush_hour` store no answer.
+    (`ReasoningGymVerifier`). With the same version of the library, (generator, level, config, seed, number) always
+    gives the same question. A hash of a question's text decides its split, so no two splits share a question. Left
+    out are questions whose own verifier refuses the stored answer (a tenth of `intermediate_integration`, whose
+    answers are integrals that the library could not solve; a few of `propositional_logic`), and programs of `codeio`
+    that give another result each time. `boxnet` and `rush_hour` store no answer.
     """
 
     source: ClassVar[str] = "made on the spot by the library reasoning-gym"
@@ -61,9 +61,9 @@ class ReasoningGym(TaskSetSpec):
     generators: Literal["all"] | tuple[str, ...] = "all"
     """By the library's names, as in `["sudoku", "countdown"]`."""
     level: int | None = Field(default=None, ge=0)
-    """Of each generator's curriculum, at most its highest; None: the settings that the library begins with."""
+    """The level of each generator's curriculum, at most its highest; None: the library's default settings."""
     config: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
-    """Further settings by generator, as in `config.sudoku.min_empty = 40`; they come before the level's."""
+    """Further settings by generator, as in `config.sudoku.min_empty = 40`; they replace those of the level."""
     size: int = Field(default=10, ge=1)
     """Questions of each generator in each split, or as many as it has: 100 generators take minutes for ten."""
     seed: int = 0
@@ -178,7 +178,7 @@ def _split_of(key: str) -> str:
 class ReasoningGymVerifier:
     """1 when the generator's verifier gives the answer its whole score, else 0.
 
-    The answer stands alone where `extraction` finds it; several lines of it stand inside `<answer>...</answer>`.
+    `extraction` finds the answer. An answer of several lines must stand inside `<answer>...</answer>`.
     Partial scores of the library (for coming near, or for naming the right answer among others) count as 0. So does
     an answer that a rule refuses (`podium.tasks.reasoning_gym.answer_rules`), that the verifier cannot read, or that
     takes it more than a few processor seconds.

@@ -79,7 +79,7 @@ class GiantBody(Fault):
         between = (
             b""
             if not exchange.streams or self.one_event
-            else after.split(b"\n\n")[0] + b"\n\n" + _again(before)
+            else after.split(b"\n\n")[0] + b"\n\n" + _event_start(before)
         )
         packer = zlib.compressobj(wbits=31) if self.compressed else None
         await exchange.begin(
@@ -124,6 +124,6 @@ async def _around_text(exchange: Exchange) -> tuple[bytes, bytes]:
     return before, after
 
 
-def _again(before: bytes) -> bytes:
+def _event_start(before: bytes) -> bytes:
     """The beginning of the event that `before` ends in."""
     return before[before.rindex(b"data: ") :]

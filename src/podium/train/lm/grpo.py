@@ -83,8 +83,8 @@ def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig
         ranks: processes that train together.
 
     Raises:
-        ConfigError: a setting under [trl] that TRL does not know, or that has a name of ours; a batch that the ranks
-            cannot share.
+        ConfigError: a setting under [trl] that TRL does not know, or that a setting of Podium decides; a batch that the
+            ranks cannot share.
     """
     given = TRL_DEFAULTS | trl_arguments(experiment.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = experiment.grpo
@@ -138,10 +138,10 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
 
     Args:
         config: GRPOConfig or SFTConfig.
-        ours: its arguments that have a name of ours, with the setting that decides each.
+        ours: the arguments that settings of Podium decide, each with its setting.
 
     Raises:
-        ConfigError: an argument that no trainer knows, with the closest known name; or one that has a name of ours.
+        ConfigError: an argument that no trainer knows, with the closest known name; or one that is in `ours`.
     """
     known = {field.name for each in (GRPOConfig, SFTConfig) for field in fields(each)}
     for key in table:
@@ -241,18 +241,18 @@ class PodiumGRPO:
         self.trainer.save_model(str(saved))
 
     def stop(self) -> None:
-        """End the run from another thread, as soon as may be."""
+        """End the run as soon as possible. May be called from another thread."""
         self._stop.set()
 
     def _reward(self, podium_reward: list[float | None], log_metric: Any, **_: Any) -> list[float | None]:
-        """TRL's reward function: the rewards that the rollouts brought along."""
+        """TRL's reward function: returns the rewards that the rollout function has already computed."""
         self.recorder.figures = batch_figures(self.rollouts.samples)
         for name, value in numbers(self.recorder.figures).items():
             log_metric(f"podium/{name}", value)
         return podium_reward
 
     def _evaluate(self) -> dict[str, Any]:
-        """The figures of the policy as it is, which TRL logs with those of the step."""
+        """The figures of the policy as it is now. TRL logs them with those of the step."""
         figures = self._evaluation(self.trainer)
         for name, value in figures.items():
             self.trainer._metrics["train"][f"podium/evaluation/{name}"].append(float(value))

@@ -143,7 +143,7 @@ class ChatClient:
                         "first_token_timeout", first_token_timeout or 0.0, builder
                     ) from None
                 raise self._failures.transport(error) from None
-        reply = self._reply(reader, messages, sent_limit(body), tools=bool(options.tools))
+        reply = self._reply(reader, messages, body, tools=bool(options.tools))
         for listener in listeners:
             if listener is not None:
                 listener.end()
@@ -168,7 +168,7 @@ class ChatClient:
             await reader.read(response)
 
     def _reply(
-        self, reader: ResponseReader, messages: Sequence[Message], max_tokens: int | None, *, tools: bool
+        self, reader: ResponseReader, messages: Sequence[Message], body: Mapping[str, Any], *, tools: bool
     ) -> Reply:
         builder = reader.builder
         text = builder.text
@@ -178,7 +178,7 @@ class ChatClient:
         if builder.finish == "error":
             raise self._failures.error("it broke off with an error", "status", retryable=True)
         written = text + "".join(call.name + call.arguments for call in calls)
-        usage = read_usage(builder.usage, messages, written, builder.reasoning, max_tokens=max_tokens)
+        usage = read_usage(builder.usage, messages, written, builder.reasoning, max_tokens=sent_limit(body))
         return Reply(
             self._secrets.scrub(text),
             usage,
@@ -186,6 +186,7 @@ class ChatClient:
             model=self._name(builder.model),
             first_token_s=reader.first_token_s,
             reasoning=self._secrets.scrub(builder.reasoning),
+            parameters=self._secrets.scrub_values({k: v for k, v in body.items() if k != "messages"}),
             logprobs=builder.logprobs,
             tool_calls=tuple(
                 ToolCall(**{field: self._secrets.scrub(value) for field, value in call}) for call in calls

@@ -84,7 +84,9 @@ class Endpoint:
 def _address(base_url: str) -> SplitResult:
     """The parts of an endpoint's address, or a `ConfigError`, which repeats no secret in the address."""
     if "@" in base_url:
-        raise ConfigError("base_url holds a user name or a query; name a variable in api_key_env instead.")
+        raise ConfigError(
+            "base_url has a user name or an @; name a variable with the key in api_key_env instead."
+        )
     if "?" in base_url or "#" in base_url:
         raise ConfigError(
             "base_url holds a query; put its parts into the key query, or name a variable in api_key_env."

@@ -314,7 +314,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, from `retry-after-ms` or Retry-After: a number, or an HTTP date (RFC 9110, 10.2.3).
 
     Args:
-        headers: of a response; in a mapping that respects case, the names must be written as here.
+        headers: of a response. If the mapping is case-sensitive, it must have the names as they are written here.
 
     Returns:
         None: neither header is usable.

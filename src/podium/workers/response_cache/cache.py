@@ -130,7 +130,7 @@ class ResponseCache:
         return await self._run_when_free(lambda: table.find(self._db, key), "read")
 
     async def _keep(self, cache_key: CacheKey, key: bytes, written: bytes, usd: float) -> bytes | None:
-        """Store a reply. If another process stored one first, return that, which stays."""
+        """Store a reply. If another process has stored one first, keep that one and return it."""
         if await self._run_when_free(lambda: table.insert(self._db, cache_key, key, written, usd), "written"):
             return None
         return await self._find(key)
@@ -161,7 +161,7 @@ class ResponseCache:
             try:
                 await asyncio.sleep(_PAUSE_S)
             except asyncio.CancelledError:
-                # The reply is paid for, and this is the last chance to store it.
+                # If `work` stores a reply: the reply is paid for, and this is the last chance to store it.
                 with suppress(sqlite3.Error):
                     work()
                 raise

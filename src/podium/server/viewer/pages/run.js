@@ -1,9 +1,10 @@
 // One run: what it trains on, alarms, curves, which grow while it trains, its comparison, iterations, and settings.
 import { Component, html } from "../html.js";
-import { Frontier } from "../frontier.js";
+import { Comparison } from "../comparison_table.js";
 import { Iterations } from "../iterations.js";
+import { RunFacts } from "../run_facts.js";
 import { Alarms, Figures } from "../run_figures.js";
-import { count, money, percent, plural, seconds, short } from "../format.js";
+import { plural } from "../format.js";
 import { to } from "../address.js";
 import { follow, requestJson, runPath } from "../api.js";
 import { ErrorNote, Text, line } from "../text.js";
@@ -56,57 +57,12 @@ export class RunPage extends Component {
         <p role="status" class="none">${run ? plural(rows.length, "row") : "Reading the run …"}${live ? ", growing" : ""}</p>
       </div>
       ${error && html`<${ErrorNote} error=${error} />`}
-      ${run && html`<${Facts} configuration=${run.configuration} />`}
+      ${run && html`<${RunFacts} run=${run} rows=${rows} />`}
       ${rows.length > 0 && html`<${Alarms} rows=${rows} /><${Figures} rows=${rows} />`}
-      ${comparison && html`<${Comparison} comparison=${comparison} />`}
+      ${comparison && html`<${Comparison} comparison=${comparison} questions=${run.questions.evaluation} />`}
       <${Iterations} name=${name} rows=${rows} />
       ${run &&
       html`<details class="plan-text"><summary>Settings</summary><${Text} text=${JSON.stringify(run.configuration, null, 2)} /></details>`}
     </div>`;
   }
-}
-
-/** What the run trains on: the questions of its configuration, the pool, the model that it starts from. */
-function Facts({ configuration }) {
-  const { tasks, task_limit: most, pool, start, stage, grpo, sft } = configuration ?? {};
-  const facts = [
-    ["questions", tasks && `${tasks}${grpo ? ", train split" : ""}${most ? `, at most ${count(most)}` : ""}`],
-    ["pool", pool],
-    ["start", start],
-    ["stage", stage],
-    ["examples", stage === "sft" && sft?.examples],
-  ].filter(([, value]) => typeof value === "string");
-  if (!facts.length) return null;
-  return html`<dl class="facts">
-    ${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${line(value, 80)}</dd></div>`)}
-  </dl>`;
-}
-
-function Comparison({ comparison }) {
-  return html`<section aria-label="Comparison">
-    <h2>Compared on ${plural(comparison.questions, "question")}</h2>
-    ${comparison.simulated && html`<p class="note">Simulated workers: these figures compare planners and say nothing of real models.</p>`}
-    ${comparison.recorded && html`<p class="note">Recorded responses: times are not known.</p>`}
-    <${Frontier} rows=${comparison.rows} />
-    <div class="scrolls"><table>
-      <thead>
-        <tr><th>method</th><th class="number">accuracy</th><th class="number">95% interval</th><th class="number">cost for 1,000</th>
-          <th class="number">steps</th><th class="number">calls</th><th class="number">time</th><th class="number">valid plans</th></tr>
-      </thead>
-      <tbody>
-        ${comparison.rows.map(
-          (row) => html`<tr>
-            <th scope="row">${line(row.label, 60)}</th>
-            <td class="number">${percent(row.accuracy.mean)}</td>
-            <td class="number">${percent(row.accuracy.low)} to ${percent(row.accuracy.high)}</td>
-            <td class="number">${money(1000 * row.cost_usd)}</td>
-            <td class="number">${short(row.steps)}</td>
-            <td class="number">${short(row.calls)}</td>
-            <td class="number">${comparison.recorded ? "–" : seconds(row.latency_s)}</td>
-            <td class="number">${percent(row.validity)}</td>
-          </tr>`,
-        )}
-      </tbody>
-    </table></div>
-  </section>`;
 }

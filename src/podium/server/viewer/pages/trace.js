@@ -3,6 +3,7 @@ import { Component, html } from "../html.js";
 import { PlannerChoice, readPool } from "../pool_choice.js";
 import { requestJson } from "../api.js";
 import { go, to } from "../address.js";
+import { Feedback } from "../feedback.js";
 import { ErrorNote, Text, line } from "../text.js";
 import { TracePane } from "../trace_pane.js";
 
@@ -84,6 +85,7 @@ export class TracePage extends Component {
             </details>
             <button class="quiet danger" onClick=${() => this.remove(view)}>${sure ? "delete for good?" : "delete"}</button>`}
         </div>
+        ${view.trace && html`<${Feedback} id=${view.id} outcome=${view.trace.outcome} />`}
         ${error && html`<${ErrorNote} error=${error} />`}
         ${raw && view.trace && html`<div class="raw"><${Text} text=${JSON.stringify(view.trace, null, 2)} fold=${20000} /></div>`}`;
     return html`<div>

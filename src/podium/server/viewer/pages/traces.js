@@ -5,9 +5,10 @@ import { amend, go } from "../address.js";
 import { line } from "../text.js";
 import { TraceList } from "../trace_list.js";
 
-const STATUSES = ["ok", "degraded", "failed", "cancelled"];
+const STATUSES = ["ok", "degraded", "failed", "cancelled", "planned"];
+const OUTCOMES = ["right", "wrong", "note", "none"];
 const PAUSE_MS = 250;
-const NAMES = ["q", "status", "planner", "worker", "since", "until", "min_cost", "max_cost"];
+const NAMES = ["q", "status", "outcome", "planner", "worker", "since", "until", "min_cost", "max_cost"];
 
 export class TracesPage extends Component {
   constructor(props) {
@@ -75,6 +76,7 @@ export class TracesPage extends Component {
           <summary>Filters${wide ? `: ${NAMES.slice(1).filter((name) => filters[name]).length}` : ""}</summary>
           <div class="filter-row">
             ${pick("status", "status", STATUSES)}
+            ${pick("outcome", "outcome", OUTCOMES)}
             ${pick("planner", "planner", withOwn(pool?.planners, filters.planner))}
             ${pick("worker", "worker", withOwn(pool?.workers.map(({ name }) => name), filters.worker))}
             ${write("since", "from", "datetime-local")} ${write("until", "until", "datetime-local")}

@@ -1,0 +1,167 @@
+"""`podium traces spend`: what the questions of a store cost, by worker, key, planner or day."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from podium.cli.options import Flag, read_time
+from podium.cli.printable import counted, dollars, plan_price, shorten
+from podium.errors import UsageError
+from podium.executor.accounts import open_day_account
+from podium.trace.spend import Accuracy, Spend, SpendBy, SpendQuery, Sums
+from podium.trace.sqlite_store import WAY_OUT
+from podium.trace.store import default_path, open_store
+
+StorePlace = Annotated[
+    str | None,
+    Parameter(
+        name="--store",
+        help="The store of traces: an SQLite file, or postgresql://USER@HOST/DATABASE. Default: $PODIUM_STORE, else "
+        "~/.local/share/podium/traces.sqlite.",
+    ),
+]
+_DAYS = 30
+_NAMELESS: dict[SpendBy, str] = {"worker": "(planning)", "key": "(no key)"}
+
+
+def spend(
+    *,
+    by: SpendBy = "worker",
+    since: str | None = None,
+    until: str | None = None,
+    store: StorePlace = None,
+    json: Flag = False,
+) -> int:
+    """Sum what questions cost. Days are those of UTC; a question counts on the day on which it began.
+
+    Args:
+        by: How to group the sums.
+        since: The first day: a date, or how long ago, as 2d or 4w. Default: 30 days with the last one.
+        until: The last day. Default: today.
+        json: Print one JSON object.
+    """
+    now = datetime.now(UTC)
+    last = now.date() if until is None else read_time(until, now).astimezone(UTC).date()
+    first = (
+        max(date.min + timedelta(days=_DAYS), last) - timedelta(days=_DAYS - 1)
+        if since is None
+        else read_time(since, now).astimezone(UTC).date()
+    )
+    found = asyncio.run(_read(_place(store), SpendQuery(first, last, by)))
+    if json:
+        print(json_.dumps(_document(found)))
+        return 0
+    if found.groups:
+        _print(found)
+    else:
+        print(f"No question from {first} to {last}; `podium ask` and `podium serve` keep what they answer.")
+    _print_day_budget()
+    return 0
+
+
+def _place(store: str | None) -> str:
+    """The store's place.
+
+    Raises:
+        UsageError: it is a file that is not there.
+    """
+    place = store or str(default_path())
+    if "://" not in place and not Path(place).expanduser().is_file():
+        raise UsageError(f"There is no trace store at {place}; `podium ask` makes one, or {WAY_OUT}.")
+    return place
+
+
+async def _read(place: str, query: SpendQuery) -> Spend:
+    store = open_store(place)
+    try:
+        return await store.spend(query)
+    finally:
+        await store.close()
+
+
+def _print(found: Spend) -> None:
+    query, total = found.query, found.total
+    rows: list[tuple[str, ...]] = [
+        (query.by, "cost", "planning", "questions", "calls", "unpriced", "tokens", "right")
+    ]
+    rows += [
+        _row(_NAMELESS.get(query.by, "") if group.name is None else group.name, group.sums, group.accuracy)
+        for group in found.groups
+    ]
+    rows.append(_row("all", total, found.accuracy))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print(f"From {query.since} to {query.until} (UTC)")
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    if total.unpriced_calls:
+        print(
+            f"The price of {counted(total.unpriced_calls, 'call')} is not known; the dollars leave them out."
+        )
+    if total.unpaid_usd:
+        print(f"{dollars(total.unpaid_usd)} of it is of simulated or recorded workers, which nobody pays.")
+    if total.saved_usd:
+        print(f"The response cache saved {dollars(total.saved_usd)}.")
+
+
+def _row(name: str, sums: Sums, accuracy: Accuracy | None) -> tuple[str, ...]:
+    return (
+        shorten(name, 40),
+        plan_price(sums.cost_usd, bool(sums.unpriced_calls)),
+        dollars(sums.planning_usd),
+        f"{sums.questions:,}",
+        f"{sums.calls:,}",
+        f"{sums.unpriced_calls:,}",
+        f"{sums.tokens:,}",
+        "-" if accuracy is None else _share(accuracy),
+    )
+
+
+def _share(accuracy: Accuracy) -> str:
+    return f"{accuracy.mean:.0%} ({accuracy.low:.0%} to {accuracy.high:.0%}, n={accuracy.judged})"
+
+
+def _print_day_budget() -> None:
+    account = open_day_account(None)
+    if account is None:
+        return
+    with closing(account):
+        spent, reserved = account.spent_usd, account.reserved_usd
+    left = max(0.0, account.limit_usd - spent - reserved)
+    held = f", {dollars(reserved)} reserved" if reserved else ""
+    print(
+        f"Budget of today: {dollars(spent)} of {dollars(account.limit_usd)} spent{held}, {dollars(left)} left"
+    )
+
+
+def _document(found: Spend) -> dict[str, object]:
+    query = found.query
+    return {
+        "since": query.since.isoformat(),
+        "until": query.until.isoformat(),
+        "by": query.by,
+        "total": asdict(found.total),
+        "accuracy": _judged(found.accuracy),
+        "groups": [
+            {
+                "name": group.name,
+                **asdict(group.sums),
+                "accuracy": _judged(group.accuracy),
+                "days": [{"day": day.isoformat(), **asdict(sums)} for day, sums in group.days.items()],
+            }
+            for group in found.groups
+        ],
+    }
+
+
+def _judged(accuracy: Accuracy | None) -> dict[str, float] | None:
+    if accuracy is None:
+        return None
+    return {name: getattr(accuracy, name) for name in ("right", "judged", "mean", "low", "high")}

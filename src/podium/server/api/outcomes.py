@@ -1,0 +1,73 @@
+"""POST /api/traces/{id}/outcome: a user says whether an answer was right.
+
+The trace keeps what was said, so lists and exports have it too, and it is deleted with the trace.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from podium.server.api.traces import finding, store_of
+from podium.server.api_errors import error_responses, invalid
+from podium.server.keys import Caller
+from podium.server.requests import Body, body_schema, parse_body
+from podium.server.service import Service
+from podium.trace import Outcome
+
+
+def routes(service: Service) -> APIRouter:
+    """The route."""
+    router = APIRouter(tags=["traces"])
+
+    @router.post(
+        "/api/traces/{id}/outcome",
+        responses=error_responses(400, 401, 404, 408, 413, 429, 503),
+        openapi_extra=body_schema(OutcomeBody),
+    )
+    async def outcome(request: Request, id: str) -> JudgedTrace:
+        """Say whether the answer of a trace was right, or take that back. A unique beginning of its id is enough."""
+        caller = await service.authenticate(request.headers.get("authorization"))
+        body = await parse_body(OutcomeBody, await request.body(), service.parse_lock)
+        with finding(id):
+            judged = await store_of(service).judge(id, body.outcome(caller), caller.visible_owner)
+        if service.live is not None:
+            service.live.forget(judged.id)
+        return JudgedTrace(id=judged.id, outcome=judged.outcome)
+
+    return router
+
+
+class OutcomeBody(Body):
+    """The body of POST /api/traces/{id}/outcome. It replaces what was said before."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    right: bool | None = None
+    """Whether the answer was right; null: no verdict."""
+    note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)] = ""
+
+    def outcome(self, caller: Caller) -> Outcome | None:
+        """What the trace keeps; None, with neither a verdict nor a note.
+
+        Raises:
+            APIError: 400, the body has no field at all.
+        """
+        if not self.model_fields_set:
+            raise invalid(
+                "Give `right`: true, false, or null to take the verdict back; or a `note`.", "right"
+            )
+        if self.right is None and not self.note:
+            return None
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Outcome(right=self.right, note=self.note, by=caller.name, at=now)
+
+
+class JudgedTrace(BaseModel):
+    """What a trace's outcome is now."""
+
+    id: str
+    outcome: Outcome | None

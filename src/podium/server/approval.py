@@ -1,0 +1,208 @@
+"""Plans that wait for approval: a dry run keeps one, and its caller runs it, edited or as it is, or rejects it.
+
+A waiting plan is a trace with the status "planned", whose id is the plan's. It waits in the store of traces, so that
+every replica over the same database can run it. Running takes it out; the trace of the run has the same id and includes
+what planning cost. Without a store it waits in this process.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
+from podium.planner import Plan, PlanRequest
+from podium.server.api_errors import invalid, missing
+from podium.server.keys import Caller
+from podium.server.requests import ChatRequest
+from podium.trace import Trace
+from podium.trace.async_store import AsyncTraceStore
+from podium.types import Question
+from podium.workers.pool import Pool
+from podium.workflow import Acceptance, PlanError, Workflow, parse
+
+LIFE_S = 3600.0
+"""Seconds for which a plan waits."""
+_MOST_HERE = 1000
+"""Plans that wait in this process at most; the oldest make room."""
+_LOG = logging.getLogger("podium.server")
+
+
+class WaitingPlans:
+    """The plans that wait, each for its own caller.
+
+    Args:
+        store: where they wait; None: in this process.
+    """
+
+    def __init__(self, store: AsyncTraceStore | None) -> None:
+        self._store = store
+        self._here: dict[str, Trace] = {}
+
+    def add(self, planned: Trace, *, keep: bool) -> None:
+        """Let a plan wait; a trace of planning that failed is only kept.
+
+        Args:
+            keep: whether it leaves a trace. If not, it waits in this process alone.
+        """
+        if keep and self._store is not None:
+            try:
+                self._store.add(planned)
+                return
+            except StoreError as error:
+                _LOG.error("The plan %s waits in this process alone: %s", planned.id, error)
+        if planned.status == "planned":
+            self._here[planned.id] = planned
+        while len(self._here) > _MOST_HERE:
+            del self._here[next(iter(self._here))]
+
+    async def find(self, id_: str, caller: Caller) -> Trace:
+        """The plan with this id.
+
+        Raises:
+            APIError: 404, it does not wait, or not for this caller.
+        """
+        planned = self._here.get(id_)
+        if planned is None and self._store is not None:
+            try:
+                planned = await self._store.get(id_, caller.visible_owner)
+            except (UnknownTraceError, UsageError):
+                planned = None
+        if (
+            planned is None
+            or planned.id != id_
+            or planned.status != "planned"
+            or planned.owner != caller.name
+            or datetime.now(UTC) >= expiry(planned)
+        ):
+            raise _gone(id_)
+        return planned
+
+    async def take(self, id_: str, caller: Caller) -> Trace:
+        """As `find`, and it no longer waits. Of several calls for one plan, on any replica, one alone succeeds.
+
+        Raises:
+            APIError: as `find`.
+        """
+        planned = await self.find(id_, caller)
+        if self._here.pop(id_, None) is None:
+            assert self._store is not None
+            if not await self._store.delete(id_, planned.owner, status="planned"):
+                raise _gone(id_)
+        return planned
+
+    async def reject(self, id_: str, caller: Caller) -> None:
+        """Take the plan, and keep its trace as that of a cancelled question.
+
+        Raises:
+            APIError: as `find`.
+        """
+        here = id_ in self._here
+        planned = await self.take(id_, caller)
+        if not here and self._store is not None:
+            rejected = {"status": "cancelled", "error": "The plan was rejected."}
+            self._store.add(planned.model_copy(update=rejected))
+
+
+def expiry(planned: Trace) -> datetime:
+    """When a plan no longer waits."""
+    return datetime.fromisoformat(planned.started_at) + timedelta(seconds=LIFE_S)
+
+
+def _gone(id_: str) -> APIError:
+    return missing(
+        f"There is no plan {id_[:64]!r} that you may run: it was run, rejected or expired, or never was; ask for "
+        "a new one with dry_run.",
+        "podium.plan_id",
+        code="plan_not_found",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedPlan:
+    """A planner that gives one plan, which a caller has approved. Planning was paid for when the plan was written."""
+
+    planned: Trace
+    workflow: Workflow
+    """The plan, edited or as it was. Its numbers are those of `planned.pool`."""
+
+    @classmethod
+    def of(cls, planned: Trace, request: ChatRequest) -> ApprovedPlan:
+        """The plan as the request approves it.
+
+        Raises:
+            APIError: 400, the request is about another question, or the edited plan cannot be run.
+        """
+        if not _same(planned.question, request.question):
+            raise invalid(
+                f"The plan {planned.id} is for another question: send the messages that it was made for.",
+                "podium.plan_id",
+            )
+        workflow = planned.rounds[0].workflow
+        assert workflow is not None
+        if request.workflow is not None:
+            edited = parse(
+                request.workflow,
+                workers=len(planned.pool),
+                max_steps=max(planned.max_steps, len(workflow.steps)),
+            )
+            if not isinstance(edited, Workflow):
+                why = edited.message if isinstance(edited, PlanError) else "It has no steps."
+                raise invalid(why, "podium.workflow", code="invalid_plan")
+            workflow = edited
+        return cls(planned, workflow)
+
+    @property
+    def name(self) -> str:
+        """The name of the planner that wrote it."""
+        return self.planned.planner
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The workers by the plan's numbers."""
+        return tuple(profile.name for profile in self.planned.pool)
+
+    def over(self, pool: Pool) -> Workflow:
+        """The workflow with the numbers of `pool`.
+
+        Raises:
+            APIError: 400, a step's worker is not in it.
+        """
+        steps = []
+        for position, step in enumerate(self.workflow.steps):
+            name = self.names[step.worker]
+            if name not in pool.names:
+                raise invalid(
+                    f"Step {position} of the plan needs the worker {name!r}, which this request may not use now: "
+                    "give the step another worker.",
+                    "podium.workflow",
+                    code="invalid_plan",
+                )
+            steps.append(replace(step, worker=pool.names.index(name)))
+        return Workflow(tuple(steps))
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The plan, with what it has cost."""
+        (round_,) = self.planned.rounds
+        if request.outcomes:
+            return Plan("", Acceptance())
+        if request.ledger is not None:
+            request.ledger.carry(round_.plan_usage, round_.plan_cost_usd)
+        position = {profile.name: number for number, profile in enumerate(request.pool)}
+        steps = (replace(step, worker=position[self.names[step.worker]]) for step in self.workflow.steps)
+        return Plan(
+            round_.plan_text,
+            Workflow(tuple(steps)),
+            usage=round_.plan_usage,
+            cost_usd=round_.plan_cost_usd,
+            unpriced=round_.plan_unpriced,
+            saved_usd=round_.plan_saved_usd,
+            settled=True,
+            seconds=round_.plan_seconds,
+            edited=self.workflow != round_.workflow,
+        )
+
+
+def _same(planned: Question, asked: Question) -> bool:
+    return (planned.text, planned.history, planned.images) == (asked.text, asked.history, asked.images)

@@ -1,0 +1,89 @@
+"""What a plan is expected to cost, in the form of the API: the dollars of each step and the whole, with their source.
+
+The lengths of answers are those of the newest traces, read at most once every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from podium.executor.estimate import ENOUGH, PlanEstimate, StepEstimate, estimate
+from podium.trace.answers import PastAnswers, answers_in
+from podium.trace.async_store import AsyncTraceStore
+from podium.types import Price, Question
+from podium.workers.pool import Pool
+from podium.workflow import Workflow
+
+_RESPONSE_TOKENS = 200
+"""Assumed tokens of a response, for a worker with few past answers."""
+_TRACES = 200
+"""Newest traces that lengths are read from."""
+_FRESH_S = 10.0
+"""Seconds for which lengths that were read are used again."""
+_SOURCE = (
+    f"The prices of the pool file. The lengths of past answers of workers with at least {ENOUGH} of them in the newest "
+    f"{_TRACES} traces; {_RESPONSE_TOKENS} tokens for an answer of any other worker."
+)
+
+
+class PlanPrices:
+    """Estimates plans.
+
+    Args:
+        store: where past answers are; None: every length is assumed.
+    """
+
+    def __init__(self, store: AsyncTraceStore | None) -> None:
+        self._store = store
+        self._past: Mapping[str, PastAnswers] = {}
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def estimate(self, workflow: Workflow, pool: Pool, question: Question) -> dict[str, Any]:
+        """The estimate, ready for JSON. The numbers of `workflow` are those of `pool`."""
+        past = await self._read()
+        expected = estimate(workflow, pool, question, response_tokens=_RESPONSE_TOKENS, past=past)
+        return _body(expected, {name: pool.named(name).profile.price for name in pool.names})
+
+    async def _read(self) -> Mapping[str, PastAnswers]:
+        if self._store is None:
+            return {}
+        async with self._reading:
+            if time.monotonic() - self._read_at > _FRESH_S:
+                self._past = answers_in(await self._store.newest(_TRACES))
+                self._read_at = time.monotonic()
+            return self._past
+
+
+def _body(expected: PlanEstimate, prices: Mapping[str, Price]) -> dict[str, Any]:
+    return {
+        "cost_usd": expected.cost_usd,
+        "low_usd": expected.low.cost_usd,
+        "high_usd": expected.high.cost_usd,
+        "most_usd": expected.most_usd,
+        "seconds": expected.latency_s,
+        "source": _SOURCE,
+        "steps": [_step(step, prices[step.worker]) for step in expected.steps],
+    }
+
+
+def _step(step: StepEstimate, price: Price) -> dict[str, Any]:
+    return {
+        "step": step.position,
+        "worker": step.worker,
+        "tokens": step.usage.tokens,
+        "cost_usd": step.cost_usd,
+        "low_usd": step.low.cost_usd,
+        "high_usd": step.high.cost_usd,
+        "source": _source(step, price),
+    }
+
+
+def _source(step: StepEstimate, price: Price) -> str:
+    length = f"{step.answers} past answers" if step.answers else f"an assumed {_RESPONSE_TOKENS} tokens"
+    if price == Price():
+        return f"{length}; the pool file names no price"
+    return f"{length}, at ${price.input:g} and ${price.output:g} per million input and output tokens"

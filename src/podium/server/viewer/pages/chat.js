@@ -1,0 +1,220 @@
+// The chat: a thread of questions, each with its plan, steps, answer and cost; plans may wait for approval.
+import { Component, createRef, html } from "../html.js";
+import { historyOf, listThreads, newThread, newTurn, onOtherTabs, readThread, removeThread, writeThread } from "../threads.js";
+import { PlannerChoice, readPool } from "../pool_choice.js";
+import { ThreadList } from "../thread_list.js";
+import { Turn } from "../chat_turn.js";
+import { waitingPlan } from "../plan_approval.js";
+import { ErrorNote, line } from "../text.js";
+import { go } from "../address.js";
+import { initialView } from "../view_state.js";
+import { money, plural } from "../format.js";
+import { requestJson } from "../api.js";
+
+const APPROVE = "podium.approve";
+
+export class ChatPage extends Component {
+  constructor(props) {
+    super(props);
+    this.box = createRef();
+    this.end = createRef();
+    this.planning = new Map(); // Of each turn that is being planned here: how to cancel that.
+    this.begun = new Map(); // Of each turn that was begun here: the view that its events go on from.
+    this.state = {
+      threads: listThreads(),
+      thread: readThread(props.id),
+      draft: "",
+      approve: localStorage.getItem(APPROVE) === "yes",
+      planner: "",
+      pool: null,
+      error: null,
+    };
+    this.send = this.send.bind(this);
+  }
+
+  componentDidMount() {
+    this.stop = onOtherTabs(() => this.refresh());
+    readPool().then(
+      (pool) => this.setState({ pool }),
+      (error) => this.setState({ error }),
+    );
+    this.box.current.focus({ preventScroll: true });
+    this.scroll();
+  }
+
+  componentDidUpdate(before) {
+    if (before.id === this.props.id) return;
+    this.setState({ error: null });
+    this.refresh(() => this.scroll());
+    this.box.current.focus({ preventScroll: true });
+  }
+
+  componentWillUnmount() {
+    this.stop();
+    for (const controller of this.planning.values()) controller.abort();
+  }
+
+  refresh(then) {
+    this.setState({ threads: listThreads(), thread: readThread(this.props.id) }, then);
+  }
+
+  scroll() {
+    this.end.current?.scrollIntoView({ block: "end" });
+  }
+
+  /** Change a thread in the browser's storage, and here if it is open. */
+  change(id, change) {
+    const thread = readThread(id);
+    if (!thread) return; // It was deleted meanwhile.
+    try {
+      writeThread({ ...thread, ...change(thread) });
+    } catch (error) {
+      this.setState({ error });
+    }
+    this.refresh();
+  }
+
+  changeTurn(id, key, change) {
+    this.change(id, ({ turns }) => ({ turns: turns.map((turn) => (turn.key === key ? { ...turn, ...change } : turn)) }));
+  }
+
+  send(event) {
+    event?.preventDefault();
+    const question = this.state.draft.trim();
+    if (!question || this.busy) return;
+    this.setState({ draft: "" });
+    this.ask(question, historyOf(this.state.thread?.turns ?? []));
+  }
+
+  /** Ask a question as a new turn of the open thread, or of a new one. */
+  async ask(question, history) {
+    const thread = this.state.thread ?? newThread(question);
+    const turn = newTurn(question, history);
+    const { approve, planner, pool } = this.state;
+    const controller = new AbortController();
+    this.planning.set(turn.key, controller);
+    try {
+      writeThread({ ...thread, at: Date.now(), turns: [...thread.turns, turn] });
+      if (thread !== this.state.thread) go(["chat", thread.id]);
+      this.setState({ error: null });
+      this.refresh(() => this.scroll());
+      const body = { question, history, ...(planner && { planner }), ...(approve && { dry_run: true }) };
+      const reply = await requestJson("/api/ask", { method: "POST", body, signal: controller.signal });
+      const { id } = reply;
+      if (!approve) this.begun.set(turn.key, initialView(id, question, planner || pool?.configured));
+      this.changeTurn(
+        thread.id,
+        turn.key,
+        approve ? { state: "waiting", id, plan: waitingPlan(reply), cost: reply.podium.cost_usd } : { state: "running", id },
+      );
+      this.scroll();
+    } catch (error) {
+      const said = controller.signal.aborted ? "You cancelled the question." : error.message;
+      this.changeTurn(thread.id, turn.key, { state: "ended", status: controller.signal.aborted ? "cancelled" : "failed", error: said });
+    } finally {
+      this.planning.delete(turn.key);
+    }
+  }
+
+  async run(thread, turn, workflow) {
+    const body = { plan_id: turn.plan.id, ...(workflow && { workflow }) };
+    await requestJson("/api/ask", { method: "POST", body });
+    this.begun.set(turn.key, initialView(turn.plan.id, turn.question));
+    this.changeTurn(thread.id, turn.key, { state: "running", plan: null });
+  }
+
+  async reject(thread, turn) {
+    await requestJson(`/api/ask/${turn.plan.id}`, { method: "DELETE" });
+    this.changeTurn(thread.id, turn.key, { state: "ended", status: "cancelled", error: "You rejected the plan.", plan: null });
+  }
+
+  get busy() {
+    return this.state.thread?.turns.some(({ state, key }) => state === "running" || (state === "planning" && this.planning.has(key)));
+  }
+
+  async cancel() {
+    for (const { state, key, id } of this.state.thread?.turns ?? []) {
+      this.planning.get(key)?.abort();
+      if (state !== "running") continue;
+      try {
+        await requestJson(`/api/ask/${id}`, { method: "DELETE" });
+      } catch (error) {
+        if (this.busy) this.setState({ error });
+      }
+    }
+  }
+
+  remove(id) {
+    removeThread(id);
+    if (id === this.props.id) go(["chat"]);
+    this.refresh();
+  }
+
+  again(turn) {
+    if (!this.busy) this.ask(turn.question, turn.history ?? []);
+  }
+
+  render({ id }, { threads, thread, draft, approve, planner, pool, error }) {
+    const turns = thread?.turns ?? [];
+    return html`<div class="chat" onKeyDown=${(event) => event.key === "Escape" && this.busy && this.cancel()}>
+      <h1 class="aside">Chat</h1>
+      <${ThreadList}
+        threads=${threads}
+        current=${thread?.id}
+        onRename=${(id, name) => this.change(id, () => ({ name }))}
+        onRemove=${(id) => this.remove(id)}
+      />
+      <div class="thread">
+        ${thread &&
+        html`<header>
+          <h2>${line(thread.name, 100)}</h2>
+          <p class="note thread-cost">${plural(turns.length, "question")}, ${money(turns.reduce((sum, { cost }) => sum + (cost || 0), 0))}</p>
+        </header>`}
+        ${id && !thread && html`<p class="none">This browser has no such thread. Ask a question to begin a new one.</p>`}
+        ${!thread && !id && html`<p class="none empty">Ask the team. Each answer says what it cost, and who gave it.</p>`}
+        ${turns.map(
+          (turn) => html`<${Turn}
+            key=${turn.key}
+            turn=${turn}
+            begun=${this.begun.get(turn.key)}
+            lost=${!this.planning.has(turn.key)}
+            onChange=${(change) => this.changeTurn(thread.id, turn.key, change)}
+            onRun=${(workflow) => this.run(thread, turn, workflow)}
+            onReject=${() => this.reject(thread, turn)}
+            onAgain=${() => this.again(turn)}
+          />`,
+        )}
+        ${error && html`<${ErrorNote} error=${error} />`}
+        <form class="ask" onSubmit=${this.send} ref=${this.end}>
+          <label class="aside" for="message">Message</label>
+          <textarea
+            id="message"
+            ref=${this.box}
+            rows="2"
+            placeholder=${turns.length ? "Go on" : "Ask the team a question"}
+            value=${draft}
+            onInput=${(event) => this.setState({ draft: event.currentTarget.value })}
+            onKeyDown=${(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && this.send(event)}
+          ></textarea>
+          <div class="row">
+            <label class="switch">
+              <input type="checkbox" role="switch" checked=${approve} onChange=${(event) => this.approve(event.currentTarget.checked)} />
+              approve before paying
+            </label>
+            ${pool &&
+            html`<label class="aside" for="chat-planner">Planner</label>
+              <${PlannerChoice} id="chat-planner" pool=${pool} value=${planner} onChange=${(planner) => this.setState({ planner })} />`}
+            ${this.busy
+              ? html`<button type="button" class="second" onClick=${() => this.cancel()}>Cancel</button>`
+              : html`<button class="first" disabled=${!draft.trim()}>Send</button>`}
+          </div>
+        </form>
+      </div>
+    </div>`;
+  }
+
+  approve(approve) {
+    localStorage.setItem(APPROVE, approve ? "yes" : "no");
+    this.setState({ approve });
+  }
+}

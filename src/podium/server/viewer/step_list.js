@@ -1,0 +1,73 @@
+// The steps of a round, to be read from top to bottom: who, told what, saw what, said what, at what cost.
+import { html } from "./html.js";
+import { count, money, seconds } from "./format.js";
+import { called, fallbackOf, took } from "./trace_stats.js";
+import { Mark } from "./status_mark.js";
+import { Markdown } from "./markdown.js";
+import { Text, line } from "./text.js";
+import { colour } from "./worker_colour.js";
+
+const THOUGHT = 300; // Characters shown of a thought before it is folded.
+
+export function StepList({ steps, names, plain, chosen, onChoose, label }) {
+  return html`<ol class="step-list" aria-label=${label}>
+    ${steps.map(
+      (step) =>
+        html`<${Item}
+          key=${step.position}
+          step=${step}
+          steps=${steps}
+          names=${names}
+          plain=${plain}
+          chosen=${chosen === step.position}
+          onChoose=${onChoose}
+        />`,
+    )}
+  </ol>`;
+}
+
+function Item({ step, steps, names, plain, chosen, onChoose }) {
+  const { position, worker, subtask, span } = step;
+  const fallback = fallbackOf(step);
+  return html`<li class="step-item">
+    <header>
+      <span class="dot" style=${{ background: colour(fallback ?? worker, names) }} aria-hidden="true"></span>
+      <b>${position} ${line(worker, 60)}</b>
+      ${fallback ? html`<span class="fallback">↪ its fallback ${line(fallback, 60)} answered</span>` : html`<${Mark} state=${step.status} />`}
+      <button class="quiet" aria-pressed=${chosen ? "true" : "false"} onClick=${() => onChoose(chosen ? null : position)}>details</button>
+    </header>
+    <dl>
+      <div><dt>told</dt><dd><${Text} text=${subtask} /></dd></div>
+      <div><dt>saw</dt><dd>${saw(step, steps)}</dd></div>
+      ${span?.reasoning && html`<div><dt>thought</dt><dd class="thought"><${Text} text=${span.reasoning} fold=${THOUGHT} /></dd></div>`}
+      <div><dt>said</dt><dd class="said">${said(step, plain)}</dd></div>
+      ${span && called(span) && html`<div><dt>cost</dt><dd>${cost(span)}</dd></div>`}
+    </dl>
+  </li>`;
+}
+
+function saw({ reads, previous }, steps) {
+  const read = reads.map((at) => `step ${at} (${line(fallbackOf(steps[at] ?? {}) ?? steps[at]?.worker, 40)})`);
+  const parts = ["the question", ...read, ...(previous ? ["the answer of the round before"] : [])];
+  return parts.length === 1 ? "the question alone" : parts.join(", ");
+}
+
+function said({ status, span }, plain) {
+  if (!span) return html`<span class="none">${status === "running" ? "…" : "not yet"}</span>`;
+  return html`${span.response != null && html`<${Markdown} text=${span.response} plain=${plain} quiet="an empty response" />`}
+    ${span.tool_calls.map((call) => html`<p class="tool">wants <b>${line(call.name, 80)}</b> to be called with</p><${Text} text=${call.arguments} />`)}
+    ${span.error && html`<p class=${status === "skipped" ? "none" : "trouble"}>${line(span.error, 2000)}</p>`}
+    ${span.response == null && !span.error && html`<span class="none">nothing: no step needs it</span>`}`;
+}
+
+function cost(span) {
+  const { usage, attempts } = span;
+  return [
+    span.cached ? `${money(span.cost_usd)}, out of the cache` : money(span.cost_usd),
+    `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out${usage.estimated ? ", estimated" : ""}`,
+    seconds(took(span)) + (span.simulated_s == null ? "" : " simulated"),
+    attempts.length > 1 && `${attempts.length} attempts`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}

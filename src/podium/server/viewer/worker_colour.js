@@ -1,0 +1,20 @@
+// A worker's colour, by its name. Workers that are drawn together have different colours, up to nine of them.
+const HUES = 9;
+const STRIDE = 4; // The colour after one that is taken: no neighbour of it.
+
+/** `names` are the workers of the pool, in any order; a pool gives each of its workers the same colour on every page. */
+export function colour(name, names) {
+  const taken = new Map();
+  for (const each of [...new Set(names)].sort()) {
+    let hue = preferred(each);
+    while (taken.size < HUES && [...taken.values()].includes(hue)) hue = (hue + STRIDE) % HUES;
+    taken.set(each, hue);
+  }
+  return `var(--hue-${taken.get(name) ?? preferred(name)})`;
+}
+
+function preferred(name) {
+  let sum = 0;
+  for (const character of name) sum = (sum * 31 + character.codePointAt(0)) % 1_000_003;
+  return sum % HUES;
+}

@@ -1,0 +1,87 @@
+"""What a question paid to each of its workers, and for its plans: rows that the stores keep beside the trace.
+
+`serialization` puts these rows beside a trace's other columns; `spend` sums them in the database.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+from podium.trace.model import RoundTrace, Span, Trace
+from podium.types import Price
+
+PLANNING = ""
+"""Stands for the plans where otherwise a worker's name stands."""
+_NOTHING_USD = 1e-12
+"""Less is a rest of floats that were subtracted."""
+
+
+class Cost(NamedTuple):
+    """What one worker of a question cost, or its plans. Every trace has one of the plans, also if they were free."""
+
+    worker: str
+    """`PLANNING`: the plans."""
+    calls: int
+    """Calls that were answered or failed for good; plans that a model wrote."""
+    unpriced: int
+    """Those of the calls whose price is not known. `usd` leaves them out."""
+    tokens: int
+    """Input and output."""
+    usd: float
+    """Dollars, with those of tries that gave no answer."""
+    unpaid_usd: float
+    """The part of `usd` that nobody pays, because the worker is simulated or recorded."""
+    saved_usd: float
+    """Dollars that answers and plans from the response cache had cost when they were made."""
+
+    def plus(self, other: Self) -> Self:
+        """The sum for the same worker."""
+        sums: Any = (mine + its for mine, its in zip(self[1:], other[1:], strict=True))
+        return type(self)(self.worker, *sums)
+
+
+def costs_of(trace: Trace) -> tuple[Cost, ...]:
+    """The plans first, then each worker once, in the order of the steps.
+
+    A try without an answer counts for the worker that was tried, the answer for the worker that gave it. A team counts
+    with all that its own workers and plans cost.
+    """
+    found = {PLANNING: _of_plans(trace.rounds)}
+    priceless = {profile.name for profile in trace.pool if profile.price == Price()}
+    for span in trace.spans:
+        tries = [
+            Cost(tried.worker, 0, 0, 0, tried.cost_usd, 0, 0) for tried in span.attempts if tried.cost_usd
+        ]
+        answer = [_of_answer(span, sum(cost.usd for cost in tries), priceless)] if span.called else []
+        for cost in (*tries, *answer):
+            found[cost.worker] = found[cost.worker].plus(cost) if cost.worker in found else cost
+    return tuple(found.values())
+
+
+def _of_plans(rounds: tuple[RoundTrace, ...]) -> Cost:
+    return Cost(
+        PLANNING,
+        calls=sum(bool(r.plan_usage.tokens or r.plan_cost_usd or r.plan_unpriced) for r in rounds),
+        unpriced=sum(r.plan_unpriced for r in rounds),
+        tokens=sum(r.plan_usage.tokens for r in rounds),
+        usd=sum(r.plan_cost_usd for r in rounds),
+        unpaid_usd=0.0,
+        saved_usd=sum(r.plan_saved_usd for r in rounds),
+    )
+
+
+def _of_answer(span: Span, tried_usd: float, priceless: set[str]) -> Cost:
+    """A step, without the dollars of tries that gave no answer."""
+    worker = span.answered_by or span.worker
+    usd = span.cost_usd - tried_usd
+    usd = usd if usd > _NOTHING_USD else 0.0
+    if span.nested is not None:
+        inner = costs_of(span.nested)
+        unpriced = any(cost.unpriced for cost in inner)
+        unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in inner))
+    else:
+        made_up = span.simulated_s is not None or span.recorded is not None
+        paid = span.status == "done" and not (span.cached or made_up)
+        unpriced = paid and not usd and span.usage.tokens > 0 and worker in priceless
+        unpaid_usd = usd if made_up else 0.0
+    return Cost(worker, 1, int(unpriced), span.usage.tokens, usd, unpaid_usd, span.saved_usd)

@@ -1,0 +1,154 @@
+"""Why a question got this answer: what the planner said of its plan, and what one worker alone would have cost.
+
+Computed from the trace alone, in one place for the command and the server. Every figure comes with its source; a figure
+that has none is left out. Nothing here calls a model.
+"""
+
+from __future__ import annotations
+
+from podium.trace.model import Trace
+from podium.types import Profile, Usage, Value, estimate_tokens
+from podium.workflow import before_triple
+
+
+class Figure(Value):
+    """A number, and the sentence that says where it comes from."""
+
+    value: float
+    source: str
+
+
+class RatedWorker(Value):
+    """A worker's rating, which the trace's pool has for this question."""
+
+    worker: str
+    accuracy: float
+    """Share of right answers, 0 to 1."""
+    cost_usd: float
+    """Mean dollars an answer."""
+    questions: int
+    kind: str
+    """The cluster of questions that was measured."""
+
+
+class SingleWorker(Value):
+    """The best worker of the pool, if it had answered the question alone."""
+
+    worker: str
+    choice: str
+    """One sentence: why this worker."""
+    cost_usd: Figure | None = None
+    """Dollars for this question."""
+    measured_usd: Figure | None = None
+    """Mean dollars of its measured answers."""
+    accuracy: Figure | None = None
+    """How likely its answer is right, 0 to 1."""
+
+
+class Explanation(Value):
+    """Why this plan, and what else there was."""
+
+    reason: str | None = None
+    """What the planner wrote before its last plan, in its own words; None: nothing."""
+    ratings: tuple[RatedWorker, ...] = ()
+    """The most accurate worker first."""
+    cost_usd: float
+    """Dollars of the answer, planning included."""
+    unpriced: bool
+    """Whether planning cost something at an unknown price."""
+    single: SingleWorker | None = None
+    """None: neither ratings nor prices say which worker is the best."""
+    runner_up: SingleWorker | None = None
+    """The next best worker by ratings; None: fewer than two workers are rated."""
+
+
+def explain(trace: Trace) -> Explanation:
+    """The explanation of one trace, as far as the trace has what it takes."""
+    rated = _rated(trace.pool)
+    best = _best(trace, rated)
+    return Explanation(
+        reason=_reason(trace),
+        ratings=tuple(_rated_worker(profile) for profile in rated),
+        cost_usd=trace.cost_usd,
+        unpriced=any(round_.plan_unpriced for round_ in trace.rounds),
+        single=best,
+        runner_up=_alone(trace, rated[1], "It has the second best rating.") if len(rated) > 1 else None,
+    )
+
+
+def _reason(trace: Trace) -> str | None:
+    """The thoughts before the latest plan that was run; an acceptance is no plan."""
+    for round_ in reversed(trace.rounds):
+        if round_.workflow is not None:
+            return before_triple(round_.plan_text).strip() or round_.plan_reasoning.strip() or None
+    return None
+
+
+def _rated(pool: tuple[Profile, ...]) -> list[Profile]:
+    """The rated workers that are ever right, the most accurate first; of equals the cheaper one."""
+    keys = {
+        profile.name: (-profile.rating.accuracy, profile.rating.cost_usd)
+        for profile in pool
+        if profile.rating is not None and profile.rating.accuracy > 0
+    }
+    return sorted(
+        (profile for profile in pool if profile.name in keys), key=lambda profile: keys[profile.name]
+    )
+
+
+def _rated_worker(profile: Profile) -> RatedWorker:
+    assert profile.rating is not None
+    return RatedWorker(worker=profile.name, **profile.rating.model_dump())
+
+
+def _best(trace: Trace, rated: list[Profile]) -> SingleWorker | None:
+    if rated:
+        return _alone(trace, rated[0], "It has the best rating on questions like this one.")
+    priced = [profile for profile in trace.pool if profile.price.output > 0]
+    if not priced:
+        return None
+    dearest = max(priced, key=lambda profile: profile.price.output)
+    return _alone(trace, dearest, "No worker has a rating, so this is the one with the highest price.")
+
+
+def _alone(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
+    """What `profile` would have cost alone, and how likely it is right."""
+    cost = measured = accuracy = None
+    if profile.price.input or profile.price.output:
+        usage, basis = _usage_alone(trace)
+        if usage is not None:
+            source = (
+                f"Estimated from its price in the pool file and the tokens of this question: about "
+                f"{usage.input_tokens:,} in (the question and its conversation), {usage.output_tokens:,} out ({basis})."
+            )
+            cost = Figure(value=profile.price.cost(usage), source=source)
+    if profile.rating is not None:
+        rating = profile.rating
+        source = (
+            f"Its rating, from {rating.questions:,} measured questions of the kind {rating.kind!r} and its mean over "
+            "all kinds."
+        )
+        measured = Figure(value=rating.cost_usd, source=source)
+        accuracy = Figure(value=rating.accuracy, source=source)
+    return SingleWorker(
+        worker=profile.name, choice=choice, cost_usd=cost, measured_usd=measured, accuracy=accuracy
+    )
+
+
+def _usage_alone(trace: Trace) -> tuple[Usage | None, str]:
+    """Tokens of one worker that reads the question alone and writes the answer; None: there is no answer.
+
+    The output is that of the step that wrote the answer, its reasoning included.
+    """
+    if trace.answer is None:
+        return None, ""
+    texts = [trace.question.text, *(message.content for message in trace.question.history)]
+    read = sum(estimate_tokens(text) for text in texts)
+    written = [span for span in trace.spans if span.response == trace.answer and span.usage.output_tokens]
+    if written:
+        return Usage(input_tokens=read, output_tokens=written[-1].usage.output_tokens), (
+            f"as many as {written[-1].answered_by or written[-1].worker} wrote in step {written[-1].position}"
+        )
+    return Usage(input_tokens=read, output_tokens=estimate_tokens(trace.answer)), (
+        "the answer, at four characters a token"
+    )

@@ -1,0 +1,222 @@
+"""What was spent in some days, summed by the database: by day, worker, key or planner, with the accuracy by feedback.
+
+This module builds the statements and reads their rows; the stores run them. Days are those of UTC. A question counts on
+the day on which it began.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal, Self, get_args
+
+from podium.errors import UsageError
+from podium.trace.costs import PLANNING, Cost
+from podium.trace.query import Dialect, Statement
+from podium.trace.serialization import plain
+
+SpendBy = Literal["worker", "key", "planner", "day"]
+SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
+MAX_DAYS = 1000
+"""Days that one query may have."""
+_COLUMN: dict[SpendBy, str] = {"worker": "worker", "key": "owner", "planner": "planner", "day": "day"}
+_SUMMED = ", ".join(f"sum({name}) AS {name}" for name in Cost._fields[1:])
+_Z = 1.959964
+"""Standard normal quantile of a 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpendQuery:
+    """Which sums to make.
+
+    Raises:
+        UsageError: the days are in the wrong order, or too many.
+    """
+
+    since: date
+    """The first day."""
+    until: date
+    """The last day."""
+    by: SpendBy = "worker"
+    owner: str | None = None
+    """The name of a key: only its questions. None: all questions."""
+
+    def __post_init__(self) -> None:
+        days = (self.until - self.since).days + 1
+        if not 1 <= days <= MAX_DAYS:
+            wrong = "the last day is before the first" if days < 1 else f"these are {days:,} days"
+            raise UsageError(f"From {self.since} to {self.until}: {wrong}; give from 1 to {MAX_DAYS:,} days.")
+
+    def sums(self, dialect: Dialect) -> Statement:
+        """Rows of day, name of the group, and the fields of `Sums` in their order."""
+        name = _COLUMN[self.by]
+        conditions, values = ["day >= {}", "day <= {}"], [self.since.isoformat(), self.until.isoformat()]
+        if self.owner is not None:
+            conditions.append("owner = {}")
+            values.append(plain(self.owner))
+        where = " AND ".join(
+            condition.format(dialect.mark(number)) for number, condition in enumerate(conditions, 1)
+        )
+        # First in the order of the index, then the few rows that are left: SQLite would sort all rows otherwise.
+        all_groups = (
+            f"SELECT day, owner, planner, worker, count(*) AS questions, {_SUMMED} FROM {dialect.costs} "
+            f"WHERE {where} GROUP BY day, owner, planner, worker"
+        )
+        of_plans = f"CASE WHEN worker = '{PLANNING}' THEN {{}} ELSE 0 END"
+        # One worker has at most one row for each question, and so have the plans.
+        questions = "questions" if self.by == "worker" else of_plans.format("questions")
+        group = "day" if name == "day" else f"day, {name}"
+        return (
+            f"SELECT day, {name}, sum({questions}), sum(calls), sum(unpriced), sum(tokens), sum(usd), "
+            f"sum({of_plans.format('usd')}), sum(unpaid_usd), sum(saved_usd) FROM ({all_groups}) AS groups "
+            f"GROUP BY {group} ORDER BY {group}"
+        ), tuple(values)
+
+    def feedback(self, dialect: Dialect) -> Statement:
+        """Rows of a group's name, questions that were answered rightly, and questions that were judged.
+
+        A worker's group has the questions in which it was called.
+        """
+        first = datetime(self.since.year, self.since.month, self.since.day, tzinfo=UTC)
+        last = first + timedelta(days=(self.until - self.since).days + 1)
+        values: list[Any] = [first.timestamp(), last.timestamp()]
+        mark, traces, costs = dialect.mark, dialect.name, dialect.costs
+        owned = ""
+        if self.owner is not None:
+            values.append(plain(self.owner))
+            owned = f" AND {traces}.owner = {mark(3)}"
+        of_plans = "" if self.by == "worker" else f" AND {costs}.worker = '{PLANNING}'"
+        name = f"{costs}.{_COLUMN[self.by]}"
+        return (
+            f"SELECT {name}, sum(CASE WHEN outcome = 'right' THEN 1 ELSE 0 END), count(*) "
+            f"FROM {traces} JOIN {costs} ON {costs}.trace = {traces}.id WHERE outcome IN ('right', 'wrong') "
+            f"AND {traces}.started >= {mark(1)} AND {traces}.started < {mark(2)}{owned}{of_plans} GROUP BY {name}"
+        ), tuple(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums over questions."""
+
+    questions: int = 0
+    calls: int = 0
+    """Calls of workers that were answered or failed for good, and plans that a model wrote."""
+    unpriced_calls: int = 0
+    """Those of the calls whose price is not known; the dollars leave them out."""
+    tokens: int = 0
+    """Input and output."""
+    cost_usd: float = 0.0
+    """Dollars of workers and plans."""
+    planning_usd: float = 0.0
+    """Of these, dollars of plans."""
+    unpaid_usd: float = 0.0
+    """Of `cost_usd`, dollars of simulated and recorded workers, which nobody pays."""
+    saved_usd: float = 0.0
+    """Dollars that the response cache saved."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The share of right answers among those that users judged, and its 95 % interval after Wilson (1927).
+
+    Users choose what they judge, so it may differ from the accuracy on all questions.
+    """
+
+    right: int
+    judged: int
+
+    @property
+    def mean(self) -> float:
+        """The share."""
+        return self.right / self.judged
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end."""
+        return max(0.0, self._centre - self._half)
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end."""
+        return min(1.0, self._centre + self._half)
+
+    @property
+    def _scale(self) -> float:
+        return 1 + _Z * _Z / self.judged
+
+    @property
+    def _centre(self) -> float:
+        return (self.mean + _Z * _Z / (2 * self.judged)) / self._scale
+
+    @property
+    def _half(self) -> float:
+        spread = self.mean * (1 - self.mean) / self.judged + (_Z / (2 * self.judged)) ** 2
+        return _Z / self._scale * math.sqrt(spread)
+
+
+@dataclass(frozen=True, slots=True)
+class SpendGroup:
+    """What one worker, key or planner cost, or one day."""
+
+    name: str | None
+    """None: the plans among the workers, and among the keys the questions without a key."""
+    sums: Sums
+    accuracy: Accuracy | None
+    """None: none of its answers was judged."""
+    days: dict[date, Sums]
+    """Its sums on each day that has any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What was spent."""
+
+    query: SpendQuery
+    total: Sums
+    accuracy: Accuracy | None
+    """None: no answer was judged."""
+    groups: tuple[SpendGroup, ...]
+    """The dearest first; days in their order."""
+
+    @classmethod
+    def read(
+        cls, query: SpendQuery, sums: Iterable[Sequence[Any]], feedback: Iterable[Sequence[Any]]
+    ) -> Self:
+        """From the rows of the two statements."""
+        judged = {name: Accuracy(int(right), int(count)) for name, right, count in feedback}
+        days: dict[str | None, dict[date, Sums]] = {}
+        for day, name, *figures in sums:
+            days.setdefault(name, {})[date.fromisoformat(day)] = _sums(figures)
+        by_worker = query.by == "worker"
+        groups = [
+            SpendGroup(
+                None if by_worker and name == PLANNING else name,
+                sum(of_days.values(), Sums()),
+                judged.get(name),
+                of_days,
+            )
+            for name, of_days in days.items()
+        ]
+        if query.by != "day":
+            groups.sort(key=lambda group: (-group.sums.cost_usd, -group.sums.calls, group.name or ""))
+        total = sum((group.sums for group in groups), Sums())
+        if by_worker:
+            # A question has several workers. The plans have a row for each question.
+            questions = sum(one.questions for one in days.get(PLANNING, {}).values())
+            total = replace(total, questions=questions)
+        whole = (
+            [judged[PLANNING]] if by_worker and PLANNING in judged else [] if by_worker else judged.values()
+        )
+        right, count = sum(one.right for one in whole), sum(one.judged for one in whole)
+        return cls(query, total, Accuracy(right, count) if count else None, tuple(groups))
+
+
+def _sums(figures: Sequence[Any]) -> Sums:
+    """PostgreSQL sums integers to decimals."""
+    kinds = (int, int, int, int, float, float, float, float)
+    return Sums(*(kind(figure) for kind, figure in zip(kinds, figures, strict=True)))

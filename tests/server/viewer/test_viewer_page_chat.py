@@ -1,0 +1,219 @@
+"""The chat: threads, answers as they are written, plans edited, run or rejected, feedback, keys, a phone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from approving_team import PLAN, approving_team, is_planning
+from chat_model import ChatModel, Say, chat_model
+
+from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys.register import Secret, StoredKey
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+
+
+@pytest.fixture
+def team(kept_server) -> Iterator[tuple[ChatModel, str]]:
+    """An endpoint, and the address of a server whose team it is."""
+    with approving_team(answer="It is **42**.") as (model, pool):
+        yield model, kept_server(pool)
+
+
+def send(page: Any, question: str) -> None:
+    page.fill("#message", question)
+    page.keyboard.press("Enter")
+
+
+def answers(page: Any, count: int) -> None:
+    page.locator(".turn-foot .mark.good").nth(count - 1).wait_for()
+    page.wait_for_selector(".first:has-text('Send')")
+
+
+def newest(url: str) -> dict[str, Any]:
+    (row, *_) = httpx.get(f"{url}/api/traces").json()["traces"]
+    return httpx.get(f"{url}/api/traces/{row['id']}").json()
+
+
+def test_a_thread_of_two_turns_remembers_is_kept_renamed_and_deleted(team, opened) -> None:
+    model, url = team
+    page = opened.go(url, "chat", "#message")
+    page.keyboard.type("What is 6 x 7?")  # The field has the focus.
+    page.keyboard.press("Enter")
+    answers(page, 1)
+    send(page, "And twice that?")
+    answers(page, 2)
+    assert page.locator(".said-by-team strong").all_inner_texts() == ["42", "42"]
+    asked = json.dumps([body["messages"] for body in model.bodies if not is_planning(body)][-1])
+    assert all(text in asked for text in ("What is 6 x 7?", "It is **42**.", "And twice that?"))
+    cost = sum(row["cost_usd"] for row in httpx.get(f"{url}/api/traces").json()["traces"])
+    assert page.inner_text(".thread-cost").startswith("2 questions, $0.00")
+    assert float(page.inner_text(".thread-cost").split("$")[1]) == pytest.approx(cost, abs=2e-6)
+    page.click(".past-steps summary >> nth=1")
+    page.wait_for_selector(".chat-steps li:has-text('Check it.')")
+    assert page.locator(".chat-steps li b").all_inner_texts() == ["wren", "lark"]
+
+    page.click("text=rename")
+    page.keyboard.type("Sums")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".thread h2:has-text('Sums')")
+    page.reload()
+    page.wait_for_selector(".thread h2:has-text('Sums')")
+    assert page.locator(".turn").count() == 2
+    page.click("text=New thread")
+    page.wait_for_selector(".empty")
+    send(page, "Who are you?")
+    answers(page, 1)
+    assert "Sums" not in page.inner_text(".thread")
+    assert page.locator(".threads li").count() == 2
+    page.click(".threads a:has-text('Sums')")
+    page.wait_for_selector(".thread h2:has-text('Sums')")
+    page.click("[aria-label='Delete Sums']")
+    page.click("[aria-label='Delete Sums']:has-text('sure?')")
+    page.wait_for_selector(".empty")
+    assert page.locator(".threads li").count() == 1
+    page.click(".threads li a")
+    page.click(".turn a:has-text('trace')")
+    page.wait_for_selector(".trace .feedback")
+
+
+def test_plan_steps_and_answer_are_seen_as_they_come_and_survive_leaving_the_page(
+    kept_server, opened
+) -> None:
+    go_on, seen = threading.Event(), threading.Event()
+
+    def say(body: dict[str, Any]) -> Say:
+        if is_planning(body):
+            return Say(PLAN)
+        wait = (lambda number: number == 0 or go_on.is_set()) if "Check it." in json.dumps(body) else bool
+        return Say("word0 |word1", wait=wait if wait is not bool else lambda number: seen.is_set())
+
+    with chat_model(say) as model:
+        pool = Pool([model.worker(stream=True), model.worker("lark", stream=True)])
+        page = opened.go(kept_server(pool), "chat", "#message")
+        send(page, "Count.")
+        page.wait_for_selector(".chat-steps li:has(.mark.live):has-text('Multiply.')")
+        page.wait_for_selector(".chat-steps li:has-text('waiting'):has-text('Check it.')")
+        seen.set()
+        page.wait_for_selector(".turn .answer:has-text('word0')")
+        assert "word1" not in page.inner_text(".turn .answer")
+        page.click("nav >> text=Pool")
+        page.wait_for_selector("h1:has-text('Pool'), .pool, table")
+        page.go_back()
+        page.wait_for_selector(".turn .answer:has-text('word0')")
+        go_on.set()
+        answers(page, 1)
+        assert page.inner_text(".turn .answer") == "word0 word1"
+
+
+def test_a_plan_is_edited_priced_and_run_and_its_answer_judged(team, opened) -> None:
+    model, url = team
+    page = opened.go(url, "chat", "#message")
+    page.check("text=approve before paying")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".approval .first:has-text('about $')")
+    assert len(model.bodies) == 1
+    assert newest(url)["status"] == "planned"
+    page.fill("[aria-label='Subtask of step 0']", "")
+    page.wait_for_selector("[role=alert]:has-text('Expected a subtask for step 0, found an empty text.')")
+    assert page.locator(".approval .first").is_disabled()
+    page.fill("[aria-label='Subtask of step 0']", "Multiply twice.")
+    page.select_option(".approval select >> nth=0", "lark")
+    page.uncheck("[aria-label='Step 1 sees step 0']")
+    page.wait_for_selector(".approval .cost:has-text('not run')")  # The last step no longer needs it.
+    page.check("[aria-label='Step 1 sees step 0']")
+    page.wait_for_selector(".approval .cost:has-text('not run')", state="detached")
+    page.reload()
+    page.wait_for_selector(".approval")  # The plan still waits, as the planner wrote it.
+    page.fill("[aria-label='Subtask of step 0']", "Multiply twice.")
+    page.select_option(".approval select >> nth=0", "lark")
+    page.click(".approval .first:not([disabled])")
+    answers(page, 1)
+    trace = newest(url)
+    (round_,) = trace["rounds"]
+    assert [(span["worker"], span["subtask"]) for span in round_["spans"]] == [
+        ("lark", "Multiply twice."),
+        ("lark", "Check it."),
+    ]
+    assert round_["plan_edited"]
+    assert [is_planning(body) for body in model.bodies] == [True, False, False]
+    page.click(".feedback .right")
+    page.wait_for_selector(".feedback .right[aria-pressed=true]")
+    assert newest(url)["outcome"]["right"] is True
+    page.reload()
+    page.wait_for_selector(".feedback .right[aria-pressed=true]")
+
+
+def test_a_rejected_plan_costs_its_planning_alone(team, opened) -> None:
+    model, url = team
+    page = opened.go(url, "chat", "#message")
+    page.check("text=approve before paying")
+    send(page, "What is 6 x 7?")
+    page.click(".approval >> text=Reject")
+    page.wait_for_selector(".turn .trouble:has-text('You rejected the plan.')")
+    trace = newest(url)
+    assert trace["status"] == "cancelled"
+    assert page.inner_text(".turn-foot .cost") == f"${trace['rounds'][0]['plan_cost_usd']:.6f}"
+    assert len(model.bodies) == 1
+
+
+def test_a_question_is_cancelled_with_escape_and_asked_again(kept_server, opened) -> None:
+    pool = Pool([ScriptedWorker("ada", ["42"] * 3, delay=3)])
+    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".chat-steps .mark.live")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".turn-foot .mark:has-text('cancelled')")
+    page.click("text=ask again")
+    answers(page, 1)
+    assert page.locator(".said-by-user").all_inner_texts() == ["What is 6 x 7?"] * 2
+
+
+def test_the_chat_asks_for_a_key_where_one_is_needed(kept_server, opened, tmp_path: Path) -> None:
+    register = open_register(tmp_path / "kept.sqlite")
+    secret = Secret.new()
+    caller = Caller(name="ada", id=secret.id)
+    # Playwright's own event loop runs in this thread.
+    adding = threading.Thread(
+        target=lambda: asyncio.run(register.add(StoredKey(caller, secret.digest, datetime.now(UTC))))
+    )
+    adding.start()
+    adding.join()
+    pool = Pool([ScriptedWorker("ada", ["42"] * 3)])
+    page = opened.go(kept_server(pool, planner="single:ada", keys=Keys(register)), "chat", "dialog[open]")
+    page.fill("#key", secret.text)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#chat-planner")
+    send(page, "What is 6 x 7?")
+    answers(page, 1)
+
+
+def test_the_chat_fits_a_phone_in_the_dark(team, phone) -> None:
+    _, url = team
+    phone.page.emulate_media(color_scheme="dark")
+    page = phone.go(url, "chat", "#message")
+    page.check("text=approve before paying")
+    send(page, "Whatisthisverylongwordthatdoesnotbreakbyitselfanywhereandgoesonandonandonandon?")
+    page.wait_for_selector(".approval .first:has-text('about $')")
+    assert phone.overflow == 0
+    boxes = [box.bounding_box() for box in page.locator(".approval :is(select, textarea, button)").all()]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
+    page.click(".approval .first")
+    answers(page, 1)
+    page.click(".past-steps summary")
+    page.wait_for_selector(".chat-steps")
+    assert phone.overflow == 0
+    page.click("summary:has-text('Threads')")
+    page.wait_for_selector(".threads li")
+    assert phone.overflow == 0
+    assert page.evaluate("getComputedStyle(document.querySelector('.said-by-team')).backgroundColor") == (
+        "rgb(28, 32, 34)"
+    )

@@ -1,0 +1,142 @@
+"""Spend: dollars by day and group, calls without a price, accuracy by feedback, budgets, and the empty state."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from made_traces import embedded, keep
+
+from podium.executor.accounts import Account
+from podium.trace import Outcome, Trace
+from podium.trace.store import TraceStore
+from podium.types import Price
+
+TABLE = "table[aria-label^='Spend by'] tbody tr"
+
+
+def paid(days: int = 3) -> list[Trace]:
+    """A question on each of the last days: ada's first step has cost a dollar, and bram's call has no price."""
+    found = []
+    for number, trace in enumerate(embedded(days)):
+        round_ = trace.rounds[0]
+        ada, bram = (
+            span.model_copy(
+                update={"cost_usd": usd, "simulated_s": None, "answered_by": name, "worker": name}
+            )
+            for span, usd, name in zip(round_.spans, (1.0, 0.0), ("ada", "bram"), strict=True)
+        )
+        pool = tuple(one.model_copy(update={"price": Price()}) for one in trace.pool)
+        moment = datetime.now(UTC) - timedelta(days=number)
+        planned = round_.model_copy(update={"spans": (ada, bram), "plan_cost_usd": 0.25})
+        changes: dict[str, Any] = {"rounds": (planned,), "pool": pool, "started_at": moment.isoformat()}
+        found.append(trace.model_copy(update=changes | {"owner": "shop" if number else None}))
+    return found
+
+
+def judged(path: Path) -> Path:
+    keep(path, *(traces := paid()))
+    with TraceStore(path) as store:
+        for trace, right in zip(traces, (True, True, False), strict=True):
+            store.judge(trace.id, Outcome(right=right, at="2026-03-02T00:00:00Z"))
+    return path
+
+
+def cells(page: Any) -> list[list[str]]:
+    return [row.locator("th, td").all_inner_texts() for row in page.locator(TABLE).all()]
+
+
+def test_dollars_are_shown_by_worker_key_and_planner(serve, opened, tmp_path: Path) -> None:
+    page = opened.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", f"{TABLE} >> nth=2")
+    by_worker = cells(page)
+    assert [row[:4] for row in by_worker] == [
+        ["ada", "$3.00", "80.0%", "3"],
+        ["planning", "$0.7500", "20.0%", "3"],
+        ["bram", "unpriced", "–", "3"],
+    ]
+    assert by_worker[0][-1] == "67% (21% to 94%, n = 3)"
+    totals = dict(
+        zip(
+            page.locator(".totals dt").all_inner_texts(),
+            page.locator(".totals dd").all_inner_texts(),
+            strict=True,
+        )
+    )
+    assert (totals["cost"], totals["of it planning"], totals["unpriced"]) == (
+        "$3.75 and more",
+        "$0.7500",
+        "3",
+    )
+    assert "Give the worker a price in the pool's file" in page.inner_text(".note")
+    page.select_option("select", "key")
+    page.wait_for_selector(f"{TABLE} >> text=no key")
+    assert [row[:2] for row in cells(page)] == [["shop", "$2.50 and more"], ["no key", "$1.25 and more"]]
+    page.select_option("select", "planner")
+    page.wait_for_selector(f"{TABLE} >> text=constant")
+    assert cells(page)[0][3] == "$0.7500"
+    assert "by=planner" in page.url
+
+
+def test_a_day_is_read_by_pointer_and_by_keyboard(serve, opened, tmp_path: Path) -> None:
+    page = opened.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", ".bars svg .day >> nth=29")
+    today = datetime.now(UTC).date()
+    page.locator(".bars svg .day").last.locator(".hit").hover()
+    said = f"{today}: $1.25 (planning $0.2500, ada $1.00), 1 call without a price"
+    page.wait_for_selector(f".bars-day:text-is('{said}')")
+    page.mouse.move(0, 0)
+    page.locator(".bars svg").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_selector(f".bars-day:text-is('{today - timedelta(days=4)}: $0')")
+    assert page.locator(".bars .unpriced").count() == 3
+
+
+def test_each_figure_is_defined_under_the_pointer_and_at_focus(serve, opened, tmp_path: Path) -> None:
+    page = opened.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", TABLE)
+    term = page.locator("table .term", has_text="unpriced")
+    tip = term.locator("[role=tooltip]")
+    assert not tip.is_visible()
+    term.hover()
+    assert "the provider does not say what the call cost" in tip.inner_text()
+    page.mouse.move(0, 0)
+    tip.wait_for(state="hidden")
+    term.focus()
+    tip.wait_for(state="visible")
+    page.keyboard.press("Escape")
+    tip.wait_for(state="hidden")
+
+
+def test_what_a_budget_leaves_is_shown(serve, opened, tmp_path: Path) -> None:
+    url = serve(store=judged(tmp_path / "traces.sqlite"))
+    account = Account(None, "day", 5.0)
+    account.settle(0.0, 1.5)
+    serve.service(url).dispatcher.accounts = (account,)
+    page = opened.go(url, "spend", "section[aria-label=Budgets] tbody tr")
+    row = page.locator("section[aria-label=Budgets] tbody tr").locator("th, td").all_inner_texts()
+    assert row[:6] == ["this server's account", "today (UTC)", "$5.00", "$1.50", "$0", "$3.50"]
+
+
+def test_days_without_questions_and_servers_without_budgets_say_what_to_do(
+    serve, opened, tmp_path: Path
+) -> None:
+    url = serve(store=judged(tmp_path / "traces.sqlite"))
+    page = opened.go(url, "spend?since=2026-01-01&until=2026-01-02", ".empty")
+    assert "choose other days" in page.inner_text(".empty")
+    assert "--day-budget-usd" in page.inner_text("section[aria-label=Budgets]")
+    page.click("text='7 days'")
+    page.wait_for_selector(TABLE)
+    page.fill("input[type=date] >> nth=1", "2025-01-01")
+    page.wait_for_selector(".trouble")
+    assert "the last day is before the first" in page.inner_text(".trouble")
+
+
+def test_spend_fits_a_phone_in_the_dark(serve, phone, tmp_path: Path) -> None:
+    phone.page.emulate_media(color_scheme="dark")
+    page = phone.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", ".bars svg .day")
+    assert phone.overflow == 0
+    page.locator(".totals .term").last.click()
+    box = page.locator(".totals .term [role=tooltip]").last.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert phone.overflow == 0

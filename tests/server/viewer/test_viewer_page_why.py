@@ -1,0 +1,111 @@
+"""Why this answer: steps to be read without a click, rejected plans, fallbacks, thoughts, and one worker alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_traces import keep, rejected_first, troubled, two_rounds
+
+from podium.trace import Trace
+
+
+def opened_trace(kept_server, opened, tmp_path: Path, trace: Trace):
+    url = kept_server(kept=keep(tmp_path / "traces.sqlite", trace))
+    return opened.go(url, f"traces/{trace.id}", ".step-item")
+
+
+def test_the_steps_are_read_from_top_to_bottom_without_a_click(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, two_rounds())
+    last = page.locator(".step-item").nth(2)
+    assert last.locator("dt").all_inner_texts() == ["told", "saw", "said", "cost"]
+    told, saw, said, cost = last.locator("dd").all_inner_texts()
+    assert (told, saw, said) == ("Decide.", "the question, step 0 (ada), step 1 (bram)", "6")
+    assert "tokens in" in cost
+    assert page.locator(".step-item").first.locator("dd").nth(1).inner_text() == "the question alone"
+
+
+def test_a_fallback_is_shown_as_such_in_graph_waterfall_list_and_detail(
+    kept_server, opened, tmp_path: Path
+) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, troubled())
+    box = page.locator(".step-box").first
+    assert box.locator(".state").text_content() == "↪"
+    assert "↪ bram" in box.locator(".figure").text_content()
+    assert "done by its fallback bram" in box.get_attribute("aria-label")
+    assert page.locator(".bar-name").first.inner_text() == "0 ada ↪ bram"
+    assert "↪ its fallback bram answered" in page.locator(".step-item").first.inner_text()
+    box.click()
+    assert "done by its fallback" in page.locator(".step-detail header").inner_text()
+
+
+def test_a_rejected_plan_stands_with_its_error_and_prompt_thoughts_and_parameters_are_there(
+    kept_server, opened, tmp_path: Path
+) -> None:
+    trace = rejected_first()
+    (rejected,) = trace.rounds[0].rejected
+    page = opened_trace(kept_server, opened, tmp_path, trace)
+    shown = page.inner_text(".rejected")
+    assert "No plan at all." in shown
+    assert rejected.error in shown
+    assert "tokens · $" in shown
+    assert "A sum: one worker will do." in page.inner_text(".picture .thought")
+    assert "Six sevens." in page.inner_text(".step-item .thought")
+    page.click("summary:has-text('The planner\\'s prompt')")
+    prompt = page.locator(".picture .message pre").all_text_contents()
+    assert [text[:1000] for text in prompt] == [sent.content[:1000] for sent in trace.rounds[0].plan_messages]
+    page.click(".step-item button:has-text('details')")
+    assert '"max_tokens": 64' in page.inner_text(".step-detail")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_one_worker_alone_is_priced_with_its_source_on_a_phone(
+    kept_server, phone, tmp_path: Path, theme: str
+) -> None:
+    phone.page.emulate_media(color_scheme=theme)
+    page = opened_trace(kept_server, phone, tmp_path, rejected_first())
+    page.wait_for_selector(".explanation")
+    said = page.inner_text(".explanation")
+    for text in (
+        "Quill is best at sums.",
+        "It has the best rating on questions like this one.",
+        "Estimated from its price in the pool file and the tokens of this question",
+        "90% likely right",
+        "8 measured questions of the kind 'sums'",
+        "It has the second best rating.",
+    ):
+        assert text in said
+    list_, picture = (page.locator(place).first.bounding_box() for place in (".step-list", ".picture"))
+    assert list_["y"] >= picture["y"] + picture["height"]
+    assert phone.overflow == 0
+
+
+def test_the_list_is_beside_the_graph_where_there_is_room(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, rejected_first())
+    list_, graph = (page.locator(place).first.bounding_box() for place in (".step-list", ".graph"))
+    assert list_["x"] >= graph["x"] + graph["width"]
+
+
+def test_a_worker_has_one_colour_on_every_page_and_its_colleagues_have_others(
+    kept_server, opened, tmp_path: Path
+) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, rejected_first())
+    page.wait_for_selector(".explanation")
+    colour = "(mark) => getComputedStyle(mark).backgroundColor"
+    quill, vet = (
+        page.locator(f".explanation td:has-text('{name}') .dot").evaluate(colour) for name in ("quill", "vet")
+    )
+    assert quill != vet
+    assert page.locator(".step-item .dot").evaluate(colour) == vet
+    assert page.locator(".bar").evaluate(colour) == vet
+    assert page.locator(".step-box .swatch").evaluate("(box) => getComputedStyle(box).fill") == vet
+    pools = page.evaluate(
+        """async () => {
+            const { colour } = await import("/viewer/worker_colour.js");
+            const pool = ["ada", "bram", "cleo", "dot", "eve", "fay", "gus", "hal", "ivy"];
+            const found = (names) => pool.map((name) => colour(name, names));
+            return [found(pool), found([...pool].reverse())];
+        }"""
+    )
+    assert pools[0] == pools[1]
+    assert len(set(pools[0])) == 9

@@ -1,0 +1,72 @@
+"""What users said about answers, in every store: kept with the trace, listed, filtered, exported, deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from podium.errors import UnknownTraceError
+from podium.trace import Outcome, Trace
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.query import Filters, OutcomeFilter
+from podium.trace.serialization import read_jsonl
+
+MakeTrace = Callable[..., Trace]
+RIGHT = Outcome(right=True, at="2026-03-02T00:00:00+00:00")
+WRONG = Outcome(right=False, note="It is \0 7 \ud800.", by="ada", at="2026-03-02T00:00:00+00:00")
+NOTE = Outcome(note="Ask Bob.", at="2026-03-02T00:00:00+00:00")
+
+
+async def passing(store: AsyncTraceStore, outcome: OutcomeFilter, owner: str | None = None) -> str:
+    page = await store.page(Filters(outcome=outcome, owner=owner))
+    assert page.total == len(page.traces)
+    return "".join(row.id for row in page.traces)
+
+
+async def test_an_outcome_is_kept_listed_filtered_and_exported(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    for id_ in "abcd":
+        kept.add(make_trace(id_, owner="ada" if id_ < "c" else None))
+    assert (await kept.judge("a", RIGHT)).outcome == RIGHT
+    await kept.judge("b", WRONG)
+    await kept.judge("c", NOTE)
+    assert await kept.get("a") == make_trace("a", owner="ada", outcome=RIGHT)
+    stored = (await kept.get("b")).outcome
+    assert stored == WRONG.model_copy(update={"note": "It is \0 7 ?."})
+    assert [row.outcome for row in (await kept.page(Filters())).traces] == [None, "note", "wrong", "right"]
+    for outcome, found in [("right", "a"), ("wrong", "b"), ("note", "c"), ("none", "d")]:
+        assert await passing(kept, outcome) == found
+    assert await passing(kept, "wrong", owner="ada") == "b"
+    assert await passing(kept, "none", owner="ada") == ""
+    exported = [line async for line in kept.export(Filters(outcome="right"))]
+    assert [json.loads(line)["outcome"]["right"] for line in exported] == [True]
+    (trace,) = read_jsonl(exported, "export")
+    kept.add(trace.model_copy(update={"id": "e"}))
+    assert await passing(kept, "right") == "ea"
+
+
+async def test_an_outcome_is_replaced_taken_back_and_deleted_with_its_trace(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    kept.add(make_trace("a"))
+    await kept.judge("a", RIGHT)
+    await kept.judge("a", WRONG)
+    assert (await passing(kept, "right"), await passing(kept, "wrong")) == ("", "a")
+    assert await kept.judge("a", None) == make_trace("a") == await kept.get("a")
+    assert await passing(kept, "none") == "a"
+    await kept.judge("a", RIGHT)
+    assert await kept.delete("a")
+    assert await passing(kept, "right") == ""
+    with pytest.raises(UnknownTraceError):
+        await kept.judge("a", RIGHT)
+
+
+async def test_only_who_may_see_a_trace_may_judge_it(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+    kept.add(make_trace("a", owner="ada"))
+    with pytest.raises(UnknownTraceError):
+        await kept.judge("a", WRONG, "bob")
+    assert (await kept.get("a")).outcome is None
+    assert (await kept.judge("a", RIGHT, "ada")).outcome == RIGHT
