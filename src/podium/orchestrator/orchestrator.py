@@ -21,12 +21,13 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.orchestrator.faults import answer_concern, plan_fault
 from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest
 from podium.trace import RoundTrace, Span, Trace, TraceStatus
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
-from podium.workflow import Acceptance, PlanError, Step, Workflow, check
+from podium.workflow import Acceptance, PlanError, Step, Workflow
 
 
 class Orchestrator:
@@ -277,7 +278,7 @@ class _QuestionRun:
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
             return Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"))
-        fault = _fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
+        fault = plan_fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
         return plan if fault is None else replace(plan, decision=fault)
 
     async def _run_round(
@@ -314,7 +315,7 @@ class _QuestionRun:
             votes = None if latest is None else spans[latest].votes
             self._outcomes = (*self._outcomes, Outcome(workflow, response or "", votes))
             self._answer = self._answer if response is None else response
-            self._concern = _concern(spans, latest)
+            self._concern = answer_concern(spans, latest)
             if error is not None:
                 went = f"There is no plan to run. {error.message} The question went to {spans[0].worker!r} alone."
                 self._concern = " ".join(filter(None, (went, self._concern)))
@@ -393,27 +394,3 @@ class _QuestionRun:
         )
         self._emit(QuestionEnded(trace))
         return trace
-
-
-def _fault(
-    decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
-) -> PlanError | None:
-    """Why a decision cannot be run; None: it can. The parser has checked only the plans of a Conductor."""
-    match decision:
-        case Workflow(steps=steps):
-            return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
-        case Acceptance() if not later_round:
-            return PlanError("nothing_to_accept", "The first round has no answer to accept: expected steps.")
-    return None
-
-
-def _concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
-    """Why a round's last step gave no answer; None: it did. `latest` is the latest step that succeeded."""
-    if latest is None:
-        faults = " ".join(
-            f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"
-        )
-        return f"No step succeeded. {faults}"
-    if latest == len(spans) - 1:
-        return None
-    return f"The last step did not succeed ({spans[-1].error}); step {latest} is the latest that did."
