@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from podium.baselines import open_baseline
+from podium.cli import run
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
 from podium.orchestrator.planner_settings import PlannerSettings
@@ -20,6 +21,7 @@ from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from podium.study.crossfit import Measured
 from podium.study.methods import Training, methods_for
+from podium.study.result import Study
 from podium.study.serving_files import ServingFiles
 from podium.tasks.recorded import RecordedTasks
 from podium.types import Budget
@@ -121,3 +123,19 @@ def test_the_settings_that_are_written_open_with_all_that_the_planner_needs(
         assert written.get("budget", {}).get("rounds", 1) == chosen.rounds
         needs = chosen.planner.startswith(("committee", "cascade"))
         assert ("vote" in served.names, served.ratings is not None) == (needs, chosen.ratings is not None)
+
+
+def test_a_recorded_worker_with_one_answer_is_not_asked_twice_and_no_copy_counts_as_luck(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--questions", "30", "--out", "found")
+    assert run([*study, "--json"]) == 0
+    result = Study.model_validate_json(capsys.readouterr().out)
+    assert (result.questions, result.recorded, result.bounds.repeated, result.bounds.again) == (
+        30,
+        True,
+        0,
+        None,
+    )
+    assert run([*study, "--samples", "2"]) == 2
+    assert "--samples 2" in capsys.readouterr().err

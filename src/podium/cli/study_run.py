@@ -34,7 +34,7 @@ from podium.study.page import HTML, MARKDOWN, write_page
 from podium.study.questions import StudyQuestions
 from podium.study.result import RESULT, Study
 from podium.study.sentences import headline, summary
-from podium.study.spending import Spending, forecast
+from podium.study.spending import Spending, forecast, most_samples
 from podium.types import Price
 from podium.workers.pool import Pool, is_tool
 from podium.workers.replay import ReplayWorker
@@ -118,6 +118,12 @@ def _check_names(pool: Pool, options: StudyOptions) -> None:
     "name."""
     if options.judge is not None and is_tool(pool.named(options.judge)):
         raise UsageError(f"--judge {options.judge}: this worker is a tool; name a model of the pool.")
+    if options.samples > most_samples(pool):
+        raise UsageError(
+            f"--samples {options.samples}: a recorded worker of the pool has {most_samples(pool):.0f} "
+            "answers to a question at "
+            "most; give no more."
+        )
     odd = next((name for name in pool.names if re.search(r"[+>]|^\d+x", name)), None)
     if odd is not None:
         raise UsageError(
@@ -163,7 +169,8 @@ def _print_plan(questions: StudyQuestions, spending: Spending, options: StudyOpt
     if spending.conductor_questions:
         price = f"about {dollars(spending.conductor_usd)}" if spending.paid else "nothing is paid"
         say(
-            f"Conductors: {spending.conductors} on {counted(spending.conductor_questions, 'question')} each, {price}."
+            f"Conductors: {spending.conductors} on {counted(spending.conductor_questions, 'question')} "
+            f"each, {price}."
         )
     elif spending.conductor_reason:
         say(spending.conductor_reason)

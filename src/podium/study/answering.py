@@ -19,7 +19,7 @@ from podium.ratings.recorder import Progress, record
 from podium.recordings import RecordedWorker, Recording, RecordingWriter, unfinished_path
 from podium.study.judging import Unjudged, by_agreement
 from podium.study.questions import StudyQuestions
-from podium.study.spending import REPEATED
+from podium.study.spending import REPEATED, most_samples
 from podium.tasks import Task
 from podium.tasks.recorded import RecordedTasks
 from podium.types import Budget, Question
@@ -75,7 +75,7 @@ async def record_answers(
     path = folder / RECORDING
     runs: list[Progress] = []
     spent = 0.0
-    repeated = questions.tasks[: round(REPEATED * reached)] if samples == 1 else ()
+    repeated = questions.tasks[: round(REPEATED * reached)] if samples == 1 < most_samples(pool) else ()
     with RecordingWriter(unfinished_path(path)) as writer:
         # The repeats come first, for the same questions: a budget that ends early then still has both.
         for tasks, count in ((repeated, 2), (questions.tasks, samples)):

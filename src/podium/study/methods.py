@@ -202,7 +202,7 @@ def _router(training: Training, most_usd: float = float("inf")) -> Chosen | None
         found: Floats = table_QW[np.arange(len(other.texts)), choices(other)]
         return found
 
-    saving = f", {per_usd:.3g} points of accuracy for a dollar" if per_usd else ""
+    saving = f"; a cent more has to buy {per_usd:.3g} points" if per_usd else ""
     return Chosen(
         f"the best-rated worker of each kind of question{saving}",
         planner.name,

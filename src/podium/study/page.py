@@ -15,6 +15,7 @@ from podium.study.sentences import HEADINGS, bounds, caveats, cells, headline, m
 
 MARKDOWN, HTML = "study.md", "study.html"
 """Names of the page's two forms in a study's folder."""
+_WRAPPED = "white-space: normal"
 _MARKED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
 
 
@@ -109,10 +110,17 @@ def _table(study: Study) -> Html:
     order = list(dict.fromkeys(kinds))
 
     def line(row: StudyRow, kind: Kind) -> Html:
-        label, *rest = cells(study, row)
+        label, *rest, verdict = cells(study, row)
         chosen = "conductor" if row is study.best else None
         bar = whisker(row.accuracy, order.index(kind))
-        return tag("tr", tag("td", label), tag("td", bar), (tag("td", cell) for cell in rest), class_=chosen)
+        return tag(
+            "tr",
+            tag("td", label, style=_WRAPPED),
+            tag("td", bar),
+            (tag("td", cell) for cell in rest),
+            tag("td", verdict, style=_WRAPPED),
+            class_=chosen,
+        )
 
     first, *others = HEADINGS
     return tag(

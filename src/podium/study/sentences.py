@@ -62,7 +62,7 @@ def summary(study: Study) -> Iterator[str]:
     """What follows the headline: prices, the other choice, and how sure all this is."""
     best, single = study.best, study.reference
     yield (
-        f"{best.choice[:1].upper()}{best.choice[1:]}: {percent(best.accuracy.mean)} {within(best.accuracy)} "
+        f"{best.choice}: {percent(best.accuracy.mean)} {within(best.accuracy)} "
         "right, "
         f"${best.cost_usd * 1000:.3g} for 1,000 questions."
     )

@@ -6,6 +6,7 @@ account of the study's folder refuses each call that could exceed the budget.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from podium.tasks import Task
 from podium.types import Price, Usage
 from podium.workers.base import Worker
 from podium.workers.pool import Pool, is_tool, real_workers
+from podium.workers.replay import ReplayWorker
 from podium.workflow import Step, Workflow
 
 ASSUMED_TOKENS = 500
@@ -88,9 +90,10 @@ def forecast(
         no_conductor: why none can be run; empty: they can.
     """
     workers = [worker for worker in pool if not is_tool(worker)]
+    repeats = samples == 1 and most_samples(pool) > 1
     shown = questions.tasks[:_SAMPLED]
     guesses = {worker.profile.name: _mean_guesses(pool, worker, shown) for worker in workers}
-    answers = samples + (REPEATED if samples == 1 else 0.0)
+    answers = samples + (REPEATED if repeats else 0.0)
     low, likely, high = (answers * sum(guess[k] for guess in guesses.values()) for k in range(3))
     judged = len(questions.judges) / max(1, len(questions.tasks)) if judge is not None else 0.0
     if judge is not None:
@@ -125,6 +128,11 @@ def forecast(
         paid=bool(real),
         unpriced=tuple(worker.profile.name for worker in real if worker.profile.price == Price()),
     )
+
+
+def most_samples(pool: Pool) -> float:
+    """How many different answers every worker can give to one question: a recorded one, as many as were recorded."""
+    return min((worker.samples for worker in pool if isinstance(worker, ReplayWorker)), default=math.inf)
 
 
 def _conductor_questions(
