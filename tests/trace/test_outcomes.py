@@ -8,15 +8,15 @@ from collections.abc import Callable
 import pytest
 
 from podium.errors import UnknownTraceError
-from podium.trace import Outcome, Trace
+from podium.trace import Feedback, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters, OutcomeFilter
 from podium.trace.serialization import read_jsonl
 
 MakeTrace = Callable[..., Trace]
-RIGHT = Outcome(right=True, at="2026-03-02T00:00:00+00:00")
-WRONG = Outcome(right=False, note="It is \0 7 \ud800.", by="ada", at="2026-03-02T00:00:00+00:00")
-NOTE = Outcome(note="Ask Bob.", at="2026-03-02T00:00:00+00:00")
+RIGHT = Feedback(right=True, at="2026-03-02T00:00:00+00:00")
+WRONG = Feedback(right=False, note="It is \0 7 \ud800.", by="ada", at="2026-03-02T00:00:00+00:00")
+NOTE = Feedback(note="Ask Bob.", at="2026-03-02T00:00:00+00:00")
 
 
 async def passing(store: AsyncTraceStore, outcome: OutcomeFilter, owner: str | None = None) -> str:

@@ -14,7 +14,7 @@ from datetime import date
 import pytest
 
 from podium.errors import StoreError, UsageError
-from podium.trace import Outcome, Trace
+from podium.trace import Feedback, Trace
 from podium.trace.postgres_connection import PostgresAddress
 from podium.trace.postgres_store import PostgresTraceStore
 from podium.trace.query import Filters
@@ -89,7 +89,7 @@ async def test_a_database_from_before_outcomes_takes_them(
         postgres_server.psql(change, database(postgres_url))
     for _ in range(2):
         store = PostgresTraceStore(postgres_url)
-        await store.judge("a", Outcome(right=True, at="2026-03-02T00:00:00+00:00"))
+        await store.judge("a", Feedback(right=True, at="2026-03-02T00:00:00+00:00"))
         assert [row.id for row in (await store.page(Filters(outcome="right"))).traces] == ["a"]
         await store.close()
 

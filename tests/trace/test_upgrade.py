@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
-from podium.trace import Outcome, RoundTrace, Span, Trace
+from podium.trace import Feedback, RoundTrace, Span, Trace
 from podium.trace.answers import past_answers
 from podium.trace.query import Filters
 from podium.trace.spend import SpendQuery
@@ -125,7 +125,7 @@ def test_a_file_from_before_outcomes_takes_them(old: Path) -> None:
         file.execute("PRAGMA user_version = 2")
     with TraceStore(old) as store:
         assert [row.outcome for row in store.list()] == [None, None, None]
-        assert store.judge("b", Outcome(right=False, at="2026-03-04T00:00:00Z")).id == "b"
+        assert store.judge("b", Feedback(right=False, at="2026-03-04T00:00:00Z")).id == "b"
         assert [row.id for row in store.list(outcome="wrong")] == ["b"]
         assert [row.id for row in store.list(outcome="none")] == ["c", "a"]
     assert form(old) == form_of_new(old.parent / "new.sqlite")

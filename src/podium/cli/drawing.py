@@ -13,7 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
-from podium.trace import Outcome, RejectedPlan, RoundTrace, Span, Trace
+from podium.trace import Feedback, RejectedPlan, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
 
@@ -95,7 +95,7 @@ def is_simulated(trace: Trace) -> bool:
     return any(span.simulated_s and span.recorded is None and not span.cached for span in trace.spans)
 
 
-def _judged(outcome: Outcome) -> Text:
+def _judged(outcome: Feedback) -> Text:
     """What a user said about the answer."""
     told = Text("Outcome   ", "bold")
     if outcome.right is not None:

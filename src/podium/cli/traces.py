@@ -18,7 +18,7 @@ from podium.cli.opening import open_console, open_trace_store
 from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, seconds, shorten
 from podium.errors import UsageError
-from podium.trace import Outcome, Trace, TraceStatus
+from podium.trace import Feedback, Trace, TraceStatus
 from podium.trace.explanation import explain
 from podium.trace.query import OutcomeFilter, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
@@ -149,7 +149,7 @@ def judge(
         raise UsageError("Say --right or --wrong, add a --note, or take both away with --clear alone.")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     with open_trace_store(store, create=False) as kept:
-        trace = kept.judge(id_.strip(), None if clear else Outcome(right=right, note=note, at=now))
+        trace = kept.judge(id_.strip(), None if clear else Feedback(right=right, note=note, at=now))
     said = "not judged" if trace.outcome is None else trace.outcome.verdict
     print(f"{trace.id[:8]}  {said}  {shorten(trace.question.text, 100)}")
     return 0

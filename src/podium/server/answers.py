@@ -78,7 +78,6 @@ def from_plan(
         workflow: the plan, perhaps edited; its numbers are those of the trace's pool.
         expires: until when the plan can be run; None: it cannot be run by its id.
     """
-    reason = planned.rounds[0].plan_reason
     podium: dict[str, Any] = {
         "planner": planned.planner,
         "status": "dry_run",
@@ -87,9 +86,10 @@ def from_plan(
         "steps": [],
         "cost_usd": planned.cost_usd,
         "usage": _usage_by_part(planned),
-        **({"reason": reason} if reason else {}),
         "estimate": estimate,
     }
+    if planned.rounds[-1].plan_reason is not None and workflow == planned.rounds[-1].workflow:
+        podium["reason"] = planned.rounds[-1].plan_reason
     if expires is not None:
         podium |= {"plan_id": planned.id, "expires_at": expires.isoformat(timespec="seconds")}
     return ServedAnswer(planned.id, render(workflow), "stop", planned.usage, planned.cost_usd, podium)

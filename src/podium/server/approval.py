@@ -204,7 +204,7 @@ class ApprovedPlan:
             settled=True,
             seconds=round_.plan_seconds,
             edited=self.workflow != round_.workflow,
-            reason=round_.plan_reason,
+            reason=round_.plan_reason if self.workflow == round_.workflow else None,
         )
 
 

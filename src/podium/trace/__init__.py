@@ -2,7 +2,7 @@
 
 from podium.trace.model import (
     Attempt,
-    Outcome,
+    Feedback,
     RejectedPlan,
     RoundTrace,
     Span,
@@ -14,7 +14,7 @@ from podium.trace.model import (
 
 __all__ = [
     "Attempt",
-    "Outcome",
+    "Feedback",
     "RejectedPlan",
     "RoundTrace",
     "Span",

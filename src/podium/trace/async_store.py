@@ -14,7 +14,7 @@ from typing import Any
 
 from podium.errors import UnknownTraceError, UsageError
 from podium.trace.background_table import DELETE_BACKGROUND
-from podium.trace.model import Outcome, Trace, TraceStatus
+from podium.trace.model import Feedback, Trace, TraceStatus
 from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
 from podium.trace.serialization import TraceRow, plain, to_row
 from podium.trace.spend import Spend, SpendQuery
@@ -133,7 +133,7 @@ class AsyncTraceStore(ABC):
                 await self.rows(statement, plain(id))
         return deleted
 
-    async def judge(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
+    async def judge(self, prefix: str, outcome: Feedback | None, owner: str | None = None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
 
         Raises:

@@ -190,7 +190,7 @@ class RoundTrace(Value):
         return max(finish.values(), default=0.0)
 
 
-class Outcome(Value):
+class Feedback(Value):
     """What a user said about the answer afterwards."""
 
     right: bool | None = None
@@ -236,7 +236,7 @@ class Trace(Value):
     """The end user that the caller named."""
     metadata: dict[str, str] = Field(default_factory=dict)
     """The caller's own."""
-    outcome: Outcome | None = None
+    outcome: Feedback | None = None
     """None: nobody has judged the answer."""
 
     @property

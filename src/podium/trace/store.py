@@ -24,7 +24,7 @@ from typing import Self
 from podium.database import connect, data_folder
 from podium.errors import StoreError, UsageError
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.model import Outcome, Trace, TraceStatus
+from podium.trace.model import Feedback, Trace, TraceStatus
 from podium.trace.query import LISTED, OutcomeFilter, TraceSummary
 from podium.trace.serialization import to_row
 from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert_traces, open_writer
@@ -171,7 +171,7 @@ class TraceStore:
             )
         return Trace.model_validate_json(rows[0][1])
 
-    def judge(self, prefix: str, outcome: Outcome | None) -> Trace:
+    def judge(self, prefix: str, outcome: Feedback | None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
 
         Raises:

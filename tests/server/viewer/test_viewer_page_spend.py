@@ -9,7 +9,7 @@ from typing import Any
 from made_traces import embedded, keep
 
 from podium.executor.accounts import Account
-from podium.trace import Outcome, Trace
+from podium.trace import Feedback, Trace
 from podium.trace.store import TraceStore
 from podium.types import Price
 
@@ -39,7 +39,7 @@ def judged(path: Path) -> Path:
     keep(path, *(traces := paid()))
     with TraceStore(path) as store:
         for trace, right in zip(traces, (True, True, False), strict=True):
-            store.judge(trace.id, Outcome(right=right, at="2026-03-02T00:00:00Z"))
+            store.judge(trace.id, Feedback(right=right, at="2026-03-02T00:00:00Z"))
     return path
 
 

@@ -16,7 +16,7 @@ from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.requests import Body, body_schema, parse_body
 from podium.server.service import Service
-from podium.trace import Outcome
+from podium.trace import Feedback
 
 
 def routes(service: Service) -> APIRouter:
@@ -50,7 +50,7 @@ class OutcomeBody(Body):
     """Whether the answer was right; null: no verdict."""
     note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)] = ""
 
-    def outcome(self, caller: Caller) -> Outcome | None:
+    def outcome(self, caller: Caller) -> Feedback | None:
         """What the trace keeps; None, with neither a verdict nor a note.
 
         Raises:
@@ -63,11 +63,11 @@ class OutcomeBody(Body):
         if self.right is None and not self.note:
             return None
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Outcome(right=self.right, note=self.note, by=caller.name, at=now)
+        return Feedback(right=self.right, note=self.note, by=caller.name, at=now)
 
 
 class JudgedTrace(BaseModel):
     """What a trace's outcome is now."""
 
     id: str
-    outcome: Outcome | None
+    outcome: Feedback | None

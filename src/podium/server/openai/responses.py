@@ -108,6 +108,10 @@ async def _start(
     request, frame = opened.question.request, opened.frame
     if request.dry_run:
         raise invalid("background: a dry run calls no worker; leave background out.", "background")
+    if request.plan_id is not None:
+        raise invalid(
+            "background: a plan that waited for approval runs at once; leave background out.", "background"
+        )
     echo = {**frame.echo, "background": True}
     again = {"model": request.model, "previous": frame.previous, "echo": echo}
     metadata = {**request.metadata, BACKGROUND_KEY: json.dumps(again)}
