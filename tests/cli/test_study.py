@@ -73,7 +73,8 @@ def endpoint() -> Iterator[FaultServer]:
 def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint: FaultServer) -> None:
     done = podium(*STUDY, "--yes")
     assert done.status == 0, done.err
-    assert done.out.startswith("Use a vote of ")
+    # A vote of more is right as often, and costs more.
+    assert done.out.startswith("Use a cascade of ")
     assert "The Conductor is left out" in done.err
     assert len(endpoint.requests) == CALLS
     result = Study.load(Path("found/study.json"))
@@ -84,7 +85,7 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
     assert result.bounds.repeated == QUESTIONS // 5
     page = Path("found/study.md").read_text()
     html = Path("found/study.html").read_text()
-    for part in ("Use a vote of", "| vote: a vote of", "$0.00 was spent", "at least one worker was right"):
+    for part in ("Use a cascade of", "| vote: a vote of", "$0.00 was spent", "at least one worker was right"):
         assert part in page
     assert html.count("<svg") > len(result.rows)
     assert not re.search(r'(?:src|href)="', html)
@@ -94,7 +95,8 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
     assert len(endpoint.requests) == CALLS
 
     settings = Path("found/podium.toml").read_text()
-    assert 'planner = "committee:' in settings
+    assert 'planner = "cascade:' in settings
+    assert "rounds = 2" in settings
     with Served("--config", "found/podium.toml") as url:
         asked = {"model": "podium", "messages": [{"role": "user", "content": "What is 123 plus 1000?"}]}
         request = urllib.request.Request(

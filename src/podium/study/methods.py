@@ -160,7 +160,7 @@ def _cascade(training: Training, most_usd: float = float("inf")) -> Chosen | Non
         return None
     first, (then,) = (_numbers(training.answers, names) for names in (found.first, (found.then,)))
     return Chosen(
-        f"{' and '.join(found.first)}; where they disagree, {found.then}",
+        f"a cascade of {' and '.join(found.first)}, then {found.then} where they disagree",
         found.name,
         lambda other: _cascade_score(other, first, then),
         lambda other: _cascade_cost(other, first, then),
