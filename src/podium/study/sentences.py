@@ -48,9 +48,8 @@ def headline(study: Study) -> str:
     if best.verdict == "better":
         assert best.difference is not None
         return (
-            f"Use {best.choice}. It is right {points(best.difference)} more often than `{_worker(single)}` "
-            "alone, your "
-            f"best single worker, at {_price(study, best)} its price."
+            f"Use {best.choice}. It is right {points(best.difference)} more often than `{_worker(single)}` alone, "
+            f"your best single worker, at {_price(study, best)} its price."
         )
     return (
         f"Use {best.choice}. It is as good as `{_worker(single)}` alone, your best single worker, to within "
@@ -62,9 +61,8 @@ def summary(study: Study) -> Iterator[str]:
     """What follows the headline: prices, the other choice, and how sure all this is."""
     best, single = study.best, study.reference
     yield (
-        f"{best.choice}: {percent(best.accuracy.mean)} {within(best.accuracy)} "
-        "right, "
-        f"${best.cost_usd * 1000:.3g} for 1,000 questions."
+        f"{best.choice}: {percent(best.accuracy.mean)} {within(best.accuracy)} right, ${best.cost_usd * 1000:.3g} for "
+        "1,000 questions."
     )
     if best is not single:
         yield (
@@ -74,23 +72,20 @@ def summary(study: Study) -> Iterator[str]:
     cheaper = study.cheaper_row
     if cheaper is not None:
         yield (
-            f"To save money: {cheaper.choice}, {percent(cheaper.accuracy.mean)} right, "
-            f"${cheaper.cost_usd * 1000:.3g} for "
-            f"1,000 questions, which is {_saving(study, cheaper)} less than {_worker(single)} alone."
+            f"To save money: {cheaper.choice}, {percent(cheaper.accuracy.mean)} right, ${cheaper.cost_usd * 1000:.3g} "
+            f"for 1,000 questions, which is {_saving(study, cheaper)} less than {_worker(single)} alone."
         )
     if best is single and study.detectable is not None:
         yield (
-            f"With {study.questions:,} questions, this study is likely (80 %) to find a gain of the best "
-            "team if it is "
-            f"{_points(study.detectable)} or more. It cannot exclude a smaller gain."
+            f"With {study.questions:,} questions, this study is likely (80 %) to find a gain of the best team if it "
+            f"is {_points(study.detectable)} or more. It cannot exclude a smaller gain."
         )
     opened = [row for row in study.rows if row.verdict == "open" and row.is_team and row.more_questions]
     if opened:
         least = min(opened, key=lambda row: row.more_questions)
         yield (
-            f"{len(opened)} method{'s are' if len(opened) > 1 else ' is'} still open. About "
-            f"{least.more_questions:,} more "
-            f"questions would decide the first of them ({least.name})."
+            f"{len(opened)} method{'s are' if len(opened) > 1 else ' is'} still open. About {least.more_questions:,} "
+            f"more questions would decide the first of them ({least.name})."
         )
 
 
@@ -98,26 +93,22 @@ def bounds(study: Study) -> Iterator[str]:
     """What the pool's diversity allows at most."""
     found = study.bounds
     yield (
-        f"On {percent(found.any_right.mean)} {within(found.any_right)} of the questions at least one worker "
-        "was right, and "
-        f"on {percent(found.none_right)} none. No planner that hands on one worker's answer can be right "
+        f"On {percent(found.any_right.mean)} {within(found.any_right)} of the questions at least one worker was "
+        f"right, and on {percent(found.none_right)} none. No planner that hands on one worker's answer can be right "
         "more often."
     )
     if found.again is None or found.any_right_of_repeated is None or found.best_of_repeated is None:
         yield (
-            "Some of this is luck: where workers guess, one of them is often right. Without second answers "
-            "nobody can say "
-            "how much."
+            "Some of this is luck: where workers guess, one of them is often right. Without second answers nobody "
+            "can say how much."
         )
         return
     luck = max(0.0, found.any_right_of_repeated - found.again.mean)
     yield (
         f"Part of this is luck. {found.repeated:,} questions were asked twice: on "
-        f"{percent(found.any_right_of_repeated)} of them some worker's first answer was right, but a worker "
-        "whose first "
-        f"answer was right is right again on only {percent(found.again.mean)} {within(found.again)}. So "
-        f"{_points(luck)} "
-        "are luck, which no planner can know."
+        f"{percent(found.any_right_of_repeated)} of them some worker's first answer was right, but a worker whose "
+        f"first answer was right is right again on only {percent(found.again.mean)} {within(found.again)}. So "
+        f"{_points(luck)} are luck, which no planner can know."
     )
     best = f"The best single worker is right on {percent(found.best_of_repeated)} of these questions"
     if found.again.mean > found.best_of_repeated:
@@ -135,17 +126,15 @@ def caveats(study: Study) -> Iterator[str]:
         yield _REPLAYED
     if study.judged_by == "judge":
         yield (
-            f"No right answers were given: the worker {study.judge} judged all answers. A judge errs, and "
-            "may favour its own "
-            "answers. Check some of its verdicts before you rely on these figures."
+            f"No right answers were given: the worker {study.judge} judged all answers. A judge errs, and may favour "
+            "its own answers. Check some of its verdicts before you rely on these figures."
         )
     elif study.judged_by == "agreement":
         yield (
-            "No right answers and no judge were given: an answer counts as right if most of the other "
-            "workers say the same. "
-            "That measures agreement, not truth. Votes, cascades and routers are left out, since they agree "
-            "with the workers "
-            "by construction. Add a column of right answers, or name a judge (--judge WORKER)."
+            "No right answers and no judge were given: an answer counts as right if most of the other workers say "
+            "the same. That measures agreement, not truth. Votes, cascades and routers are left out, since they "
+            "agree with the workers by construction. Add a column of right answers, or name a judge (--judge "
+            "WORKER)."
         )
     elif study.judged_by == "outcomes":
         yield "No right answers were given: what users said of the stored answers says which answers are right."
@@ -154,18 +143,14 @@ def caveats(study: Study) -> Iterator[str]:
 def method_notes(study: Study) -> Iterator[str]:
     """How the figures were made."""
     yield (
-        f"{study.questions:,} questions of {study.tasks}, {len(study.workers)} workers: "
-        f"{', '.join(study.workers)}. "
+        f"{study.questions:,} questions of {study.tasks}, {len(study.workers)} workers: {', '.join(study.workers)}. "
         f"${study.spent_usd:,.2f} {_spent(study)}."
     )
     yield (
-        "Each question was scored by methods that made their choices on other questions (five folds). The "
-        "method that is "
-        "served was chosen in the same way on all questions. In brackets: 95 % intervals over questions. "
-        "Differences are "
-        "paired by question, in percentage points, and their intervals hold for all rows together, so the "
-        "best row may be "
-        "picked after looking."
+        "Each question was scored by methods that made their choices on other questions (five folds). The method "
+        "that is served was chosen in the same way on all questions. In brackets: 95 % intervals over questions. "
+        "Differences are paired by question, in percentage points, and their intervals hold for all rows together, "
+        "so the best row may be picked after looking."
     )
     yield from (f"{row.name}: {row.note}" for row in study.rows if row.note)
     yield from study.notes
