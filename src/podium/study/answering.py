@@ -123,8 +123,7 @@ async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> 
     left_out = recording.header.questions - len(tasks)
     if left_out:
         notes.append(
-            f"{left_out:,} of {recording.header.questions:,} recorded questions are left out, since a "
-            "worker did not "
+            f"{left_out:,} of {recording.header.questions:,} recorded questions are left out, since a worker did not "
             "answer them or an answer has no verdict."
         )
     if len(tasks) < 2:
@@ -132,8 +131,7 @@ async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> 
             questions.judged_by == "judge"
         )
         raise UsageError(
-            f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
-            "questions "
+            f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more questions "
             f"or a larger --budget-usd{judging}."
         )
     repeated = await read_answers(tasks, kept)
@@ -185,8 +183,7 @@ def _ungraded(recording: Recording, workers: list[ReplayWorker]) -> list[Task]:
 
 
 def _first_samples(answers: Answers) -> Answers:
-    """The answers with the first sample of each worker alone: votes must not count a copy as a second "
-    "answer."""
+    """The answers with the first sample of each worker alone: votes must not count a copy as a second answer."""
     size = answers.alone_QWR.shape
     return replace(
         answers,

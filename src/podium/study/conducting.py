@@ -52,9 +52,8 @@ def why_no_conductor(pool: Pool) -> str:
     models = [worker for worker in pool if not is_tool(worker)]
     if all(isinstance(worker, ReplayWorker) for worker in models):
         return (
-            "The Conductor is left out: all workers are recorded, and a recording has no answers "
-            "to subtasks "
-            "that a plan writes."
+            "The Conductor is left out: all workers are recorded, and a recording has no answers to subtasks that a "
+            "plan writes."
         )
     try:
         open_planner(PlannerSettings(), pool, seed="study")

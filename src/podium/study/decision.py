@@ -47,8 +47,7 @@ class Finding:
     one question."""
     verdict: Verdict
     more_questions: int = 0
-    """How many more questions would decide an open case, with a probability of 80 % if the difference is "
-    "as seen."""
+    """How many more questions would decide an open case, with a probability of 80 % if the difference is as seen."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ class Decision:
 
     @property
     def recommended(self) -> Finding:
-        """What to use: what is better for certain, else what is as good and cheaper, else the best single "
-        "worker."""
+        """What to use: what is better for certain, else what is as good and cheaper, else the best single worker."""
         return self.better or self.cheaper or self.reference
 
     @property
@@ -84,8 +82,7 @@ class Decision:
 
     @property
     def cheaper(self) -> Finding | None:
-        """The cheapest method that is as good; None: none is. A better method that is cheaper, too, "
-        "counts."""
+        """The cheapest method that is as good; None: none is. A better method that is cheaper, too, counts."""
         limit = _SAVING * self.reference.cost_usd
         found = [f for f in self.findings if f.verdict in ("better", "cheaper") and f.cost_usd <= limit]
         return min(found, key=lambda f: f.cost_usd, default=None)

@@ -153,13 +153,10 @@ def questions_of_traces(
         ids = frozenset(task.id for task in tasks)
         return StudyQuestions("traffic", tuple(tasks), "agreement", tuple(notes), ids)
     notes.append(
-        f"Users judged the answers to {len(known):,} of {len(tasks):,} questions; only these questions "
-        "count, unless a "
-        "judge is named. Where they called an answer right, only answers equal to it count as right. Where "
-        "they called "
-        "it wrong, other answers need a judge. So without a judge the team that gave those answers looks "
-        "better than "
-        "it is."
+        f"Users judged the answers to {len(known):,} of {len(tasks):,} questions; only these questions count, unless "
+        "a judge is named. Where they called an answer right, only answers equal to it count as right. Where they "
+        "called it wrong, other answers need a judge. So without a judge the team that gave those answers looks "
+        "better than it is."
     )
     return StudyQuestions(
         "traffic", tuple(tasks), "outcomes", tuple(notes), frozenset(task.id for task in tasks)
@@ -170,8 +167,7 @@ def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
     right: str | None = None
     wrong: set[str] = set()
     for trace in traces:
-        # Absent in stores of versions that keep no outcomes.
-        outcome = getattr(trace, "outcome", None)
+        outcome = trace.outcome
         answer = None if trace.answer is None else final_answer(trace.answer)
         if outcome is None or outcome.right is None or answer is None:
             continue

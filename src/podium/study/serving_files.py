@@ -77,8 +77,7 @@ class ServingFiles:
         return f"{name}.toml"
 
     def _pool_file(self, name: str, *, votes: bool, rated: bool) -> str:
-        """The pool that the settings name: the user's own if it has what is needed, else a copy in the "
-        "folder."""
+        """The pool that the settings name: the user's own if it has what is needed, else a copy in the folder."""
         own = pool_file(self.pool_name)
         add_vote = votes and VOTE not in self.pool.names
         if not add_vote and not rated:

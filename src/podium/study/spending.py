@@ -147,11 +147,9 @@ def _conductor_questions(
         count = min(count, int((budget_usd - count * each_usd) / answer_usd))
     if count < FEWEST:
         return 0, (
-            f"The Conductor is left out: {CONDUCTOR_SHARE:.0%} of the budget would pay for its "
-            "plans on "
-            f"{count} questions, and fewer than {FEWEST} say little. About "
-            f"${FEWEST * each_usd / CONDUCTOR_SHARE:,.2f} "
-            "would include it."
+            f"The Conductor is left out: {CONDUCTOR_SHARE:.0%} of the budget would pay for its plans on {count} "
+            f"questions, and fewer than {FEWEST} say little. About ${FEWEST * each_usd / CONDUCTOR_SHARE:,.2f} would "
+            "include it."
         )
     return count, ""
 
