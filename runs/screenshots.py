@@ -32,7 +32,7 @@ from playwright.sync_api import Page, sync_playwright
 from podium.orchestrator.team import open_pool
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
-from podium.trace import Outcome
+from podium.trace import Feedback
 from podium.trace.store import TraceStore
 
 ROOT = Path(__file__).parent.parent
@@ -183,9 +183,9 @@ def date_back_and_judge(path: Path, asked: dict[str, Task]) -> None:
     """Spread the questions over the last days, and judge two of three answers."""
     now = datetime.now(UTC)
 
-    def judged(task: Task, answer: str) -> Outcome:
+    def judged(task: Task, answer: str) -> Feedback:
         grade = asyncio.run(task.grade(answer))
-        return Outcome(right=grade.score == 1, at=now.isoformat())
+        return Feedback(right=grade.score == 1, at=now.isoformat())
 
     with TraceStore(path) as store:
         traces = []
