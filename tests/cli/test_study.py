@@ -232,6 +232,9 @@ async def test_a_share_of_the_stored_traffic_is_studied(podium: Podium, endpoint
         "shadow", "--pool", "my.toml", "--traces", "traffic.sqlite", "--budget-usd", "0.01", "--judge", "bob",
     )  # fmt: skip
     assert "--share 2" in one_sentence(podium(*shadow, "--share", "2", "--yes"))
+    assert "name a file" in one_sentence(
+        podium("shadow", "--traces", "postgresql://ada:pw@here/db", "--dry-run")
+    )
     half = await _in_thread(podium, *shadow, "--share", "0.5", "--yes", "--json")
     assert half.status == 0, half.err
     some = Study.model_validate_json(half.out)

@@ -14,7 +14,7 @@ from podium.orchestrator.team import open_pool
 from podium.recordings.importers.traces import read_traces
 from podium.study.decision import MARGIN
 from podium.study.questions import questions_of, questions_of_traces
-from podium.trace.store import default_path
+from podium.trace.store import check_is_file, default_path
 
 
 def study(
@@ -136,6 +136,7 @@ def shadow(
     if not 0 < share <= 1:
         raise UsageError(f"--share {share:g}: give a share above 0 and at most 1.")
     place = traces or default_path()
+    check_is_file(place)
     if not place.is_file():
         raise UsageError(f"There is no trace store at {place}; name one with --traces.")
     workers = open_pool(options.pool, rated=False)

@@ -177,7 +177,7 @@ def _print_plan(questions: StudyQuestions, spending: Spending, options: StudyOpt
     if spending.unpriced:
         say(f"Without a price in the pool file, so not counted: {', '.join(spending.unpriced)}.")
     limit = "" if options.budget_usd is None else f" No more than {dollars(options.budget_usd)} are spent."
-    say(f"About {max(1, round(spending.seconds / 60)):,} minutes.{limit}")
+    say(f"About {counted(max(1, round(spending.seconds / 60)), 'minute')}.{limit}")
     for note in questions.notes:
         say(note)
 

@@ -46,7 +46,7 @@ def default_path(environ: Mapping[str, str] = os.environ) -> Path:
     chosen = environ.get("PODIUM_STORE")
     if chosen and "://" in chosen:
         raise UsageError(
-            "PODIUM_STORE is the address of a server's database, and this needs a file; give one with --store."
+            "PODIUM_STORE is the address of a server's database, and this needs a file; name a file instead."
         )
     return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
 
@@ -64,6 +64,18 @@ def open_store(place: str | Path) -> AsyncTraceStore:
     return SqliteTraceStore(Path(place).expanduser())
 
 
+def check_is_file(path: Path | str) -> None:
+    """Refuse the address of a database where only a file can be read.
+
+    Raises:
+        UsageError: it does not repeat the address, which may have a password.
+    """
+    if _ADDRESS.match(str(path)):
+        raise UsageError(
+            "The store is the address of a database, and this needs a file; name a file instead."
+        )
+
+
 class TraceStore:
     """Traces by id, newest first.
 
@@ -77,11 +89,7 @@ class TraceStore:
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
         self.path = Path(path)
-        if _ADDRESS.match(str(path)):
-            # Not repeated: it may have a password.
-            raise UsageError(
-                "The store is the address of a database, and this needs a file; give one with --store."
-            )
+        check_is_file(path)
         self._jobs: SimpleQueue[Trace | _Batch | None] = SimpleQueue()
         self._waiting: list[Trace] = []
         self._failure: BaseException | None = None
