@@ -26,8 +26,8 @@ from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Worker
 
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
-"""What says whether an answer is right: known right answers, a worker of the pool, the other workers, or "
-"users."""
+"""What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
+users."""
 _EMBEDDED = 300
 """How many embedded questions are taken where nobody says how many; there is no end of them."""
 
