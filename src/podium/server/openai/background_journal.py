@@ -296,7 +296,7 @@ def worker_names(entries: Sequence[Entry]) -> list[str]:
 def unfinished_trace(
     row: BackgroundRow, kept: BackgroundRequest, entries: Sequence[Entry], status: TraceStatus, error: str
 ) -> Trace:
-    """The trace of a response that this server did not begin to make, or could not."""
+    """The trace of a response for which the orchestrator made none, from what was kept of it."""
     past, request = read_past(row, entries), kept.request
     names = worker_names(entries)
     rounds = []

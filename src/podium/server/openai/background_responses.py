@@ -36,7 +36,7 @@ _CANCEL_S = 10.0
 """Seconds to wait until a response is recorded as cancelled. Another server may have it."""
 _POLL_S = 0.1
 _MAX_TRIES = 5
-"""Servers that may end during the same call, until the response fails: it may be what ends them."""
+"""If this many servers ended during the same call, the response fails: the call may be what ends them."""
 _CANCELLED = "The response was cancelled."
 _BUG = "The server has an internal error; its log says more."
 
@@ -77,7 +77,7 @@ class BackgroundResponses:
         self._watching: asyncio.Task[None] | None = None
         self._trouble = False
         self._given_up = False
-        """Whether the store failed under a response, which then has a lease and no task."""
+        """Whether the store failed while this server made a response. That response still has a lease, but no task."""
         self._swept_s = 0.0
 
     @property
