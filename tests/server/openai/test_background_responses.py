@@ -174,8 +174,9 @@ def test_a_bug_ends_a_response_and_no_later_try_pays_for_it_again(
     pool = str(pool_file(tmp_path, model.url))
     asking = client(serve(pool, store=tmp_path / "traces.sqlite", lease_seconds=1.0))
     made = asking.responses.create(model="podium", input=QUESTION, background=True)
-    done = until(lambda: calls(model)["plan"] > 1 or ended(asking, made.id))
+    until(lambda: calls(model)["plan"] > 1 or asking.responses.retrieve(made.id).status == "failed")
     assert calls(model) == {"plan": 1}
+    done: Any = asking.responses.retrieve(made.id)
     assert (done.status, "internal error" in done.error.message) == ("failed", True)
 
 
