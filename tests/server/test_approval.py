@@ -15,6 +15,7 @@ from approving_team import PLAN, approving_team, is_planning
 from chat_model import ChatModel, chat_model
 from running_server import Serve
 
+from podium.errors import StoreError
 from podium.server import approval
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.caller import KeyAllowance
@@ -222,6 +223,27 @@ def test_without_a_trace_a_plan_waits_in_the_process(serve: Serve, tmp_path: Pat
         id_ = client.post("/v1/chat/completions", json=body).json()["podium"]["plan_id"]
         assert client.get("/api/traces").json()["total"] == 0
         assert chat(client, plan_id=id_).status_code == 200
+
+
+def test_a_plan_is_given_and_runs_while_the_store_cannot_be_used(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreadable(*_: Any) -> None:
+        raise StoreError("The disk is gone.")
+
+    def full(*_: Any) -> None:
+        raise StoreError("The queue is full.")
+
+    with approving_team() as (_, pool):
+        url = serve(pool, store=tmp_path / "traces.sqlite")
+        store = serve.service(url).store
+        with httpx.Client(base_url=url, timeout=30) as client, monkeypatch.context() as broken:
+            broken.setattr(store, "_rows", unreadable)
+            broken.setattr(store, "add", full)
+            waiting = plan(client)
+            assert waiting["estimate"]["cost_usd"] > 0
+            assert chat(client, plan_id=waiting["plan_id"]).status_code == 200
+        serve.stop_all()
 
 
 def test_of_several_runs_of_one_plan_on_several_replicas_one_alone_happens(

@@ -113,6 +113,16 @@ def test_a_method_that_lacks_questions_is_compared_on_those_that_it_has() -> Non
     assert partial.mean == pytest.approx(25 / 30)
 
 
+def test_equal_accuracy_without_a_margin_stays_open_and_no_number_of_questions_is_promised() -> None:
+    halves = np.tile([1.0, 0.0], 50)
+    costs = np.ones(100)
+    equal = decide(
+        [Measured("best alone", halves, costs, None, False), Measured("vote", halves[::-1], costs, None)],
+        margin=0.0,
+    ).findings[1]
+    assert (equal.verdict, equal.more_questions) == ("open", 0)
+
+
 def test_no_question_is_scored_by_a_choice_that_was_made_on_it() -> None:
     answers = votes_help(0, questions=53)
     seen: list[set[str]] = []

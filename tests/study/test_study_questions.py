@@ -44,6 +44,14 @@ async def test_an_answer_is_right_or_wrong_as_users_said_and_else_nobody_knows()
     }
 
 
+async def test_every_answer_that_a_user_called_right_is_right() -> None:
+    first, second = await asked("liked", True), await asked("liked", True)
+    traces = [first.model_copy(update={"answer": "Answer: 7"}), second]
+    (task,) = questions_of_traces(traces, share=1.0).tasks
+    scores = [(await task.grade(f"Answer: {answer}")).score for answer in ("7", "seven", "eight")]
+    assert scores == [1.0, 1.0, 0.0]
+
+
 async def test_a_share_of_traffic_grows_and_each_question_counts_once() -> None:
     history = (Message(role="user", content="Before."),)
     traces = [await asked(f"question {n % 40}") for n in range(60)] + [await asked("later", history=history)]

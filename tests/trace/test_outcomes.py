@@ -64,6 +64,23 @@ async def test_an_outcome_is_replaced_taken_back_and_deleted_with_its_trace(
         await kept.judge("a", RIGHT)
 
 
+async def test_an_outcome_of_a_plan_does_not_replace_the_answer_of_its_run(
+    kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = make_trace("a")
+
+    async def found(prefix: str, owner: str | None = None) -> Trace:
+        return ran.model_copy(update={"status": "planned", "answer": None})
+
+    kept.add(ran)
+    await kept.flushed()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(kept, "get", found)
+        with pytest.raises(UnknownTraceError):
+            await kept.judge("a", RIGHT)
+    assert await kept.get("a") == ran
+
+
 async def test_only_who_may_see_a_trace_may_judge_it(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     kept.add(make_trace("a", owner="ada"))
     with pytest.raises(UnknownTraceError):

@@ -114,22 +114,23 @@ def run_study(
 
 
 def _check_names(pool: Pool, options: StudyOptions) -> None:
-    """Refuse a judge that is no model of the pool, and workers whose names cannot stand in a planner's "
-    "name."""
+    """Refuse a judge that is a tool, more samples than were recorded, and worker names that planners cannot have.
+
+    Raises:
+        UsageError: one of these is given.
+    """
     if options.judge is not None and is_tool(pool.named(options.judge)):
         raise UsageError(f"--judge {options.judge}: this worker is a tool; name a model of the pool.")
     if options.samples > most_samples(pool):
         raise UsageError(
             f"--samples {options.samples}: a recorded worker of the pool has {most_samples(pool):.0f} "
-            "answers to a question at "
-            "most; give no more."
+            "answers to a question at most; give no more."
         )
     odd = next((name for name in pool.names if re.search(r"[+>]|^\d+x", name)), None)
     if odd is not None:
         raise UsageError(
-            f"Worker {odd!r} cannot be studied by this name: planners such as committee:A+2xB and "
-            "cascade:A+B>C are named "
-            "by their workers. Rename it in the pool file."
+            f"Worker {odd!r} cannot be studied by this name: planners such as committee:A+2xB and cascade:A+B>C are "
+            "named by their workers. Rename it in the pool file."
         )
 
 

@@ -51,7 +51,7 @@ class CallJournal(Protocol):
     """Keeps a question's calls as they begin and end, so that another process can go on with the question."""
 
     async def begin(self, round: int, position: int | None) -> None:
-        """Keep that a step's call begins, or that of the planner (None). Waits for good where no call may begin.
+        """Keep that a step's call begins, or that of the planner (None). It never returns if no call may begin.
 
         Raises:
             StoreError: it cannot be kept, so the call may not be made.

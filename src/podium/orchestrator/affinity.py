@@ -32,7 +32,7 @@ class PastTurn:
 
 @dataclass(frozen=True, slots=True)
 class KeepingPlanner:
-    """A planner whose plans keep the worker of the turn before, where that is the better bargain.
+    """A planner that keeps the worker of the turn before, if a move would cost more than it is expected to gain.
 
     Only the first round of a question is changed, and of its plan only the worker of the last step.
     """
@@ -47,7 +47,7 @@ class KeepingPlanner:
         return self.planner.name
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The planner's plan, or the same with the worker kept and a reason."""
+        """The planner's plan. If the worker is kept, its last step has that worker, and the plan says why."""
         plan = await self.planner.plan(request)
         names = [profile.name for profile in request.pool]
         cached = self.past.cached.get(self.past.worker, 0)

@@ -33,8 +33,8 @@ class Past:
     """The steps that ended."""
     interrupted: Mapping[tuple[int, int], tuple[Attempt, ...]] = field(default_factory=dict)
     """Attempts of steps that did not end."""
-    lost_plans: frozenset[int] = frozenset()
-    """Rounds whose planner was called and whose plan is not known."""
+    lost_plans: Mapping[int, int] = field(default_factory=dict)
+    """By round: how often its planner was called and the plan was lost. Rounds without a lost plan are left out."""
 
     def known(self, round: int) -> dict[int, Span]:
         """The steps of a round that ended, by position."""

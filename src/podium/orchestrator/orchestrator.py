@@ -88,8 +88,8 @@ class Orchestrator:
                 answers of each number apart.
             trace_id: 32 hexadecimal digits; None: a new id.
             on_event: called with each event. Must be quick.
-            journal: keeps what is paid for, and has what other processes have paid for. It reads results from the
-                events of `on_event`. The seconds of the budget begin anew.
+            journal: keeps the results of paid calls, and has those of other processes. It gets the results through
+                `on_event`, which must pass each event on to it. In each process the seconds of the budget begin anew.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
 

@@ -41,7 +41,7 @@ class WaitingPlans:
         self._here: dict[str, Trace] = {}
 
     def add(self, planned: Trace, *, keep: bool) -> None:
-        """Let a plan wait; a trace of planning that failed is only kept.
+        """Let a plan wait. The trace of a planning that failed is stored, and does not wait.
 
         Args:
             keep: whether it leaves a trace. If not, it waits in this process alone.
@@ -80,7 +80,7 @@ class WaitingPlans:
         return planned
 
     async def take(self, id_: str, caller: Caller) -> Trace:
-        """As `find`, and it no longer waits. Of several calls for one plan, on any replica, one alone succeeds.
+        """Find the plan as `find` does, and end its wait. Of several calls, on any replica, one alone succeeds.
 
         Raises:
             APIError: as `find`.

@@ -6,10 +6,12 @@ The lengths of answers are those of the newest traces, read at most once every f
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
 
+from podium.errors import StoreError
 from podium.executor.estimate import ENOUGH, PlanEstimate, StepEstimate, estimate
 from podium.trace.answers import PastAnswers, answers_in
 from podium.trace.async_store import AsyncTraceStore
@@ -17,6 +19,7 @@ from podium.types import Price, Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow
 
+_LOG = logging.getLogger("podium.server")
 _RESPONSE_TOKENS = 200
 """Assumed tokens of a response, for a worker with few past answers."""
 _TRACES = 200
@@ -33,7 +36,8 @@ class PlanPrices:
     """Estimates plans.
 
     Args:
-        store: where past answers are; None: every length is assumed.
+        store: where past answers are; None: every length is assumed. While it cannot be read, the lengths are those
+            that were read last.
     """
 
     def __init__(self, store: AsyncTraceStore | None) -> None:
@@ -53,7 +57,11 @@ class PlanPrices:
             return {}
         async with self._reading:
             if time.monotonic() - self._read_at > _FRESH_S:
-                self._past = answers_in(await self._store.newest(_TRACES))
+                try:
+                    self._past = answers_in(await self._store.newest(_TRACES))
+                except StoreError as error:
+                    # The plan is paid for and its caller is waiting, so a failing store must not lose it.
+                    _LOG.error("Plans are estimated without newer answers: %s", error)
                 self._read_at = time.monotonic()
             return self._past
 

@@ -29,8 +29,8 @@ from podium.workers.replay import ReplayWorker
 RECORDING = "answers.parquet"
 """The recording's name in a study's folder. It can be used like any recording."""
 _ENOUGH = 0.5
-"""A worker that answered less than this share of what the busiest worker answered is left out of the "
-"study."""
+"""A worker that answered less than this share of what the busiest worker answered is left out of the
+study."""
 
 
 @dataclass(frozen=True)

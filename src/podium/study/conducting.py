@@ -77,7 +77,7 @@ async def run_conductors(
 
     Args:
         pool: the live workers.
-        tasks: live graders; those that `answers` lack are skipped.
+        tasks: with graders that can judge new answers. Tasks whose question `answers` lack are skipped.
         answers: the recorded answers; ratings of a question are made of the other folds' answers.
         dispatcher: its accounts end the run where the budget does; its cache keeps what was paid.
     """

@@ -1,8 +1,8 @@
 """Cross-fitting: each question is scored by methods that made their choices on the other questions.
 
 The questions are dealt into folds. For each fold every method chooses on the rest and is scored on the fold. So each
-question counts once, and no method is scored on a question that it was chosen on. The figure is that of the method
-with its way of choosing. What is served in the end was chosen by the same way on all questions.
+question counts once, and no choice is scored on a question that it was made on. A method makes a choice for each fold,
+and its figure is the mean over these choices. The choice that is served is made in the same way on all questions.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ class Finding:
     one question."""
     verdict: Verdict
     more_questions: int = 0
-    """How many more questions would decide an open case, with a probability of 80 % if the difference is as seen."""
+    """How many more questions would decide an open case, with a probability of 80 % if the difference is as seen; 0: no
+    number is known that would."""
 
 
 @dataclass(frozen=True)
@@ -178,14 +179,17 @@ def _is_cheaper(method: Measured, reference: Measured, saved_Q: Floats) -> bool:
 def _more_questions(
     difference: float, spread: float, critical: float, margin: float, questions: int, *, cheap: bool
 ) -> int:
-    """How many more questions would settle an open case.
+    """How many more questions would settle an open case; 0: no number would.
 
-    What has to be shown is whichever is nearer: of a dear method, that it is better (than 0) or that it gains less than
-    the margin; of a cheap one, that it loses less than the margin or that it is worse.
+    A dear method that gains half the margin or more has to be shown better than the reference, any other dear one to
+    gain less than the margin. A cheap method that loses at most half the margin has to be shown to lose less than the
+    margin, any other cheap one to be worse than the reference.
     """
     threshold = -margin / 2 if cheap else margin / 2
     bound = threshold - margin / 2 if difference >= threshold else threshold + margin / 2
     gap = abs(difference - bound)
+    if gap == 0:
+        return 0
     wanted = ((critical + _POWER) * spread / gap) ** 2
     return max(1, math.ceil(wanted) - questions)
 

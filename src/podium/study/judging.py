@@ -122,7 +122,8 @@ class ByOutcome:
     About any other answer nothing is known if no right answer is; then `otherwise` judges.
     """
 
-    right: str | None
+    right: frozenset[str]
+    """Normalised answers that users called right."""
     wrong: frozenset[str]
     """Normalised answers that users called wrong."""
     otherwise: _QuestionJudge | Unjudged
@@ -132,8 +133,8 @@ class ByOutcome:
         found = final_answer(response)
         if found is not None and normalise(found) in self.wrong:
             return Grade(0.0, found)
-        if self.right is not None:
-            return Grade(float(found is not None and normalise(found) == self.right), found)
+        if self.right:
+            return Grade(float(found is not None and normalise(found) in self.right), found)
         return await self.otherwise(response, gold)
 
 

@@ -225,8 +225,7 @@ def _promises(ratings: Ratings, answers: Answers) -> tuple[Floats, Floats]:
 
 
 def _prices(promised_QW: Floats, usd_QW: Floats) -> Iterator[float]:
-    """Prices of a dollar in accuracy, ascending: those at which the cheapest worker is preferred by more and "
-    "more."""
+    """Prices of a dollar in accuracy, ascending: the higher the price, the more often a cheap worker is preferred."""
     highest = float(usd_QW.max())
     if highest > 0:
         yield from (float(f"{power:.3g}") for power in np.geomspace(0.001, 100, 41) / highest)

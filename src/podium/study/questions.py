@@ -26,8 +26,8 @@ from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Worker
 
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
-"""What says whether an answer is right: known right answers, a worker of the pool, the other workers, or "
-"users."""
+"""What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
+users."""
 _EMBEDDED = 300
 """How many embedded questions are taken where nobody says how many; there is no end of them."""
 
@@ -164,18 +164,14 @@ def questions_of_traces(
 
 
 def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
-    right: str | None = None
+    right: set[str] = set()
     wrong: set[str] = set()
     for trace in traces:
         outcome = trace.outcome
         answer = None if trace.answer is None else final_answer(trace.answer)
         if outcome is None or outcome.right is None or answer is None:
             continue
-        if outcome.right:
-            right = normalise(answer)
-        else:
-            wrong.add(normalise(answer))
-    grader = (
-        ByOutcome(right, frozenset(wrong - {right}), Unjudged()) if right is not None or wrong else Unjudged()
-    )
+        (right if outcome.right else wrong).add(normalise(answer))
+    known = bool(right or wrong)
+    grader = ByOutcome(frozenset(right), frozenset(wrong - right), Unjudged()) if known else Unjudged()
     return Task(f"traffic/{hashed_id(text)}", Question(text=text), "", grader)

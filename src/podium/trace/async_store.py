@@ -141,7 +141,7 @@ class AsyncTraceStore(ABC):
         """
         trace = (await self.get(prefix, owner)).model_copy(update={"outcome": outcome})
         if not await self._rows(self._dialect.judge(to_row(trace), owner)):
-            raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile.")
+            raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile, or is another one now.")
         return trace
 
     async def rows(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:

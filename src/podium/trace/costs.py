@@ -13,7 +13,7 @@ from podium.types import Price
 PLANNING = ""
 """Stands for the plans where otherwise a worker's name stands."""
 _NOTHING_USD = 1e-12
-"""Less is a rest of floats that were subtracted."""
+"""A smaller difference of two sums of dollars is a rounding error, and counts as 0."""
 
 
 class Cost(NamedTuple):

@@ -176,10 +176,11 @@ class Dialect:
         return where.statement(f"DELETE FROM {self.name}{{}} RETURNING id")
 
     def judge(self, row: TraceRow, owner: str | None) -> Statement:
-        """A row for the trace whose outcome was written, which may have been deleted meanwhile."""
+        """A row for the trace whose outcome was written; none if it was deleted or replaced meanwhile."""
         where = _Where(self)
         changed = f"document = {where.mark(row.document)}, outcome = {where.mark(row.outcome)}"
         where.add("id = {}", row.id)
+        where.add("status = {}", row.status)
         if owner is not None:
             where.add("owner = {}", plain(owner))
         return where.statement(f"UPDATE {self.name} SET {changed}{{}} RETURNING id")

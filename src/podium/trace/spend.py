@@ -80,8 +80,9 @@ class SpendQuery:
         A worker's group has the questions in which it was called.
         """
         first = datetime(self.since.year, self.since.month, self.since.day, tzinfo=UTC)
-        last = first + timedelta(days=(self.until - self.since).days + 1)
-        values: list[Any] = [first.timestamp(), last.timestamp()]
+        seconds = timedelta(days=(self.until - self.since).days + 1).total_seconds()
+        # Not the day after the last as a date: the last may be that of the calendar.
+        values: list[Any] = [first.timestamp(), first.timestamp() + seconds]
         mark, traces, costs = dialect.mark, dialect.name, dialect.costs
         owned = ""
         if self.owner is not None:

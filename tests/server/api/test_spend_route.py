@@ -106,3 +106,11 @@ def test_what_cannot_be_summed_is_refused_in_a_sentence(serve, tmp_path: Path) -
         404,
         "This server keeps no traces, so it cannot say what they cost.",
     )
+
+
+def test_the_last_days_of_the_calendar_have_nothing(serve, tmp_path: Path) -> None:
+    url = serve(store=store_of(tmp_path / "traces.sqlite", None))
+    reply = httpx.get(f"{url}/api/spend", params={"until": "9999-12-31"})
+    assert (reply.status_code, reply.json()["groups"]) == (200, [])
+    reply = httpx.get(f"{url}/api/spend", params={"until": "0001-01-02"})
+    assert (reply.status_code, reply.json()["groups"]) == (200, [])

@@ -179,3 +179,16 @@ def test_a_response_has_every_field_of_open_responses_and_repeats_the_requests(c
     assert made.completed_at >= made.created_at
     assert (made.presence_penalty, made.frequency_penalty, made.top_logprobs) == (0, 0, 0)
     assert made.usage.cost == made.podium["cost_usd"]
+
+
+@pytest.mark.parametrize("sent", ["no JSON", "[]", '{"echo": 1}'])
+def test_an_answer_of_chat_is_read_as_a_response_whatever_its_metadata_says(
+    client: OpenAI, sent: str
+) -> None:
+    kept = client.chat.completions.create(
+        model="podium",
+        messages=[{"role": "user", "content": "Hello."}],
+        metadata={"podium.background": sent},
+    )
+    trace_id: Any = kept.model_dump()["podium"]["trace_id"]
+    assert client.responses.retrieve(f"resp_{trace_id}").output_text == kept.choices[0].message.content

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -225,11 +225,11 @@ def read_past(row: BackgroundRow, entries: Sequence[Entry], names: Sequence[str]
     spans: dict[tuple[int, int], Span] = {}
     tries: dict[tuple[int, int], tuple[Attempt, ...]] = {}
     open_: dict[tuple[int, int | None], _Began] = {}
-    lost_plans: set[int] = set()
+    lost_plans: Counter[int] = Counter()
 
     def lose(began: _Began) -> None:
         if began.position is None:
-            lost_plans.add(began.round)
+            lost_plans[began.round] += 1
             return
         workflow = plans[began.round].plan.decision
         assert isinstance(workflow, Workflow)
@@ -262,7 +262,7 @@ def read_past(row: BackgroundRow, entries: Sequence[Entry], names: Sequence[str]
         lose(began)
     started = datetime.fromtimestamp(row.created, UTC).isoformat(timespec="milliseconds")
     elapsed_s = max(0.0, time.time() - row.created)
-    return Past(started, elapsed_s, plans, spans, tries, frozenset(lost_plans))
+    return Past(started, elapsed_s, plans, spans, tries, lost_plans)
 
 
 def read_events(entries: Sequence[Entry], names: list[str], plans: dict[int, PlanReady]) -> Iterator[Event]:
@@ -296,7 +296,7 @@ def worker_names(entries: Sequence[Entry]) -> list[str]:
 def unfinished_trace(
     row: BackgroundRow, kept: BackgroundRequest, entries: Sequence[Entry], status: TraceStatus, error: str
 ) -> Trace:
-    """The trace of a response that this server did not begin to make, or could not."""
+    """The trace of a response for which the orchestrator made none, from what was kept of it."""
     past, request = read_past(row, entries), kept.request
     names = worker_names(entries)
     rounds = []

@@ -36,8 +36,9 @@ _CANCEL_S = 10.0
 """Seconds to wait until a response is recorded as cancelled. Another server may have it."""
 _POLL_S = 0.1
 _MAX_TRIES = 5
-"""Servers that may end during the same call, until the response fails: it may be what ends them."""
+"""If this many servers ended during the same call, the response fails: the call may be what ends them."""
 _CANCELLED = "The response was cancelled."
+_BUG = "The server has an internal error; its log says more."
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class BackgroundResponses:
         self._watching: asyncio.Task[None] | None = None
         self._trouble = False
         self._given_up = False
-        """Whether the store failed under a response, which then has a lease and no task."""
+        """Whether the store failed while this server made a response. That response still has a lease, but no task."""
         self._swept_s = 0.0
 
     @property
@@ -224,7 +225,8 @@ class BackgroundResponses:
             if self._stopping:
                 run.wish = "leave"
                 raise asyncio.CancelledError
-            if any(len(tries) >= _MAX_TRIES for tries in journal.past.interrupted.values()):
+            tries = (*map(len, journal.past.interrupted.values()), *journal.past.lost_plans.values())
+            if max(tries, default=0) >= _MAX_TRIES:
                 raise UsageError(f"Its server ended {_MAX_TRIES} times during the same call: ask again.")
             await self._service.answer(
                 replace(
@@ -241,11 +243,18 @@ class BackgroundResponses:
                 raise
             if run.journal is None or run.journal.trace is None:
                 return unfinished_trace(row, kept, entries, "cancelled", _CANCELLED)
-        except PodiumError as error:
+        except Exception as error:
             if isinstance(error, LostLeaseError) or (run.journal is not None and run.journal.failed):
                 raise
+            why = str(error)
+            if not isinstance(error, PodiumError):  # A bug: another try would meet it again, and pay again.
+                _LOG.exception("The response %s failed.", row.id)
+                why = _BUG
             if run.journal is None or run.journal.trace is None:
-                return unfinished_trace(row, kept, entries, "failed", str(error))
+                if run.journal is not None:
+                    await run.journal.written()
+                    entries = await self.table.entries(row.id)
+                return unfinished_trace(row, kept, entries, "failed", why)
         assert run.journal is not None
         assert run.journal.trace is not None
         await run.journal.written()

@@ -5,12 +5,12 @@ GET and DELETE /v1/responses/{id}, POST /v1/responses/{id}/cancel, GET /v1/respo
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ValidationError
 
 from podium.errors import APIError
 from podium.server.answers import from_trace, no_answer_error, to_details
@@ -129,25 +129,41 @@ def _unfinished(row: BackgroundRow) -> dict[str, Any]:
 
 
 def _finished(trace: Trace) -> dict[str, Any]:
-    again = json.loads(trace.metadata.get(BACKGROUND_KEY, "{}"))
+    again = _Repeated.read(trace)
     frame = ResponseFrame(
         trace_id=trace.id,
         created=int(datetime.fromisoformat(trace.started_at).timestamp()),
-        model=again.get("model") or _model(trace),
+        model=_model(trace) if again is None else again.model,
         question=trace.question,
         metadata=trace.metadata,
         user=trace.user,
         store=True,
-        previous=again.get("previous"),
-        echo=again.get("echo", {}),
+        previous=None if again is None else again.previous,
+        echo={} if again is None else again.echo,
     )
     error = no_answer_error(trace)
-    if again and (trace.status == "cancelled" or error is not None):
+    if again is not None and (trace.status == "cancelled" or error is not None):
         return _unanswered(trace, frame, error)
     if error is not None:
         return frame.response("failed", error={"code": error.code, "message": error.message})
     answer = from_trace(trace)
     return frame.final(answer, output_items(answer))
+
+
+class _Repeated(BaseModel):
+    """The fields of its request that a response in the background repeats."""
+
+    model: str
+    previous: str | None
+    echo: dict[str, Any]
+
+    @staticmethod
+    def read(trace: Trace) -> _Repeated | None:
+        """None: the trace is no response in the background. A client of another route may have sent anything there."""
+        try:
+            return _Repeated.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
+        except ValidationError:
+            return None
 
 
 def _unanswered(trace: Trace, frame: ResponseFrame, error: APIError | None) -> dict[str, Any]:
