@@ -47,6 +47,6 @@ def run(features: dict[str, Callable[[], Any]]) -> None:
         try:
             value = feature()
             found[name] = str(asyncio.run(value) if inspect.iscoroutine(value) else value)
-        except Exception as error:  # noqa: BLE001 - whatever the client raises is what its user sees.
+        except Exception as error:
             found[name] = f"ERROR {type(error).__name__}: {error}"
     print(json.dumps(found), file=sys.stdout, flush=True)
