@@ -6,7 +6,7 @@ curves, the table, and example plans before and after training. It computes no f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -72,33 +72,29 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
 def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> str:
     """The whole page. Unless the comparison or the metrics say otherwise, it says that workers were simulated."""
     caveats = comparison.caveats if comparison else _caveats(metrics[-1])
-    style = files("podium").joinpath("assets", "report.css").read_text(encoding="utf-8")
-    page = tag(
-        "html",
-        tag(
-            "head",
-            Html(
-                '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-            ),
-            tag("title", f"Podium: {title}"),
-            tag("style", Html(style)),
-        ),
-        tag(
-            "body",
-            tag("h1", f"Podium: {title}"),
-            tag("p", _subtitle(metrics, comparison), class_="soft"),
-            (tag("p", caveat, class_="simulated") for caveat in caveats),
-            _tiles(comparison) if comparison else "",
-            _training(metrics) if metrics else "",
-            _table(comparison) if comparison else "",
-            _front(comparison) if comparison else "",
-            _by_hops(comparison) if comparison else "",
-            _examples(comparison.examples) if comparison and comparison.examples else "",
-            tag("p", f"Written by podium {__version__}.", class_="note"),
-        ),
-        lang="en",
+    return html_page(
+        f"Podium: {title}",
+        tag("h1", f"Podium: {title}"),
+        tag("p", _subtitle(metrics, comparison), class_="soft"),
+        (tag("p", caveat, class_="simulated") for caveat in caveats),
+        _tiles(comparison) if comparison else "",
+        _training(metrics) if metrics else "",
+        _table(comparison) if comparison else "",
+        _front(comparison) if comparison else "",
+        _by_hops(comparison) if comparison else "",
+        _examples(comparison.examples) if comparison and comparison.examples else "",
     )
-    return f"<!doctype html>\n{page}\n"
+
+
+def html_page(title: str, *body: Html | str | Iterable[Html | str]) -> str:
+    """A self-contained page in the style of the report, which ends with the version that wrote it."""
+    style = files("podium").joinpath("assets", "report.css").read_text(encoding="utf-8")
+    viewport = Html(
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    )
+    written_by = tag("p", f"Written by podium {__version__}.", class_="note")
+    head = tag("head", viewport, tag("title", title), tag("style", Html(style)))
+    return f"<!doctype html>\n{tag('html', head, tag('body', *body, written_by), lang='en')}\n"
 
 
 def _caveats(last: Mapping[str, Any]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def cells(row: ComparisonRow) -> tuple[str, ...]:
     """One row as text: a string for each of `HEADINGS`."""
     return (
         row.label,
-        f"{percent(row.accuracy.mean)} {_within(row.accuracy)}",
+        f"{percent(row.accuracy.mean)} {within(row.accuracy)}",
         _ahead(row),
         f"{row.steps:.2f}",
         f"{row.calls:.2f}",
@@ -156,14 +156,16 @@ def _ahead(row: ComparisonRow) -> str:
     if row.difference is None:
         return ""
     tested = "" if row.p_value is None else f", p {row.p_value:.2g}"
-    return f"{_points(row.difference.mean)} {_within(row.difference)}{tested}"
+    return f"{points(row.difference.mean)} {within(row.difference)}{tested}"
 
 
-def _points(difference: float) -> str:
+def points(difference: float) -> str:
+    """A difference of two shares, in percentage points with its sign."""
     return f"{difference * 100:+.1f}"
 
 
-def _within(interval: Interval) -> str:
+def within(interval: Interval) -> str:
+    """The bounds of a share's interval, in percent."""
     return f"[{interval.low * 100:.1f}, {interval.high * 100:.1f}]"
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 
-from podium import __version__
 from podium.evals.charts import Html, fragment, pareto_chart, tag, whisker
 from podium.evals.comparison import Comparison, ComparisonRow, Kind
+from podium.evals.report import html_page
 from podium.rollout.run_folder import replace_file
 from podium.study.result import Study, StudyRow
 from podium.study.sentences import HEADINGS, bounds, caveats, cells, headline, method_notes, summary
@@ -51,42 +50,27 @@ def _sections(study: Study) -> Iterator[str]:
 def html(study: Study) -> str:
     """The page as one HTML file that loads nothing."""
     title = f"Does a team pay? {study.tasks}"
-    style = files("podium").joinpath("assets", "report.css").read_text(encoding="utf-8")
-    page = tag(
-        "html",
+    return html_page(
+        f"Podium: {title}",
+        tag("h1", title),
+        tag("p", tag("b", headline(study).replace("`", ""))),
+        (tag("p", caveat, class_="simulated") for caveat in caveats(study)),
+        _list(summary(study)),
+        _served(study.files),
+        tag("h2", "What was tried"),
+        _table(study),
+        tag("h2", "Accuracy over cost"),
+        pareto_chart(_comparison(study)),
         tag(
-            "head",
-            Html(
-                '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-            ),
-            tag("title", f"Podium: {title}"),
-            tag("style", Html(style)),
+            "p",
+            "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats.",
+            class_="note",
         ),
-        tag(
-            "body",
-            tag("h1", title),
-            tag("p", tag("b", headline(study).replace("`", ""))),
-            (tag("p", caveat, class_="simulated") for caveat in caveats(study)),
-            _list(summary(study)),
-            _served(study.files),
-            tag("h2", "What was tried"),
-            _table(study),
-            tag("h2", "Accuracy over cost"),
-            pareto_chart(_comparison(study)),
-            tag(
-                "p",
-                "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats.",
-                class_="note",
-            ),
-            tag("h2", "What the pool allows at most"),
-            _paragraphs(bounds(study)),
-            tag("h2", "How this was measured"),
-            _paragraphs(method_notes(study)),
-            tag("p", f"Written by podium {__version__}.", class_="note"),
-        ),
-        lang="en",
+        tag("h2", "What the pool allows at most"),
+        _paragraphs(bounds(study)),
+        tag("h2", "How this was measured"),
+        _paragraphs(method_notes(study)),
     )
-    return f"<!doctype html>\n{page}\n"
 
 
 def _list(sentences: Iterable[str]) -> Html:

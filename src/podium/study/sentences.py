@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from podium.evals.comparison import SIMULATED
 from podium.evals.stats import Interval
+from podium.evals.table import percent, points, within
 from podium.study.result import Study, StudyRow
 
 HEADINGS = ("method", "accuracy", "$ / 1000", "beside the best single worker", "verdict")
@@ -26,7 +27,7 @@ def cells(study: Study, row: StudyRow) -> tuple[str, ...]:
         row.name if row.choice in (row.name, f"the {row.name}") else f"{row.name}: {row.choice}",
         f"{percent(row.accuracy.mean)} {within(row.accuracy)}",
         f"{row.cost_usd * 1000:.3g}",
-        "" if row.difference is None or row.verdict == "same" else points(row.difference),
+        "" if row.difference is None or row.verdict == "same" else _difference(row.difference),
         verdict_of(study, row),
     )
 
@@ -48,7 +49,7 @@ def headline(study: Study) -> str:
     if best.verdict == "better":
         assert best.difference is not None
         return (
-            f"Use {best.choice}. It is right {points(best.difference)} more often than `{_worker(single)}` alone, "
+            f"Use {best.choice}. It is right {_difference(best.difference)} more often than `{_worker(single)}` alone, "
             f"your best single worker, at {_price(study, best)} its price."
         )
     return (
@@ -156,19 +157,8 @@ def method_notes(study: Study) -> Iterator[str]:
     yield from study.notes
 
 
-def percent(share: float) -> str:
-    """A share as text."""
-    return f"{100 * share:.1f} %"
-
-
-def within(interval: Interval) -> str:
-    """The bounds of a share."""
-    return f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
-
-
-def points(difference: Interval) -> str:
-    """A difference with its interval, in percentage points."""
-    return f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}] points"
+def _difference(interval: Interval) -> str:
+    return f"{points(interval.mean)} {within(interval)} points"
 
 
 def _spent(study: Study) -> str:
