@@ -8,10 +8,16 @@ PYTHON=${PYTHON:-python3}
 place=$PWD/runs/clients
 tests=tests/server/clients
 mkdir -p "$place/node"
-for name in python litellm aider; do
+# pip needs many minutes to choose the versions of Open WebUI's packages, uv seconds.
+if [ ! -e "$place/uv/bin/uv" ]; then
+  "$PYTHON" -m venv "$place/uv"
+  "$place/uv/bin/python" -m pip --disable-pip-version-check --quiet install uv
+fi
+for name in python litellm aider webui; do
   if [ "$tests/requirements-$name.txt" -nt "$place/$name/done" ]; then
     "$PYTHON" -m venv "$place/$name"
-    "$place/$name/bin/python" -m pip --disable-pip-version-check --quiet install -r "$tests/requirements-$name.txt"
+    "$place/uv/bin/uv" pip install --quiet --python "$place/$name/bin/python" -r "$tests/requirements-$name.txt" \
+      --override "$tests/overrides.txt"
     touch "$place/$name/done"
   fi
 done

@@ -47,7 +47,7 @@ class Client:
     program: str
     """In `programs/`; it prints {feature: text}."""
     environment: str = "python"
-    """"python", "litellm", "aider" or "node": `runs/clients.sh` makes them."""
+    """"python", "litellm", "aider", "webui" or "node": `runs/clients.sh` makes them."""
     face: str = ""
     """The program's variable PODIUM_FACE."""
     features: tuple[str, ...] = FEATURES
@@ -182,6 +182,14 @@ CLIENTS = (
         "aider_command.py",
         "aider",
         features=("text", "stream", "unknown model"),
+    ),
+    Client(
+        "Open WebUI",
+        "`OPENAI_API_BASE_URL=.../v1`",
+        "open_webui.py",
+        "webui",
+        features=FEATURES[:-1],
+        says={"unknown model": "Model not found"},
     ),
 )
 
