@@ -191,6 +191,13 @@ CLIENTS = (
         features=FEATURES[:-1],
         says={"unknown model": "Model not found"},
     ),
+    Client(
+        "LibreChat",
+        "its `@librechat/agents`, with `configuration: { baseURL }`",
+        "librechat.mjs",
+        "node",
+        features=("stream", "second turn", "streamed tools", "image", "thoughts", "unknown model"),
+    ),
 )
 
 
