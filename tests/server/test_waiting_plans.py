@@ -1,4 +1,4 @@
-"""Plans that wait for approval are lost to nobody: neither to a caller that leaves, nor to the plans of another caller."""
+"""A plan that waits for approval is not lost when its caller disconnects, nor to the plans of another caller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ ANN, BOB = Caller(name="ann", id="pk-1"), Caller(name="bob", id="pk-2")
 
 async def planned(caller: Caller) -> Trace:
     """A plan of this caller."""
-    orchestrator = Orchestrator(FixedPlan(PLAN), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")]))
+    orchestrator = Orchestrator(
+        FixedPlan(PLAN), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")])
+    )
     trace = await orchestrator.plan(QUESTION)
     assert trace.status == "planned"
     return trace.model_copy(update={"owner": caller.name})
@@ -63,8 +65,7 @@ async def test_a_plan_whose_caller_leaves_while_it_is_taken_waits_on_unless_anot
     with pytest.raises(asyncio.CancelledError):
         await taking
     answered.set()
-    while len(asyncio.all_tasks()) > 1:
-        await asyncio.sleep(0.01)
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
     await stores[0].flushed()
     if not run_elsewhere:
         assert await there.find(plan.id, ANN) == plan
@@ -87,7 +88,9 @@ async def test_many_plans_of_one_caller_push_out_its_own_alone() -> None:
         await plans.find(f"{1000 - MOST_HERE:032x}", BOB)
 
 
-async def test_a_plan_that_expired_is_dropped_when_the_next_one_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plan_that_expired_is_dropped_when_the_next_one_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plans, old = WaitingPlans(None), await planned(ANN)
     with monkeypatch.context() as later:
         later.setattr(approval, "LIFE_S", 0.0)
