@@ -1,39 +1,42 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podium.errors import APIError
 from podium.server.streaming import StreamedText
 
 
 def test_one_attempts_text_is_sent_as_it_comes() -> None:
     sent = StreamedText()
     assert [sent.add(0, piece) for piece in ("Six", " by", " seven")] == ["Six", " by", " seven"]
-    assert sent.finish("Six by seven") == ""
+    assert sent.finish("Six by seven", "t") == ""
 
 
 def test_an_answer_that_was_not_streamed_is_sent_in_the_end() -> None:
-    assert StreamedText().finish("42.") == "42."
+    assert StreamedText().finish("42.", "t") == "42."
 
 
 def test_a_retry_is_sent_from_where_the_first_attempt_broke_off() -> None:
     sent = StreamedText()
     sent.add(0, "Six by")
     assert [sent.add(1, piece) for piece in ("Six", " by se", "ven")] == ["", " se", "ven"]
-    assert sent.finish("Six by seven is 42.") == " is 42."
+    assert sent.finish("Six by seven is 42.", "t") == " is 42."
 
 
 def test_a_different_answer_cannot_continue_the_text_sent() -> None:
     sent = StreamedText()
     sent.add(0, "Six by")
     assert sent.add(1, "It is 42.") == ""
-    assert sent.finish("It is 42.") is None
+    with pytest.raises(APIError, match="the final answer differs"):
+        sent.finish("It is 42.", "t")
 
 
 def test_space_around_an_answer_makes_it_no_other() -> None:
     sent = StreamedText()
     sent.add(0, "42.\n")
-    assert sent.finish("42.") == ""
+    assert sent.finish("42.", "t") == ""
 
 
 @given(
@@ -45,5 +48,7 @@ def test_what_was_sent_is_always_the_beginning_of_the_answer_or_there_is_a_refus
     sent = StreamedText()
     told = "".join(sent.add(attempt, piece) for attempt, piece in pieces)
     assert sent.text == told
-    rest = sent.finish(answer)
-    assert (rest is None and told != answer) or told + (rest or "") == answer
+    try:
+        assert told + sent.finish(answer, "t") == answer
+    except APIError:
+        assert not answer.startswith(told)

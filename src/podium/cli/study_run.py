@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
 
+from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.cli.opening import RESPONSES, SPENDING, open_console, open_dispatcher
-from podium.cli.options import DispatchOptions
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, PoolName
 from podium.cli.printable import counted, dollars, printable, shorten
 from podium.conductor.opening import conductor_settings
 from podium.errors import UsageError
@@ -29,6 +30,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.study.analysis import analyse, result_of, write_serving_files
 from podium.study.answering import Recorded, read_recorded, record_answers
 from podium.study.conducting import Conducted, run_checkpoint, run_conductors, why_no_conductor
+from podium.study.decision import MARGIN
 from podium.study.judging import PoolJudge
 from podium.study.page import HTML, MARKDOWN, write_page
 from podium.study.questions import StudyQuestions
@@ -48,30 +50,65 @@ _CONDUCTORS = 2
 """Conductors that are really run: without ratings, and with them."""
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
 class StudyOptions:
-    """What both verbs have in common."""
+    """The options that both verbs have."""
 
-    pool: str
-    out: Path
-    samples: int
-    judge: str | None
-    conductor: str | None
-    margin: float
-    budget_usd: float | None
-    concurrency: int
-    calls: DispatchOptions
-    dry_run: bool
-    yes: bool
-    json: bool
+    pool: PoolName = None
+    budget_usd: float | None = None
+    """The most dollars of the study, over all its starts. Needed if a worker costs money."""
+    samples: int = 1
+    """Answers of each worker to each question. With 1, a fifth of the questions is asked twice."""
+    judge: str | None = None
+    """The worker of the pool that judges answers where no right answer is known."""
+    conductor: str | None = None
+    """The checkpoint of a trained Conductor that reads ratings, to try over the recorded answers."""
+    margin: float = MARGIN
+    """How much accuracy a cheaper method may lose and still count as good, from 0 to 1."""
+    concurrency: int = 16
+    """The most calls at once."""
+    calls: DispatchOptions = DEFAULT_CALLS
+    seed: int = 0
+    """Seeds the choice of questions and the division into folds."""
+    dry_run: Flag = False
+    """Say what it would cost and how long it would take, and stop."""
+    yes: Flag = False
+    """Pay without asking."""
+    json: Flag = False
+    """Print the result as one line of JSON."""
+
+    @property
+    def pool_name(self) -> str:
+        """The name or file of the pool."""
+        return self.pool or "embedded"
+
+    def check(self) -> None:
+        """Refuse numbers that a study cannot use.
+
+        Raises:
+            UsageError: there is one.
+        """
+        if self.samples < 1 or self.concurrency < 1:
+            raise UsageError(
+                f"--samples {self.samples}, --concurrency {self.concurrency}: give at least 1 of each."
+            )
+        if not 0 <= self.margin < 1:
+            raise UsageError(f"--margin {self.margin:g}: give a share from 0 to 1, such as 0.02.")
+        if self.budget_usd is not None and not 0 < self.budget_usd < float("inf"):
+            raise UsageError(f"--budget-usd {self.budget_usd:g}: give dollars above 0.")
+
+
+DEFAULT_STUDY = StudyOptions()
 
 
 def run_study(
-    pool: Pool, questions: StudyQuestions, options: StudyOptions, made_of: Mapping[str, object], *, seed: int
+    pool: Pool, questions: StudyQuestions, options: StudyOptions, made_of: Mapping[str, object], out: Path
 ) -> int:
     """Run the study. The same call goes on with one that was stopped.
 
     Args:
+        out: the folder of the study.
         made_of: where the questions come from. A folder with a study of other questions is refused.
     """
     _check_names(pool, options)
@@ -105,11 +142,11 @@ def run_study(
         "margin": options.margin,
         "conductor": options.conductor,
     }
-    RunFolder.open(options.out, configuration, changeable=_CHANGEABLE)
-    result = asyncio.run(_measure(pool, questions, spending, options, seed=str(seed)))
-    result.save(options.out / RESULT)
-    write_page(options.out, result)
-    _print_result(result, options)
+    RunFolder.open(out, configuration, changeable=_CHANGEABLE)
+    result = asyncio.run(_measure(pool, questions, spending, options, out))
+    result.save(out / RESULT)
+    write_page(out, result)
+    _print_result(result, options, out)
     return 0
 
 
@@ -199,9 +236,9 @@ def _ask_leave(spending: Spending, options: StudyOptions) -> None:
 
 
 async def _measure(
-    pool: Pool, questions: StudyQuestions, spending: Spending, options: StudyOptions, *, seed: str
+    pool: Pool, questions: StudyQuestions, spending: Spending, options: StudyOptions, out: Path
 ) -> Study:
-    out, limit = options.out, options.budget_usd
+    limit, seed = options.budget_usd, str(options.seed)
     calls = DispatchOptions(
         options.calls.cache or out / RESPONSES, options.calls.replay, options.calls.day_budget_usd
     )
@@ -230,7 +267,7 @@ async def _measure(
                 )
             decision = analyse(recorded, questions, conducted.measured, margin=options.margin, seed=seed)
             files = write_serving_files(
-                out, decision, recorded, pool_name=options.pool, pool=pool, checkpoint=options.conductor
+                out, decision, recorded, pool_name=options.pool_name, pool=pool, checkpoint=options.conductor
             )
             return result_of(
                 decision,
@@ -317,7 +354,7 @@ def _say_what_is_missing(runs: Sequence[recorder.Progress]) -> None:
         )
 
 
-def _print_result(result: Study, options: StudyOptions) -> None:
+def _print_result(result: Study, options: StudyOptions, out: Path) -> None:
     if options.json:
         print(result.model_dump_json())
         return
@@ -325,6 +362,6 @@ def _print_result(result: Study, options: StudyOptions) -> None:
     console.print(printable(headline(result)), style="bold", soft_wrap=True)
     for sentence in summary(result):
         console.print(printable(sentence), soft_wrap=True)
-    console.print(f"\nThe page: {options.out / HTML} and {options.out / MARKDOWN}", soft_wrap=True)
+    console.print(f"\nThe page: {out / HTML} and {out / MARKDOWN}", soft_wrap=True)
     for file in result.files:
-        console.print(f"To serve it: podium serve --config {options.out / file}", soft_wrap=True)
+        console.print(f"To serve it: podium serve --config {out / file}", soft_wrap=True)

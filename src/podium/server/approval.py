@@ -7,12 +7,13 @@ what planning cost. Without a store it waits in this process.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
-from podium.planner import Plan, PlanRequest
+from podium.planner import Plan, Planner, PlanRequest
 from podium.server.api_errors import invalid, missing
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
@@ -24,8 +25,8 @@ from podium.workflow import Acceptance, PlanError, Workflow, parse
 
 LIFE_S = 3600.0
 """Seconds for which a plan waits."""
-_MOST_HERE = 1000
-"""Plans that wait in this process at most; the oldest make room."""
+MOST_HERE = 100
+"""Plans of one caller that wait in this process at most; the caller's oldest make room."""
 _LOG = logging.getLogger("podium.server")
 
 
@@ -53,9 +54,16 @@ class WaitingPlans:
             except StoreError as error:
                 _LOG.error("The plan %s waits in this process alone: %s", planned.id, error)
         if planned.status == "planned":
-            self._here[planned.id] = planned
-        while len(self._here) > _MOST_HERE:
-            del self._here[next(iter(self._here))]
+            self._keep_here(planned)
+
+    def _keep_here(self, planned: Trace) -> None:
+        """Let a plan wait in this process, and drop the plans that have expired."""
+        now = datetime.now(UTC)
+        self._here = {id_: other for id_, other in self._here.items() if now < expiry(other)}
+        self._here[planned.id] = planned
+        own = [id_ for id_, other in self._here.items() if other.owner == planned.owner]
+        for id_ in own[:-MOST_HERE]:
+            del self._here[id_]
 
     async def find(self, id_: str, caller: Caller) -> Trace:
         """The plan with this id.
@@ -79,18 +87,35 @@ class WaitingPlans:
             raise _gone(id_)
         return planned
 
-    async def take(self, id_: str, caller: Caller) -> Trace:
-        """Find the plan as `find` does, and end its wait. Of several calls, on any replica, one alone succeeds.
+    async def take(self, planner: Planner) -> None:
+        """End the wait of the plan that an `ApprovedPlan` gives. Of several calls, on any replica, one alone succeeds.
 
         Raises:
-            APIError: as `find`.
+            APIError: 404, the plan does not wait any more.
+            asyncio.CancelledError: the call was cancelled; the plan waits on.
         """
-        planned = await self.find(id_, caller)
-        if self._here.pop(id_, None) is None:
-            assert self._store is not None
-            if not await self._store.delete(id_, planned.owner, status="planned"):
-                raise _gone(id_)
-        return planned
+        assert isinstance(planner, ApprovedPlan)
+        await self._take(planner.planned)
+
+    async def _take(self, planned: Trace) -> None:
+        if self._here.pop(planned.id, None) is not None:
+            return
+        if self._store is None:
+            raise _gone(planned.id)
+        taking = asyncio.ensure_future(self._store.delete(planned.id, planned.owner, status="planned"))
+        try:
+            taken = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # The database may have deleted the plan already, and nobody is left to run it.
+            taking.add_done_callback(lambda done: self._put_back(planned, done))
+            raise
+        if not taken:
+            raise _gone(planned.id)
+
+    def _put_back(self, planned: Trace, taking: asyncio.Future[bool]) -> None:
+        """Let a plan wait again, if `taking` took it."""
+        if not taking.cancelled() and taking.exception() is None and taking.result():
+            self.add(planned, keep=True)
 
     async def reject(self, id_: str, caller: Caller) -> None:
         """Take the plan, and keep its trace as that of a cancelled question.
@@ -99,7 +124,8 @@ class WaitingPlans:
             APIError: as `find`.
         """
         here = id_ in self._here
-        planned = await self.take(id_, caller)
+        planned = await self.find(id_, caller)
+        await self._take(planned)
         if not here and self._store is not None:
             rejected = {"status": "cancelled", "error": "The plan was rejected."}
             self._store.add(planned.model_copy(update=rejected))

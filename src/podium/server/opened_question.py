@@ -5,6 +5,7 @@ What a reply looks like is its route's (`AnswerEvents`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -81,30 +82,63 @@ class OpenedQuestion:
             planned = await self.planned()
             await write(events.start() + events.end(planned))
             return planned
-        answer: ServedAnswer | None = None
-        first, started = events.start(), False
+        answers = await self.write_all(
+            [self.trace_id],
+            write,
+            first=events.start(),
+            for_event=lambda _, event: events.for_event(event),
+            for_end=lambda _, answers: events.end(answers[0]),
+            fail=events.fail,
+        )
+        return None if answers is None else answers[0]
+
+    async def write_all(
+        self,
+        ids: Sequence[str],
+        write: Write,
+        *,
+        first: bytes = b"",
+        for_event: Callable[[int, Event], bytes],
+        for_end: Callable[[int, Mapping[int, ServedAnswer]], bytes],
+        fail: Callable[[APIError], bytes],
+    ) -> dict[int, ServedAnswer] | None:
+        """Answer once for each trace id, at the same time, and write what the callables make of it.
+
+        Args:
+            first: written before all else.
+            for_event: called with the number of an answer and an event of it; may return nothing.
+            for_end: called with the number of an answer that ended, and all answers so far.
+            fail: called with a failure after the first event.
+
+        Returns:
+            The answers by number; None: a failure, which the last event reports.
+
+        Raises:
+            PodiumError: a failure before the first event.
+        """
+        answers: dict[int, ServedAnswer] = {}
+        started = False
         try:
             async with stream_answers(
-                self.service, self.request, self.caller, [self.trace_id], self.orchestrator
+                self.service, self.request, self.caller, ids, self.orchestrator
             ) as next_events:
-                while answer is None:
+                while len(answers) < len(ids):
                     pieces = []
-                    for _, event in await next_events():
+                    for number, event in await next_events():
                         if isinstance(event, QuestionEnded):
-                            answer = self.read(event.trace)
-                            pieces.append(events.end(answer))
+                            answers[number] = self.read(event.trace)
+                            pieces.append(for_end(number, answers))
                         else:
-                            pieces.append(events.for_event(event))
-                    if any(pieces):
+                            pieces.append(for_event(number, event))
+                    if content := b"".join(pieces):
+                        await write(content if started else first + content)
                         started = True
-                        await write(first + b"".join(pieces))
-                        first = b""
         except PodiumError as failure:
             if not started:
                 raise
-            await write(events.fail(to_api_error(failure)))
+            await write(fail(to_api_error(failure)))
             return None
-        return answer
+        return answers
 
     def read(self, trace: Trace) -> ServedAnswer:
         """The answer of a trace.

@@ -129,7 +129,7 @@ class Service:
         """
         orchestrator = orchestrator or await self.open_orchestrator(request, caller)
         if request.plan_id is not None:
-            await self.plans.take(request.plan_id, caller)
+            await self.plans.take(orchestrator.planner)
         observe = self._observer(request, caller, orchestrator, trace_id, on_event)
         if journal is not None:
             observe = _unless_handed_over(observe, journal)

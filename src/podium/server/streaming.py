@@ -15,6 +15,7 @@ from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from podium.errors import APIError
+from podium.server.api_errors import answer_changed
 
 Write = Callable[[bytes], Awaitable[None]]
 DONE = b"data: [DONE]\n\n"
@@ -132,12 +133,18 @@ class StreamedText:
             return piece
         return self._continuation("".join(written)) or ""
 
-    def finish(self, answer: str) -> str | None:
-        """The rest of the final answer; None: the answer does not begin with the text that was sent."""
+    def finish(self, answer: str, trace_id: str) -> str:
+        """The rest of the final answer.
+
+        Raises:
+            APIError: the answer does not begin with the text that was sent.
+        """
         rest = self._continuation(answer)
-        if rest is None and self.text.strip() == answer.strip():
-            return ""
-        return rest
+        if rest is not None:
+            return rest
+        if self.text.strip() != answer.strip():
+            raise answer_changed(trace_id)
+        return ""
 
     def _continuation(self, text: str) -> str | None:
         sent = self.text

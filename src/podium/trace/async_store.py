@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from podium.errors import UnknownTraceError, UsageError
 from podium.trace.background_table import DELETE_BACKGROUND
@@ -118,9 +121,12 @@ class AsyncTraceStore(ABC):
         return Spend.read(query, sums, await self._rows(query.feedback(self._dialect)))
 
     async def newest(self, count: int) -> tuple[Trace, ...]:
-        """The newest traces, whole."""
-        rows = await self._read(self._dialect.newest(count))
-        return tuple(Trace.model_validate_json(document) for (document,) in rows)
+        """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
+        traces = []
+        for (document,) in await self._read(self._dialect.newest(count)):
+            with suppress(ValidationError):
+                traces.append(Trace.model_validate_json(document))
+        return tuple(traces)
 
     async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
         """Delete the trace with exactly this id, only of `owner` and with `status`, if given. False: there is none.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 import pytest
-from background import CALL_USD, INPUT_TOKENS, QUESTION, Answers, calls, client, ended, pool_file, until
-from chat_model import ChatModel, chat_model
+from background import CALL_USD, QUESTION, Answers, calls, client, ended, pool_file, until
+from chat_model import ChatModel
 from openai import OpenAI
 from running_server import Serve
 
@@ -23,18 +22,6 @@ from podium.server.requests import ChatRequest
 from podium.trace.background_table import BackgroundTable, Entry
 from podium.trace.store import open_store
 from podium.types import Question
-
-
-@pytest.fixture
-def answers() -> Answers:
-    return Answers()
-
-
-@pytest.fixture
-def model(answers: Answers) -> Iterator[ChatModel]:
-    with chat_model(answers) as running:
-        running.input_tokens = INPUT_TOKENS
-        yield running
 
 
 @pytest.fixture

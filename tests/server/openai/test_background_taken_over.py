@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import openai
 import pytest
 from background import (
     CALL_USD,
-    INPUT_TOKENS,
     QUESTION,
     Answers,
     add_key,
@@ -23,7 +21,7 @@ from background import (
     pool_file,
     until,
 )
-from chat_model import ChatModel, chat_model
+from chat_model import ChatModel
 from openai import OpenAI
 from served_process import served
 
@@ -33,18 +31,6 @@ from podium.trace.store import TraceStore
 from postgres_server import DATABASES, PostgresServer
 
 LEASE = ("--lease", "3")
-
-
-@pytest.fixture
-def answers() -> Answers:
-    return Answers()
-
-
-@pytest.fixture
-def model(answers: Answers) -> Iterator[ChatModel]:
-    with chat_model(answers) as running:
-        running.input_tokens = INPUT_TOKENS
-        yield running
 
 
 def start(asking: OpenAI, model: ChatModel, *, reach: str) -> str:

@@ -14,7 +14,7 @@ from podium.errors import APIError
 from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
-from podium.server.api_errors import answer_changed, to_anthropic_body
+from podium.server.api_errors import to_anthropic_body
 from podium.server.openai.conversation import called
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import Profile, ToolCall, Usage
@@ -138,9 +138,7 @@ class MessageEvents:
         Raises:
             APIError: the answer does not begin with the text that was sent.
         """
-        rest = self._text.finish(answer.text)
-        if rest is None:
-            raise answer_changed(answer.trace_id)
+        rest = self._text.finish(answer.text, answer.trace_id)
         pieces = (
             [self._write("text", rest)] if rest or not (answer.tool_calls or self._open == "text") else []
         )

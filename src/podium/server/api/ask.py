@@ -136,7 +136,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
                     planned = await question.planned()
                 return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
             if chat_request.plan_id is not None:  # Here, since nobody waits for what the background raises.
-                await service.plans.take(chat_request.plan_id, caller)
+                await service.plans.take(orchestrator.planner)
                 chat_request = replace(chat_request, plan_id=None)
         except APIError as error:  # This body has the fields of `podium` at its top level.
             if error.param is not None:

@@ -15,19 +15,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from podium.errors import StoreError, UsageError
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, Past, PlanReady, QuestionEnded
 from podium.orchestrator.journal import LOST
+from podium.server.openai.responses_body import BACKGROUND_KEY
 from podium.server.openai.responses_reply import ResponseFrame
 from podium.server.requests import ChatRequest
 from podium.trace import Attempt, RoundTrace, Span, Trace, TraceStatus
 from podium.trace.background_table import BackgroundRow, BackgroundTable, Entry, LostLeaseError
 from podium.trace.serialization import clean
-from podium.types import Profile
+from podium.types import Profile, Question
 from podium.workflow import Workflow
 
 T = TypeVar("T")
@@ -44,6 +45,13 @@ class BackgroundRequest:
     """The response that it continues."""
     echo: dict[str, Any]
     """Further fields of the body that the response repeats."""
+
+    @classmethod
+    def of(cls, request: ChatRequest, previous: str | None, echo: dict[str, Any]) -> BackgroundRequest:
+        """The request, whose trace will say what the response repeats of it."""
+        again = {"model": request.model, "previous": previous, "echo": echo}
+        metadata = {**request.metadata, BACKGROUND_KEY: json.dumps(again)}
+        return cls(replace(request, metadata=metadata), previous, echo)
 
     def frame(self, row: BackgroundRow) -> ResponseFrame:
         """The fields of the response that repeat the request."""
@@ -63,10 +71,13 @@ class BackgroundRequest:
         """As JSON."""
         return _write(_REQUEST, self)
 
-    @staticmethod
-    def read(row: BackgroundRow) -> BackgroundRequest:
-        """The request of a response."""
-        return _REQUEST.validate_json(row.document)
+    @classmethod
+    def read(cls, row: BackgroundRow) -> BackgroundRequest:
+        """The request of a response; an empty one if it cannot be read (see `is_readable`)."""
+        try:
+            return _REQUEST.validate_json(row.document)
+        except ValidationError:
+            return cls.of(ChatRequest(Question(text="")), None, {"background": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,7 @@ class _Planned:
 
 _REQUEST = TypeAdapter(BackgroundRequest)
 _BEGAN, _PLANNED, _STEP = TypeAdapter(_Began), TypeAdapter(_Planned), TypeAdapter(StepEnded)
+_READERS: Mapping[str, TypeAdapter[Any]] = {"began": _BEGAN, "plan": _PLANNED, "step": _STEP}
 
 
 class ResponseJournal:
@@ -209,6 +221,15 @@ class ResponseJournal:
                 self._pending.popleft()
                 self.changed.set()
                 self.changed = asyncio.Event()
+
+
+def is_readable(row: BackgroundRow, entries: Sequence[Entry]) -> bool:
+    """Whether a server can go on with the response. Not if something of it is damaged, or of another Podium's form."""
+    try:
+        _REQUEST.validate_json(row.document)
+    except ValidationError:
+        return False
+    return len(list(_values(entries))) == len(entries)
 
 
 def read_past(row: BackgroundRow, entries: Sequence[Entry], names: Sequence[str] | None = None) -> Past:
@@ -357,9 +378,13 @@ def _spans(past: Past, round: int, workflow: Workflow, names: Sequence[str]) -> 
 
 
 def _values(entries: Sequence[Entry]) -> Iterator[_Began | _Planned | StepEnded]:
-    readers: Mapping[str, TypeAdapter[Any]] = {"began": _BEGAN, "plan": _PLANNED, "step": _STEP}
+    """What the entries say, up to the first that cannot be read."""
     for entry in entries:
-        yield readers[entry.kind].validate_json(entry.document)
+        try:
+            value = _READERS[entry.kind].validate_json(entry.document)
+        except (KeyError, ValidationError):
+            return
+        yield value
 
 
 def _write(adapter: TypeAdapter[T], value: T) -> str:

@@ -19,6 +19,7 @@ from podium.server.keys import ANONYMOUS, Caller
 from podium.server.openai.background_journal import (
     BackgroundRequest,
     ResponseJournal,
+    is_readable,
     read_past,
     unfinished_trace,
 )
@@ -38,6 +39,10 @@ _POLL_S = 0.1
 _MAX_TRIES = 5
 """If this many servers ended during the same call, the response fails: the call may be what ends them."""
 _CANCELLED = "The response was cancelled."
+_UNREADABLE = (
+    "What was kept of this response is damaged or was written by another version of Podium, so the response cannot "
+    "go on: ask again."
+)
 _BUG = "The server has an internal error; its log says more."
 
 
@@ -78,6 +83,9 @@ class BackgroundResponses:
         self._trouble = False
         self._given_up = False
         """Whether the store failed while this server made a response. That response still has a lease, but no task."""
+        self._unwanted: dict[str, float] = {}
+        """Responses whose clients were told that they are not kept, though the database may have them; until when, on
+        the event loop's clock, they are looked for."""
         self._swept_s = 0.0
 
     @property
@@ -111,6 +119,10 @@ class BackgroundResponses:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
+        try:
+            await self._delete_unwanted()
+        except StoreError as error:
+            _LOG.error("The response of a request that failed may be made by another server: %s", error)
         for run in self._runs.values():
             run.end("leave")
         await asyncio.gather(*(run.task for run in self._runs.values() if run.task), return_exceptions=True)
@@ -121,7 +133,8 @@ class BackgroundResponses:
         """Keep a request, and make its response here if there is room. Returns once it is kept.
 
         Raises:
-            StoreError: it cannot be kept; nothing runs.
+            StoreError: it cannot be kept. If the database has it nevertheless, this server deletes it before it takes
+                a response.
         """
         here = len(self._runs) < MAX_RUNNING and not self._stopping
         if here:
@@ -133,10 +146,14 @@ class BackgroundResponses:
                 caller=caller.id,
                 document=kept.write(),
                 holder=self._holder if here else "",
-                lease_s=self._lease_s if here else 0.0,
+                lease_s=self._lease_s,  # Nobody makes it before it is known to be kept.
             )
+            if not here:
+                await self.table.release(id, "")
         except BaseException:
             self._runs.pop(id, None)
+            self._unwanted[id] = asyncio.get_running_loop().time() + self._lease_s
+            self._poked.set()
             raise
         if here:
             self._begin(row, orchestrator)
@@ -210,6 +227,8 @@ class BackgroundResponses:
         entries = await self.table.entries(row.id)
         if row.cancelled:
             return unfinished_trace(row, kept, entries, "cancelled", _CANCELLED)
+        if not is_readable(row, entries):
+            return unfinished_trace(row, kept, entries, "failed", _UNREADABLE)
         try:
             caller = await self._caller(row)
             orchestrator = orchestrator or await self._service.open_orchestrator(kept.request, caller)
@@ -305,7 +324,14 @@ class BackgroundResponses:
             except TimeoutError:
                 pass
 
+    async def _delete_unwanted(self) -> None:
+        for id_, until in tuple(self._unwanted.items()):
+            await self.table.delete(id_)
+            if asyncio.get_running_loop().time() > until:
+                del self._unwanted[id_]
+
     async def _tick(self) -> None:
+        await self._delete_unwanted()
         runs = dict(self._runs)
         if runs or self._given_up:
             mine = await self.table.renew(self._holder, self._lease_s)

@@ -16,9 +16,8 @@ from uuid import uuid4
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from podium.errors import PodiumError
 from podium.executor import StepText
-from podium.orchestrator import Event, QuestionEnded
+from podium.orchestrator import Event
 from podium.server.answers import (
     ServedAnswer,
     combine_details,
@@ -26,13 +25,13 @@ from podium.server.answers import (
     no_answer_error,
     progress,
 )
-from podium.server.api_errors import answer_changed, error_responses, invalid, to_api_error, to_body
+from podium.server.api_errors import error_responses, invalid, to_body
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, read_chat
 from podium.server.openai.conversation import called, to_call
 from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import body_schema, parse_body
-from podium.server.service import Service, answer_all, stream_answers
+from podium.server.service import Service, answer_all
 from podium.server.streaming import DONE, EventStream, StreamedText, Write, cancel_on_disconnect, sse_event
 from podium.types import Profile, Usage
 
@@ -157,29 +156,14 @@ class _ChatCompletion:
             if request.dry_run:
                 planned = await question.planned()
                 await write(chunks.for_end(0, planned, [planned]))
-            else:
-                answers: dict[int, ServedAnswer] = {}
-                started = False
-                try:
-                    async with stream_answers(
-                        question.service, request, question.caller, self.ids, question.orchestrator
-                    ) as next_events:
-                        while len(answers) < len(self.ids):
-                            pieces = []
-                            for number, event in await next_events():
-                                if isinstance(event, QuestionEnded):
-                                    answers[number] = question.read(event.trace)
-                                    pieces.append(chunks.for_end(number, answers[number], self._all(answers)))
-                                else:
-                                    pieces.append(chunks.for_event(number, event))
-                            if any(pieces):
-                                started = True
-                                await write(b"".join(pieces))
-                except PodiumError as failure:
-                    if not started:
-                        raise
-                    await write(sse_event(to_body(to_api_error(failure))))
-                    return
+            elif not await question.write_all(
+                self.ids,
+                write,
+                for_event=chunks.for_event,
+                for_end=lambda number, answers: chunks.for_end(number, answers[number], self._all(answers)),
+                fail=lambda error: sse_event(to_body(error)),
+            ):
+                return
             await write(DONE)
 
         return EventStream(produce, question.headers)
@@ -307,9 +291,7 @@ class Chunks:
             APIError: the answer does not begin with the text that was sent.
         """
         opening = b"" if choice in self._texts else self._opening(choice)
-        rest = self._text_of(choice).finish(answer.text)
-        if rest is None:
-            raise answer_changed(answer.trace_id)
+        rest = self._text_of(choice).finish(answer.text, answer.trace_id)
         content = self._chunk(choice, {"content": rest}) if rest else b""
         if answer.logprobs:
             content += self._chunk(choice, {"content": ""}, logprobs=answer.logprobs)

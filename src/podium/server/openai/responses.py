@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
@@ -20,7 +20,7 @@ from podium.server.keys import Caller
 from podium.server.openai.background_journal import BackgroundRequest
 from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.openai.background_stream import stream_background
-from podium.server.openai.responses_body import BACKGROUND_KEY, ResponseBody, read_response
+from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseEvents, ResponseFrame, output_items
 from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import body_schema, parse_body
@@ -113,9 +113,7 @@ async def _start(
             "background: a plan that waited for approval runs at once; leave background out.", "background"
         )
     echo = {**frame.echo, "background": True}
-    again = {"model": request.model, "previous": frame.previous, "echo": echo}
-    metadata = {**request.metadata, BACKGROUND_KEY: json.dumps(again)}
-    kept = BackgroundRequest(replace(request, metadata=metadata), frame.previous, echo)
+    kept = BackgroundRequest.of(request, frame.previous, echo)
     row = await background.start(frame.trace_id, kept, caller, opened.question.orchestrator)
     if body.stream:
         seconds = _STREAMED_SHARE * service.settings.request_seconds

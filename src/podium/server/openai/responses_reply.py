@@ -13,7 +13,6 @@ from podium.errors import APIError
 from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
-from podium.server.api_errors import answer_changed
 from podium.server.conversations import full_conversation
 from podium.server.openai.conversation import called
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
@@ -263,9 +262,7 @@ class ResponseEvents:
         Raises:
             APIError: the answer does not begin with the text that was sent.
         """
-        rest = self._text.finish(answer.text)
-        if rest is None:
-            raise answer_changed(answer.trace_id)
+        rest = self._text.finish(answer.text, answer.trace_id)
         pieces = [self._end_reasoning()] if self._reasoning_started else []
         if rest or not (answer.tool_calls or self._message_started):
             pieces.append(self._delta(rest))

@@ -1,0 +1,100 @@
+"""A plan that waits for approval is not lost when its caller disconnects, nor to the plans of another caller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from approving_team import PLAN
+
+from podium.errors import APIError
+from podium.orchestrator import Orchestrator
+from podium.rollout.scorer import FixedPlan
+from podium.server import approval
+from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
+from podium.server.keys import Caller
+from podium.server.requests import ChatRequest
+from podium.trace import Trace
+from podium.trace.store import open_store
+from podium.types import Question
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+
+QUESTION = Question(text="What is 6 x 7?")
+ANN, BOB = Caller(name="ann", id="pk-1"), Caller(name="bob", id="pk-2")
+
+
+async def planned(caller: Caller) -> Trace:
+    """A plan of this caller."""
+    orchestrator = Orchestrator(
+        FixedPlan(PLAN), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")])
+    )
+    trace = await orchestrator.plan(QUESTION)
+    assert trace.status == "planned"
+    return trace.model_copy(update={"owner": caller.name})
+
+
+@pytest.mark.parametrize("run_elsewhere", [False, True])
+async def test_a_plan_whose_caller_leaves_while_it_is_taken_waits_on_unless_another_server_ran_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_elsewhere: bool
+) -> None:
+    stores = [open_store(tmp_path / "traces.sqlite") for _ in range(2)]
+    here, there = (WaitingPlans(store) for store in stores)
+    plan = await planned(ANN)
+    approved = ApprovedPlan.of(plan, ChatRequest(QUESTION))
+    here.add(plan, keep=True)
+    await stores[0].flushed()
+    statement, deleted, answered = stores[0]._rows, asyncio.Event(), asyncio.Event()
+
+    async def slow(given: Any) -> Sequence[Sequence[Any]]:
+        rows = await statement(given)
+        if given[0].startswith("DELETE FROM traces"):
+            deleted.set()
+            await answered.wait()
+        return rows
+
+    monkeypatch.setattr(stores[0], "_rows", slow)
+    if run_elsewhere:
+        await there.take(approved)
+    taking = asyncio.create_task(here.take(approved))
+    await deleted.wait()
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    answered.set()
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+    await stores[0].flushed()
+    if not run_elsewhere:
+        assert await there.find(plan.id, ANN) == plan
+        await there.take(approved)
+    for waiting in (here, there):
+        with pytest.raises(APIError, match="There is no plan"):
+            await waiting.take(approved)
+    for store in stores:
+        await store.close()
+
+
+async def test_many_plans_of_one_caller_push_out_its_own_alone() -> None:
+    plans, of_ann, of_bob = WaitingPlans(None), await planned(ANN), await planned(BOB)
+    plans.add(of_ann, keep=False)
+    for number in range(1001):
+        plans.add(of_bob.model_copy(update={"id": f"{number:032x}"}), keep=False)
+    assert await plans.find(of_ann.id, ANN) == of_ann
+    await plans.find(f"{1001 - MOST_HERE:032x}", BOB)
+    with pytest.raises(APIError, match="There is no plan"):
+        await plans.find(f"{1000 - MOST_HERE:032x}", BOB)
+
+
+async def test_a_plan_that_expired_is_dropped_when_the_next_one_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plans, old = WaitingPlans(None), await planned(ANN)
+    with monkeypatch.context() as later:
+        later.setattr(approval, "LIFE_S", 0.0)
+        plans.add(old, keep=False)
+        plans.add(await planned(ANN), keep=False)
+    with pytest.raises(APIError, match="There is no plan"):
+        await plans.find(old.id, ANN)
