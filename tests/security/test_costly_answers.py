@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 
 import pytest
 
@@ -51,3 +52,15 @@ def test_a_long_answer_is_wrong_at_little_work(grader: PureGrader, gold: str, na
         sys.setprofile(before)
     assert grade.score == 0
     assert calls < MOST_CALLS
+
+
+def test_characters_that_stand_for_eighteen_are_not_all_written_out() -> None:
+    Choice().judge("B", "B")  # What is built once is not counted.
+    tracemalloc.start()
+    try:
+        grade = Choice().judge("\ufdfa" * 10**6, "B")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grade.score == 0
+    assert peak < 15 * 2**20, "a million of them are 36 MB when written out"
