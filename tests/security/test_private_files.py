@@ -1,4 +1,7 @@
-"""What Podium keeps on disk can be read by its owner alone, whatever the umask. A table that grows with every kind of file."""
+"""What Podium keeps on disk can be read by its owner alone, whatever the umask.
+
+Add a row for every new kind of file.
+"""
 
 from __future__ import annotations
 
