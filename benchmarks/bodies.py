@@ -7,8 +7,8 @@ asks `/healthz` every 2 ms over one connection. The longest of its waits is told
 least harm: whatever else runs on this machine only adds to it. It stands beside the longest wait of a time in which
 nothing was sent. Memory is the server's peak above what it had before.
 
-`--json` writes the waits and the memory as `make bench` reads them. `--table` writes the table into a document, in place
-of the one between `<!-- bodies -->` and `<!-- /bodies -->`.
+`--json` writes the waits and the memory as `make bench` reads them. `--table` writes the table into a document, in
+place of the one between `<!-- bodies -->` and `<!-- /bodies -->`.
 """
 
 from __future__ import annotations
