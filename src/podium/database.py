@@ -15,6 +15,8 @@ from typing import Literal
 
 from podium.errors import UsageError
 
+IN_MEMORY = Path(":memory:")
+"""In place of a file: tables that end with their connection."""
 BUSY_TIMEOUT_S = 30.0
 """How long one process waits for another that writes."""
 
@@ -54,7 +56,7 @@ class FileForm:
         with ExitStack() as failing:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                if not path.exists():
+                if path != IN_MEMORY and not path.exists():
                     path.touch(mode=0o600)  # SQLite gives the files that it makes beside it the same mode.
                 connection = failing.enter_context(closing(connect(path)))
                 self._check(connection, path)

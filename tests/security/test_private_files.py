@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from podium.executor.accounts import Account
 from podium.executor.state_file import STATE
 from podium.server.keys.sqlite import KEYS
 from podium.trace.store import TraceStore
@@ -39,6 +40,12 @@ def test_a_new_file_and_what_lies_beside_it_is_its_owners_alone(name: str, tmp_p
         modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert "kept.sqlite-wal" in modes
     assert set(modes.values()) == {0o600}, modes
+
+
+def test_an_account_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Account(None, "run", 1.0).close()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", KEPT)
