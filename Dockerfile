@@ -1,9 +1,9 @@
 # A server in a container. Build it with: docker build --tag podium .
 FROM python:3.12-slim AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
-RUN python -m venv /opt/podium && /opt/podium/bin/pip install --no-cache-dir '.[postgres,otel]'
+RUN python -m venv /opt/podium && /opt/podium/bin/pip install --no-cache-dir --constraint constraints.txt '.[postgres,otel]'
 
 FROM python:3.12-slim
 COPY --from=build /opt/podium /opt/podium

@@ -2,6 +2,7 @@
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; 2,000 odd requests to the server; an hour of fuzzing
+# make constraints  pin the dependencies for a release; make audit  look the pinned ones up in the database of known faults
 # make bench-gpu  what this machine's GPU does for training
 # make nightly-integrations  Podium in verifiers and in tinker-cookbook, with the real packages
 # Everything lives in .venv; nothing is installed outside this folder.
@@ -17,10 +18,10 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test smoke-train nightly nightly-integrations bench-gpu demo long clean
+.PHONY: help setup setup-dev install-gpu check test smoke-train constraints audit nightly nightly-integrations bench-gpu demo long clean
 
 help:
-	@sed -n '1,7s/^# //p' Makefile
+	@sed -n '1,8s/^# //p' Makefile
 
 # The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
 $(VENV)/torch.done:
@@ -71,6 +72,7 @@ nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 7200 --durations 10 tests/security/test_fuzzing.py
 	runs/litellm.sh
 	runs/clients.sh
+	$(MAKE) audit
 
 # Tokens a second, memory, share of the peak; says so and measures nothing where there is no GPU.
 bench-gpu: setup
@@ -78,6 +80,23 @@ bench-gpu: setup
 
 # In environments of their own, because of what these packages pin.
 OWN := .venv-integrations
+
+$(OWN)-release/done:
+	$(PYTHON) -m venv $(OWN)-release
+	$(OWN)-release/bin/python -m pip --quiet install uv pip-audit
+	@touch $@
+
+# Torch and the CUDA packages under it are left out: which build fits is the machine's matter.
+constraints: $(OWN)-release/done
+	echo torch==$(TORCH) | $(OWN)-release/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	  --constraint - --no-emit-index-url --no-annotate --custom-compile-command 'make constraints' --upgrade \
+	  --extra train --extra recordings --extra tasks --extra postgres --extra otel \
+	  | grep -Ev '^(torch|triton|cuda-|nvidia-)' >constraints.part
+	mv constraints.part constraints.txt
+
+# Ends with status 0 where the service that knows of faults cannot be reached.
+audit: $(OWN)-release/done
+	$(PYTHON) runs/audit.py $(OWN)-release/bin/pip-audit
 nightly-integrations:
 	$(PYTHON) -m venv $(OWN)-verifiers
 	$(OWN)-verifiers/bin/python -m pip --quiet install -e . -e 'integrations/verifiers[test]'

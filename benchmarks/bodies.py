@@ -1,21 +1,29 @@
 """What others notice of a long or hostile body: how late they are answered, and what memory it takes.
 
-python benchmarks/bodies.py [--of NAME] [--times 5] [--wait 40]
+python benchmarks/bodies.py [--of NAME] [--times 5] [--wait 40] [--json FILE] [--table FILE]
 
 The bodies are those of tests/server/hostile_bodies.py. Each is sent by a process of its own to a server, while this one
 asks `/healthz` every 2 ms over one connection. The longest of its waits is told, of the time in which the body did the
 least harm: whatever else runs on this machine only adds to it. It stands beside the longest wait of a time in which
 nothing was sent. Memory is the server's peak above what it had before.
+
+`--json` writes the waits and the memory as `make bench` reads them. `--table` writes the table into a document, in
+place of the one between `<!-- bodies -->` and `<!-- /bodies -->`.
 """
 
 from __future__ import annotations
 
 import argparse
 import http.client
+import json
+import os
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,6 +35,36 @@ from served_process import Served, served
 
 QUIET_S = 0.3
 """Before each time that a body is sent."""
+WAIT_GOAL_MS = 50.0
+MEMORY_GOAL_MIB = 400.0
+"""What tests/server/test_request_bodies.py asserts."""
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """What one body did."""
+
+    name: str
+    megabytes: float
+    answered_ms: float
+    wait_ms: float
+    """The longest that another request waited, of the time in which the body did the least harm."""
+    quiet_ms: float
+    """The same while nothing was sent."""
+    more_mib: float
+
+    def rows(self) -> list[dict[str, object]]:
+        """As `make bench` reads them."""
+        wait = _row(f"{self.name}: others wait", self.wait_ms, "ms", WAIT_GOAL_MS)
+        peer = {"peer": "nothing sent", "peer_figure": round(self.quiet_ms, 2)}
+        ratio = {"ratio": round(self.wait_ms / self.quiet_ms, 2)}
+        return [wait | peer | ratio, _row(f"{self.name}: memory", self.more_mib, "MiB", MEMORY_GOAL_MIB)]
+
+
+def _row(work: str, figure: float, unit: str, goal: float) -> dict[str, object]:
+    none = {"peer": None, "peer_figure": None, "ratio": None}
+    goals = {"goal": f"<= {goal:g} {unit}", "higher_is_better": False}
+    return {"work": work, "figure": round(figure, 2), "unit": unit} | none | goals
 
 
 def main() -> None:
@@ -37,17 +75,45 @@ def main() -> None:
     parser.add_argument("--of", default="", help="only bodies whose name has this in it")
     parser.add_argument("--times", type=int, default=5, help="that each is sent")
     parser.add_argument("--wait", type=float, default=40.0, help="seconds that one may take")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--table", type=Path, help="write the table into this document")
     given = parser.parse_args()
+    load, found = os.getloadavg()[0], []
     print(f"{'body':40} {'MB':>5} {'answered ms':>11} {'others wait ms':>14} {'else ms':>7} {'more MiB':>8}")
     for hostile in HOSTILE:
         if given.of in hostile.name:
             # A server each: what one left behind is not the next one's.
             with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as server:
-                measure(server, hostile, given.times, given.wait)
+                found.append(measure(server, hostile, given.times, given.wait))
+    if given.json is not None:
+        given.json.write_text(
+            json.dumps([row for noticed in found for row in noticed.rows()], indent=1) + "\n"
+        )
+    if given.table is not None:
+        text = given.table.read_text(encoding="utf-8")
+        between = re.compile("(?<=<!-- bodies -->\n).*(?=<!-- /bodies -->)", re.DOTALL)
+        given.table.write_text(between.sub(lambda _: table(found, given.times, load), text), encoding="utf-8")
 
 
-def measure(server: Served, hostile: Hostile, times: int, most_s: float) -> None:
-    """Send it so many times, and print what was noticed."""
+def table(found: list[Noticed], times: int, load: float) -> str:
+    """In Markdown, with when and how it was measured."""
+    lines = [
+        f"\nMeasured on {datetime.now(UTC):%d %B %Y}: {os.cpu_count()} processors, which other work shared (load "
+        f"{load:.1f} before the run); each body was sent {times} times.",
+        "",
+        "| body | MB | refused or answered after | others wait | while nothing is sent | memory |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {one.name} | {one.megabytes:.1f} | {one.answered_ms:.0f} ms | {one.wait_ms:.1f} ms | {one.quiet_ms:.1f} ms "
+        f"| {one.more_mib:.0f} MiB |"
+        for one in found
+    ]
+    return "\n".join(lines) + "\n\n"
+
+
+def measure(server: Served, hostile: Hostile, times: int, most_s: float) -> Noticed:
+    """Send it so many times; print and return what was noticed."""
     host = server.url.removeprefix("http://")
     spawn = get_context("spawn")
     turns, told = spawn.Pipe()
@@ -71,11 +137,14 @@ def measure(server: Served, hostile: Hostile, times: int, most_s: float) -> None
         turns.recv()
     more = (memory(server, "VmHWM") - before) / 1024
     sender.kill()
+    told_ms = (1000 * min(times_s) for times_s in (took, noticed, quiet))
+    result = Noticed(hostile.name, size / 1e6, *told_ms, more)
     print(
-        f"{hostile.name:40} {size / 1e6:5.1f} {1000 * min(took):11.0f} {1000 * min(noticed):14.1f} "
-        f"{1000 * min(quiet):7.1f} {more:8.0f}",
+        f"{result.name:40} {result.megabytes:5.1f} {result.answered_ms:11.0f} {result.wait_ms:14.1f} "
+        f"{result.quiet_ms:7.1f} {result.more_mib:8.0f}",
         flush=True,
     )
+    return result
 
 
 def longest_wait(connection: http.client.HTTPConnection, over: Callable[[float], bool]) -> float:

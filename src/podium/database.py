@@ -15,6 +15,8 @@ from typing import Literal
 
 from podium.errors import UsageError
 
+IN_MEMORY = Path(":memory:")
+"""In place of a file: tables that end with their connection."""
 BUSY_TIMEOUT_S = 30.0
 """How long one process waits for another that writes."""
 
@@ -46,7 +48,7 @@ class FileForm:
     """Brings the tables from the given version to this one. It runs inside a transaction."""
 
     def open(self, path: Path) -> sqlite3.Connection:
-        """Open the file for writing; it and its folders are made if they are missing.
+        """Open the file for writing; it and its folders are made if they are missing, the file for its owner alone.
 
         Raises:
             UsageError: it cannot be opened, is not a file of this kind, or is from a newer Podium. It is not changed.
@@ -54,6 +56,8 @@ class FileForm:
         with ExitStack() as failing:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                if path != IN_MEMORY and not path.exists():
+                    path.touch(mode=0o600)  # SQLite gives the files that it makes beside it the same mode.
                 connection = failing.enter_context(closing(connect(path)))
                 self._check(connection, path)
                 self._make(connection)

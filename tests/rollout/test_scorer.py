@@ -65,6 +65,14 @@ async def test_a_completion_that_shows_a_part_earns_nothing_where_all_or_none_is
         assert rollout.reward.total == total
 
 
+async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
+    draft = "<think>Perhaps so:\n" + completion(0)
+    for cut, total in ((True, 0.0), (False, 1.0)):
+        rollout = await Scorer().score(draft, TASK, pool("42"), seed="s", cut=cut)
+        assert rollout is not None
+        assert rollout.reward.total == total
+
+
 async def test_a_failed_worker_leaves_the_rollout_out():
     workers = pool("Answer: 42", BROKEN)
     assert await Scorer().score(completion(1), TASK, workers, seed="0") is None

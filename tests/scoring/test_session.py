@@ -108,6 +108,17 @@ async def test_the_same_rollout_is_one_trace_and_another_is_another():
     assert kept[2].metadata == {"task": "sums/6", "group": "0", "rollout": "1"}
 
 
+@pytest.mark.parametrize("earlier", [(), (WRONG,)])
+async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing_and_is_the_same_rollout(earlier):
+    request = rollout(*earlier, "<think>Perhaps so:\n" + RIGHT)
+    cut = request.model_copy(update={"cut": True})
+    assert (await make_session(rounds=2).score(request)).reward == 1.0
+    score = await make_session(rounds=2).score(cut)
+    assert (score.reward, score.finished) == (0.0, True)
+    assert "cut off" in score.error
+    assert score.trace_id == trace_id(request)
+
+
 async def test_an_unknown_task_is_answered_with_the_nearest_name():
     with pytest.raises(
         ConfigError, match=r"None of the session's 3 tasks is 'sum/6'; did you mean 'sums/6'\?"

@@ -1,7 +1,7 @@
 """Fuzzing of what reads texts of others: the parser of plans, the reader of JSON bodies, and the graders.
 
-About a minute in all, and an hour where PODIUM_NIGHTLY is set (`make nightly`). Every run has a new seed. What fails
-is kept in `.hypothesis`, which later runs try first, and its blob is printed: add it to a table of this folder.
+About a minute in all, and an hour where PODIUM_NIGHTLY is set (`make nightly`). Every run has a new seed, and tries the
+inputs of `fuzzing_seeds` first. What fails is printed, and kept in `.hypothesis` until it passes: add it to the seeds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pytest
+from fuzzing_seeds import ANSWERS, BODIES, PLANS, first
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -122,6 +123,8 @@ values = st.recursive(
 )
 
 
+@first("text", PLANS, later_round=False)
+@first("text", PLANS, later_round=True)
 @given(text=plan_like, later_round=st.booleans())
 @fuzz(2000)
 def test_any_text_is_a_plan_or_an_error_with_a_place(text: str, later_round: bool) -> None:
@@ -165,6 +168,7 @@ def test_a_body_is_measured_as_json_reads_it_wherever_it_is_cut(
     assert measured(cut(body, places)) == (depth(value), counted, True)
 
 
+@first("body", BODIES)
 @given(body=st.binary(max_size=200) | answers.map(lambda text: text.encode("utf-8", "surrogatepass")))
 @fuzz(1500)
 def test_any_bytes_are_measured(body: bytes) -> None:
@@ -186,6 +190,7 @@ PURE = (
 
 
 @pytest.mark.parametrize(("grader", "gold"), PURE, ids=lambda value: getattr(value, "kind", None))
+@first("response", ANSWERS, outer=" ")
 @given(response=answers, outer=st.text(" \t\n", max_size=3))
 @fuzz(600)
 def test_any_response_is_right_or_wrong_whatever_is_around_it(
@@ -198,6 +203,7 @@ def test_any_response_is_right_or_wrong_whatever_is_around_it(
 
 
 @pytest.mark.parametrize("grader", [Regex(), Json(), Math()], ids=lambda grader: grader.kind)
+@first("gold", ANSWERS)
 @given(gold=answers)
 @fuzz(400)
 def test_any_gold_answer_is_refused_in_words_or_taken(grader: GraderSettings, gold: str) -> None:
@@ -220,6 +226,7 @@ def test_a_json_value_equals_itself_and_no_other(value: Any) -> None:
         assert asyncio.run(Json()(json.dumps([value]), gold)).score == 0
 
 
+@first("statement", ANSWERS)
 @given(statement=answers)
 @fuzz(1500)
 def test_any_statement_has_an_expression_or_none(statement: str) -> None:

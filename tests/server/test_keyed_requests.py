@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from chat_model import chat_model
@@ -138,3 +140,23 @@ def test_more_samples_than_are_given_are_no_planner(serve: Serve, samples: str) 
     eve = OpenAI(base_url=f"{serve()}/v1", api_key="none", max_retries=0)
     with pytest.raises(openai.NotFoundError):
         eve.chat.completions.create(model=f"podium/self-consistency:ada:{samples}", messages=ASKED)
+
+
+OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/viewer/{path}"}
+"""They hold nothing private."""
+
+
+def test_every_other_route_of_the_server_refuses_a_request_without_a_key(
+    serve: Serve, tmp_path: Path
+) -> None:
+    ring = Ring(serve, tmp_path, eve={})
+    described = httpx.get(f"{ring.url}/openapi.json").json()["paths"]
+    routes = [(method, path) for path, methods in described.items() for method in methods if path not in OPEN]
+    assert len(routes) > 25
+    for method, path in [*routes, ("get", "/metrics")]:
+        address = ring.url + re.sub(r"\{\w+(:path)?\}", "0" * 32, path)
+        reply = httpx.request(method.upper(), address, content=b"{}" if method in {"post", "put"} else None)
+        assert (reply.status_code, reply.json()["error"]["type"]) == (401, "authentication_error"), (
+            method,
+            path,
+        )

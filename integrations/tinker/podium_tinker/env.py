@@ -44,9 +44,9 @@ class PodiumEnv(Env):
         Raises:
             WorkersFailedError: workers or the grader failed.
         """
-        message, _ = self._renderer.parse_response(action)
+        message, termination = self._renderer.parse_response(action)
         plans = (*self._request.plans, get_text_content(message))
-        self._request = self._request.model_copy(update={"plans": plans})
+        self._request = self._request.model_copy(update={"plans": plans, "cut": not termination.is_clean})
         if (messages := await self._scoring.prompt(self._request)) is not None:
             observation, stop = self._observation(messages)
             return StepResult(

@@ -40,9 +40,13 @@ class TorchEngine:
         on_gpu = torch.cuda.is_available()
         self._device = torch.device("cuda" if on_gpu else "cpu")
         try:
-            tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path)
+            # Without the last, transformers asks on the terminal whether to run the checkpoint's own code.
+            tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path, trust_remote_code=False)
             model: Any = AutoModelForCausalLM.from_pretrained(
-                checkpoint.path, dtype="auto" if on_gpu else torch.float32
+                checkpoint.path,
+                dtype="auto" if on_gpu else torch.float32,
+                use_safetensors=True,
+                trust_remote_code=False,
             )
         except (OSError, ValueError, KeyError) as error:
             reason = str(error).strip().partition("\n")[0]

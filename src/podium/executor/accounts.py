@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from podium.database import BUSY_TIMEOUT_S
+from podium.database import BUSY_TIMEOUT_S, IN_MEMORY
 from podium.errors import StoreError, UsageError
 from podium.executor.state_file import STATE, default_state_path
 from podium.types import MOST_USD
@@ -86,7 +86,7 @@ class Account:
         """Why a settlement could not be written. The next reservation raises this error."""
         self._busy_since: float | None = None
         """Since when, on the monotonic clock, another process has locked the file; None: it is not locked."""
-        self._file = STATE.open(Path(":memory:") if path is None else path)
+        self._file = STATE.open(IN_MEMORY if path is None else path)
         self._file.execute("PRAGMA busy_timeout = 0")
 
     def reserve(self, usd: float) -> str | None:

@@ -30,6 +30,8 @@ class FixedPlan:
     name: str = "written"
     access: AccessRule = "lists"
     """What its access lists may hold."""
+    cut: bool = False
+    """Whether the text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
 
     async def plan(self, request: PlanRequest) -> Plan:
         """Parse the text for the request's pool. If it is no valid plan, the decision is an error value."""
@@ -39,6 +41,7 @@ class FixedPlan:
             max_steps=request.max_steps,
             later_round=bool(request.outcomes),
             access=self.access,
+            cut=self.cut,
         )
         return Plan(text=self.text, decision=decision)
 
@@ -62,12 +65,15 @@ class Scorer:
     If it has a response cache, the rollouts of a question share their identical calls.
     """
 
-    async def score(self, completion: str, task: Task, pool: Pool, *, seed: str) -> Rollout | None:
+    async def score(
+        self, completion: str, task: Task, pool: Pool, *, seed: str, cut: bool = False
+    ) -> Rollout | None:
         """Parse `completion`, run it over `pool` and grade the answer.
 
         Args:
             completion: the policy's exact text. If it is no valid plan, the reward is 0.
             seed: seeds the randomness of the workers; the same arguments give the same rollout.
+            cut: whether the completion was cut off at a limit of tokens.
 
         Returns:
             None if workers or the grader failed. That is never the policy's fault, so the rollout is left out of its
@@ -76,7 +82,7 @@ class Scorer:
         Raises:
             BudgetError: the budget of the run or the day does not suffice.
         """
-        return await self.roll(FixedPlan(completion, access=self.access), task, pool, seed=seed)
+        return await self.roll(FixedPlan(completion, access=self.access, cut=cut), task, pool, seed=seed)
 
     async def roll(
         self,

@@ -28,6 +28,8 @@ class RolloutRequest(Value):
     """The number of the rollout in its group. With `seed` and `task`, it seeds the workers' randomness."""
     plans: tuple[str, ...] = ()
     """What the policy wrote in each round, word for word, the earliest first."""
+    cut: bool = False
+    """Whether the latest plan was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
 
 
 class RewardParts(Value):

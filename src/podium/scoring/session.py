@@ -51,11 +51,14 @@ class WrittenPlans:
 
     texts: tuple[str, ...]
     access: AccessRule = "lists"
+    cut: bool = False
+    """Whether the last text was cut off."""
     name: str = "policy"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        text = self.texts[len(request.outcomes)]
-        return await FixedPlan(text, self.name, self.access).plan(request)
+        number = len(request.outcomes)
+        cut = self.cut and number == len(self.texts) - 1
+        return await FixedPlan(self.texts[number], self.name, self.access, cut).plan(request)
 
 
 class ScoringSession:
@@ -90,7 +93,8 @@ class ScoringSession:
         self._pools_without_failures = PoolSource(
             pool, settings.pool_draw.model_copy(update={"failing": 0.0})
         )
-        self._rolled: OrderedDict[RolloutRequest, Rollout] = OrderedDict()
+        self._rolled: OrderedDict[str, Rollout] = OrderedDict()
+        """By the id of the trace."""
 
     @property
     def info(self) -> SessionInfo:
@@ -195,17 +199,18 @@ class ScoringSession:
 
     async def _roll(self, request: RolloutRequest, task: Task) -> Rollout:
         """Run the rollout. If it was just scored, reuse it for the prompt of its next round."""
-        if request in self._rolled:
-            return self._rolled[request]
+        rolled = trace_id(request)
+        if rolled in self._rolled:
+            return self._rolled[rolled]
         rollout = await self._scorer(request).run(
-            WrittenPlans(request.plans, self.settings.prompt.access),
+            WrittenPlans(request.plans, self.settings.prompt.access, request.cut),
             task,
             self.pool_of(request),
             seed=f"{request.seed}/{request.task}/{request.rollout}",
-            trace_id=trace_id(request),
+            trace_id=rolled,
         )
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:
-            self._rolled[request] = rollout
+            self._rolled[rolled] = rollout
             if len(self._rolled) > _REMEMBERED:
                 self._rolled.popitem(last=False)
         return rollout
@@ -263,8 +268,8 @@ def finished(trace: Trace, rounds: int) -> bool:
 
 
 def trace_id(request: RolloutRequest) -> str:
-    """The id of a rollout's trace: 32 hexadecimal digits."""
-    return hashlib.sha256(request.model_dump_json().encode()).hexdigest()[:32]
+    """The id of a rollout's trace: 32 hexadecimal digits, of the task, the group, the number and the plans."""
+    return hashlib.sha256(request.model_dump_json(exclude={"cut"}).encode()).hexdigest()[:32]
 
 
 def _metadata(request: RolloutRequest) -> dict[str, str]:

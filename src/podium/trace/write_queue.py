@@ -225,6 +225,7 @@ class WriteQueue:
         part = path.with_suffix(".part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            part.touch(mode=0o600)
             part.write_text("".join(f"{row.document}\n" for row in rows), encoding="utf-8")
             part.replace(path)
         except OSError as error:

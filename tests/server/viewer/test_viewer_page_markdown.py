@@ -128,6 +128,10 @@ def test_no_other_script_can_make_a_policy_and_no_text_becomes_html(
     "answer",
     [
         "> " * 2_000,
+        ("> " * 2_400 + "\n") * 20,
+        ("*a_" * 1_600 + "\n") * 20,
+        ("*a_" * 1_600 + "\n\n") * 20,
+        ("$$" + "\\frac{a}{b}" * 440 + "$$\n\n") * 20,
         "*a_" * 30_000,
         "*a_\n" * 20_000,
         "- " * 2_000,
@@ -135,7 +139,19 @@ def test_no_other_script_can_make_a_policy_and_no_text_becomes_html(
         ("$" * 4_000 + "\n") * 20,
         "[a\n" * 30_000,
     ],
-    ids=["quotes", "emphasis", "lines", "lists", "maths", "dollars", "brackets"],
+    ids=[
+        "quotes",
+        "quotes in lines",
+        "marks",
+        "paragraphs",
+        "fractions",
+        "emphasis",
+        "lines",
+        "lists",
+        "maths",
+        "dollars",
+        "brackets",
+    ],
 )
 def test_a_text_that_would_exhaust_the_parser_is_shown_all_the_same(
     kept_server, opened, tmp_path: Path, answer: str

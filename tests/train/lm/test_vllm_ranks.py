@@ -34,13 +34,17 @@ class Codec:
 
 
 class Echoed:
-    """A scoring whose prompt is the task's id; a plan that says another earns nothing."""
+    """A scoring whose prompt is the task's id.
+
+    A plan that says another earns nothing, nor does one without its end that is not said to be cut off.
+    """
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         return (Message(role="user", content=request.task),)
 
     async def score(self, request: RolloutRequest) -> Score:
-        return Score(reward=float(request.plans[-1] == request.task))
+        plan = request.plans[-1]
+        return Score(reward=float(plan == request.task and request.cut != plan.endswith(chr(END))))
 
 
 class Server:
@@ -111,6 +115,7 @@ def _trainer(rank: int) -> Any:
         (("long" * ROOM, "long" * ROOM), ("a", "b")),
         (("a", "long" * ROOM), ("b", "c")),
         (("a", "b"), ("long" * ROOM, "c")),
+        (("a", "ended" + chr(END)), (f"b{chr(END)}", "c")),
     ],
 )
 async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(

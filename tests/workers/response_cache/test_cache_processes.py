@@ -245,6 +245,7 @@ async def test_a_file_is_replayed_from_a_read_only_folder():
         os.chmod(made, 0o755)
         with ResponseCache(folder / "c.sqlite") as cache:
             await cache.reply(Paid(), request(), ready)
+        (folder / "c.sqlite").chmod(0o644)  # A new file is its owner's alone.
         reader = start(READS_WHERE_NOBODY_MAY_WRITE, folder / "c.sqlite")
         assert reader.communicate(timeout=60)[0] == "42 False\n"
         assert [file.name for file in folder.iterdir()] == ["c.sqlite"]

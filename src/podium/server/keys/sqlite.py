@@ -62,13 +62,6 @@ class SqliteRegister(Register):
             raise UsageError(
                 f"There is no file of keys at {path}; `podium keys add` makes one, or give the server's --store."
             )
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-        except OSError as error:
-            raise UsageError(
-                f"The file of keys {path} cannot be opened ({error}); {KEYS.way_out}."
-            ) from error
         self._file = KEYS.open(path)
         self._file.create_function("podium_now", 0, clock)
 

@@ -6,8 +6,10 @@ import { maths } from "./markdown_maths.js";
 import { sanitised } from "./sanitised.js";
 import { Text, escaped, visible } from "./text.js";
 
-// Characters. What is longer is shown plain: the time to read emphasis grows with the square of a paragraph's length.
-const MOST = { text: 100_000, line: 5000, emphasis: 5000, code: 30_000 };
+// Characters. What is longer is shown plain. For each mark of emphasis the library reads its whole paragraph: `emphasis` is
+// what it may read for all marks of a text together; the marks after that stay as they are.
+const MOST = { text: 100_000, line: 5000, emphasis: 3_000_000, code: 15_000 };
+const NESTED = /^(?:[ \t]*(?:>|[-*+](?=[ \t])|\d{1,9}[.)])){50}/m; // Fifty quotes and lists in one another.
 const HARMLESS = /&#60;(\/?(?:b|br|em|i|kbd|strong|sub|sup))\s*\/?&#62;/gi;
 const LIBRARIES = {
   code: [/```|~~~/, () => import("./vendor/highlight/highlight.min.js")],
@@ -87,7 +89,7 @@ class Block extends Component {
 }
 
 function blocksOf(reader, text) {
-  if (text.length > MOST.text || text.split("\n").some((line) => line.length > MOST.line)) return null;
+  if (text.length > MOST.text || NESTED.test(text) || text.split("\n").some((line) => line.length > MOST.line)) return null;
   try {
     return reader.lexer(visible(text)).filter(({ type }) => type !== "space" && type !== "def");
   } catch {
@@ -96,8 +98,15 @@ function blocksOf(reader, text) {
 }
 
 function reader({ code, temml }) {
-  const tokenizer = { emStrong: (_, paragraph) => (paragraph.length > MOST.emphasis ? undefined : false) }; // False: as usual.
-  return new Marked({ tokenizer }, maths(temml)).setOptions({ breaks: true, renderer: new SafeRenderer(code) });
+  return new Marked({ tokenizer: { emStrong } }, maths(temml)).setOptions({ breaks: true, renderer: new SafeRenderer(code) });
+}
+
+/** Called by marked before each token; false: go on as usual. */
+function emStrong(text, paragraph) {
+  if (!/^[*_]/.test(text)) return false;
+  const { lexer } = this; // A new one for each text.
+  lexer.podiumEmphasis = (lexer.podiumEmphasis ?? 0) + paragraph.length;
+  return lexer.podiumEmphasis > MOST.emphasis ? undefined : false;
 }
 
 class SafeRenderer extends Renderer {

@@ -6,6 +6,10 @@ import { escaped } from "./text.js";
 const INLINE = /^(?:\$(?![\s$])((?:\\.|[^\\$\n]){1,2000}?)(?<!\s)\$(?!\d)|\\\((.{1,2000}?)\\\))/s;
 const WITHIN = /^(?:\$\$(.{1,2000}?)\$\$|\\\[(.{1,2000}?)\\\])/s;
 const BLOCK = /^ {0,3}(?:\$\$(.{1,5000}?)\$\$|\\\[(.{1,5000}?)\\\])[ \t]*(?:\n+|$)/s;
+// What a text has beyond so many characters of TeX is shown as it was written.
+const MOST_TEX = 20_000;
+// marked asks after each mark where the next formula may begin. Reading to the end of the text each time took seconds.
+const AHEAD = 200;
 const LIMITS = { throwOnError: true, trust: false, maxExpand: 500, maxSize: [20, 500] };
 
 /** `temml` is null until it is loaded; the TeX is shown until then, and where it cannot be read. */
@@ -15,23 +19,38 @@ export function maths(temml) {
       {
         name: "mathsBlock",
         level: "block",
-        tokenizer: (text) => found("mathsBlock", BLOCK.exec(text), true),
+        tokenizer(text) {
+          return found(this.lexer, "mathsBlock", BLOCK.exec(text), true);
+        },
         renderer: ({ raw, tex }) => `<p>${written(temml, raw, tex, true)}</p>`,
       },
       {
         name: "mathsInline",
         level: "inline",
-        start: (text) => text.match(/\$|\\[([]/)?.index,
-        tokenizer: (text) => found("mathsInline", WITHIN.exec(text), true) ?? found("mathsInline", INLINE.exec(text), false),
+        start: nextFormula,
+        tokenizer(text) {
+          const { lexer } = this; // A new one for each text.
+          return found(lexer, "mathsInline", WITHIN.exec(text), true) ?? found(lexer, "mathsInline", INLINE.exec(text), false);
+        },
         renderer: ({ raw, tex, display }) => written(temml, raw, tex, display),
       },
     ],
   };
 }
 
-function found(type, match, display) {
+/** Where a formula may begin in `text`, or where to ask again. */
+function nextFormula(text) {
+  const at = text.slice(0, AHEAD).search(/\$|\\[([]/);
+  if (at >= 0) return at;
+  return text.length > AHEAD ? AHEAD : undefined;
+}
+
+function found(lexer, type, match, display) {
   const tex = match && (match[1] ?? match[2]).trim();
-  return tex ? { type, raw: match[0], tex, display } : undefined;
+  const read = (lexer.podiumTex ?? 0) + (tex?.length ?? 0);
+  if (!tex || read > MOST_TEX) return undefined;
+  lexer.podiumTex = read;
+  return { type, raw: match[0], tex, display };
 }
 
 function written(temml, raw, tex, displayMode) {

@@ -18,6 +18,8 @@ _LONGEST = 500
 """The most characters of a claim that are read."""
 _MOST = 200
 """The most claims or lines that are read, counted from the end of the response."""
+_READ = _LONGEST * _MOST
+"""The most characters that are read, counted from the end of the response."""
 _MARKUP = re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\b|\\(?:bf|rm|left|right)\b|\\[()\[\]]|[*_`~$#]")
 _ANSWER_MARK = re.compile(
     r"<answer>|\\f?boxed\s*\{|^[^\w\n]*(?:the |my )?(?:final |correct |best )?answer[ \t]*:",
@@ -150,8 +152,9 @@ def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _C
 
 
 def _without_markup(text: str) -> str:
-    """The text in Unicode's form NFKC, without emphasis and LaTeX's fonts."""
-    return _MARKUP.sub("", unicodedata.normalize("NFKC", text))
+    """The end of a text in Unicode's form NFKC, without emphasis and LaTeX's fonts."""
+    # Cut on both sides of NFKC, which makes 18 characters of one.
+    return _MARKUP.sub("", unicodedata.normalize("NFKC", text[-_READ:])[-_READ:])
 
 
 def _definite(text: str, key: _Key | None) -> _Claim:

@@ -41,7 +41,9 @@ def find_start(experiment: LMExperiment, *, weights: bool = True) -> Checkpoint:
         checkpoint = Checkpoint.read(_fetch(name, experiment.revision))
     else:
         path = _fetch(name, experiment.revision, ignore_patterns=_WEIGHTS)
-        checkpoint = Checkpoint(path, AutoConfig.from_pretrained(path).to_dict(), experiment.prompt)
+        checkpoint = Checkpoint(
+            path, AutoConfig.from_pretrained(path, trust_remote_code=False).to_dict(), experiment.prompt
+        )
     if experiment.prompt.style == "full" and not (checkpoint.chats or experiment.chat_template):
         raise CheckpointError(
             f"{name} has no chat template: it is a base model. Start from its instruct variant, or give a template "
@@ -72,7 +74,7 @@ def open_tokenizer(experiment: LMExperiment, checkpoint: Checkpoint) -> Any:
         ConfigError: the chat template cannot be read.
     """
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path)
+        tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointError(
@@ -137,7 +139,7 @@ def write_policy(run: Path, experiment: LMExperiment, base: Checkpoint, pool: Po
     if (saved / "adapter_config.json").is_file():
         from peft import PeftModel  # noqa: PLC0415 - for adapters alone
 
-        model: Any = AutoModelForCausalLM.from_pretrained(base.path, dtype="auto")
+        model: Any = AutoModelForCausalLM.from_pretrained(base.path, dtype="auto", trust_remote_code=False)
         model = PeftModel.from_pretrained(model.to(torch.float32), saved).merge_and_unload()
         model.to(_stored_dtype(base)).save_pretrained(part)
     else:

@@ -225,7 +225,9 @@ class RolloutFunction:
 
         def hand_on(sample: SampledCompletion, tokens: list[int]) -> None:
             sample.tokens = tokens
-            request = _request(sample, (*sample.plans, self._codec.decode(tokens)))
+            sample.ended = bool(tokens) and tokens[-1] in trainer.eos_token_ids
+            plans = (*sample.plans, self._codec.decode(tokens))
+            request = _request(sample, plans, cut=not sample.ended)
             pending.append(
                 (sample, asyncio.run_coroutine_threadsafe(self._scoring.score(request), self._loop))
             )
@@ -253,7 +255,6 @@ class RolloutFunction:
             if owner is None:
                 continue
             tokens = list(completions[position])
-            owner.ended = bool(tokens) and tokens[-1] in trainer.eos_token_ids
             owner.logprobs = None if logprobs is None else list(logprobs[position])
             if position not in handed:
                 hand_on(owner, tokens)
@@ -332,8 +333,9 @@ def _key(sample: SampledCompletion) -> tuple[str, int]:
     return sample.row.seed, sample.rollout
 
 
-def _request(sample: SampledCompletion, plans: tuple[str, ...]) -> RolloutRequest:
-    return RolloutRequest(task=sample.row.task, seed=sample.row.seed, rollout=sample.rollout, plans=plans)
+def _request(sample: SampledCompletion, plans: tuple[str, ...], *, cut: bool = False) -> RolloutRequest:
+    row = sample.row
+    return RolloutRequest(task=row.task, seed=row.seed, rollout=sample.rollout, plans=plans, cut=cut)
 
 
 def _all_or_none(logprobs: Sequence[list[float] | None]) -> list[list[float]] | None:
