@@ -63,9 +63,9 @@ check: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Three processes for two cores, since many tests wait. Each has neighbouring tests, which share fixtures.
+# Each process has neighbouring tests, which share fixtures and what they have computed.
 test: setup-dev
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py
