@@ -102,7 +102,7 @@ base_url = "{url}"
 api_key_env = "THE_KEY"
 headers_env = {{ X-Extra = "THE_HEADER" }}
 price = {{ input = 1.0, output = 2.0 }}
-limits = {{ retries = 1, timeout = 5, connect_timeout = 1 }}
+limits = {{ retries = 1, timeout = 5, connect_timeout = 1, probe_after = 0.1 }}
 stream = {stream}
 """
             for name, url, stream in (
