@@ -97,12 +97,10 @@ def test_of_one_method_the_interval_is_the_usual_one_and_of_many_a_wider_one() -
     (alone,), factor = simultaneous_intervals(difference[:, :1])
     assert alone is not None
     error = difference[:, 0].std(ddof=1) / 20
-    assert factor == pytest.approx(1.96, abs=0.12)
+    assert factor == pytest.approx(1.645, abs=0.12)
     assert alone.high - alone.mean == pytest.approx(factor * error)
     _, wider = simultaneous_intervals(difference)
-    assert (
-        2.6 < wider < 3.2
-    )  # Of twelve independent ones: the normal quantile at (1 + 0.95 ** (1 / 12)) / 2 is 2.86.
+    assert 2.4 < wider < 2.9  # Of twelve independent ones: the normal quantile at 0.95 ** (1 / 12) is 2.63.
 
 
 def test_a_method_that_lacks_questions_is_compared_on_those_that_it_has() -> None:

@@ -1,8 +1,10 @@
 """Decides from the figures of all methods what to recommend, and how many more questions would decide the rest.
 
-The best of many methods looks better than it is. So the intervals are simultaneous: with 95 % probability all of them
-together hold the true differences (the bootstrap of the largest t statistic; Westfall and Young 1993, section 2). A
-method may be selected after looking at them, and its interval still holds.
+The best of many methods looks better than it is. So the intervals are simultaneous: with 95 % probability all lower
+ends of a family lie below the true differences, and as often all upper ends above them (the bootstrap of the largest t
+statistic; Westfall and Young 1993, section 2). A method may be selected after looking at them, and its bound still
+holds. There are two families, so that few methods are tested for each claim: the teams that may be better, and the
+methods that may be as good and cheaper, which are the single workers and the thrifty teams.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from podium.evals.stats import Interval, accuracy_interval
 from podium.ratings.answers import Floats
@@ -25,6 +28,9 @@ cheaper. "open": too few questions to say."""
 MARGIN = 0.02
 """How much accuracy may be lost, at most, for a method to count as good as the best single worker."""
 _RESAMPLES = 2000
+_ONE_SIDED = 1.645
+"""The quantile of the normal distribution at 95 %: to call a method better by mistake is one mistake, to call it worse
+another."""
 _POWER = 0.8416
 """The quantile of the normal distribution at 80 %: an open question is decided with this probability."""
 _SAVING = 0.9
@@ -99,7 +105,8 @@ def decide(measured: Sequence[Measured], *, margin: float = MARGIN) -> Decision:
     reference, *others = measured
     difference_QM = np.stack([m.score_Q - reference.score_Q for m in measured], axis=1)
     saved_QM = np.stack([reference.cost_Q - m.cost_Q for m in measured], axis=1)
-    intervals, critical = simultaneous_intervals(difference_QM)
+    family_M = np.array([m.is_team and not m.is_thrifty for m in measured])
+    intervals, critical_M = _intervals_by_family(difference_QM, family_M)
     findings = [_finding(reference, reference, None, "reference")]
     for number, method in enumerate(others, start=1):
         interval = intervals[number]
@@ -108,13 +115,30 @@ def decide(measured: Sequence[Measured], *, margin: float = MARGIN) -> Decision:
         more = 0
         if verdict == "open" and interval is not None:
             cheap = _is_cheaper(method, reference, saved_QM[:, number])
-            more = _more_questions(interval.mean, spread, critical, margin, _count(method), cheap=cheap)
+            more = _more_questions(
+                interval.mean, spread, critical_M[number], margin, _count(method), cheap=cheap
+            )
         findings.append(_finding(method, reference, interval, verdict, more))
-    return Decision(tuple(findings), margin, _detectable(findings, difference_QM, critical))
+    return Decision(tuple(findings), margin, _detectable(findings, difference_QM, critical_M))
+
+
+def _intervals_by_family(
+    difference_QM: Floats, family_M: npt.NDArray[np.bool_]
+) -> tuple[list[Interval | None], Floats]:
+    """The intervals of both families, and [M]: their factors."""
+    intervals: list[Interval | None] = [None] * len(family_M)
+    critical_M = np.full(len(family_M), _ONE_SIDED)
+    for number_F in (np.flatnonzero(family_M), np.flatnonzero(~family_M)):
+        if len(number_F):
+            found, critical_M[number_F] = simultaneous_intervals(difference_QM[:, number_F])
+            for number, interval in zip(number_F, found, strict=True):
+                intervals[number] = interval
+    return intervals, critical_M
 
 
 def simultaneous_intervals(difference_QM: Floats) -> tuple[list[Interval | None], float]:
-    """Intervals of M mean differences that hold all together with 95 % probability, and their factor (t).
+    """Intervals of M mean differences, and their factor (t). All lower ends hold together with 95 % probability, and so
+    do all upper ends.
 
     Whole questions are resampled, so that methods stay paired. NaN: the method was not measured on the question. A
     method has no interval if it was measured on one question; without any difference its interval has no width.
@@ -126,7 +150,7 @@ def simultaneous_intervals(difference_QM: Floats) -> tuple[list[Interval | None]
     squares_M = (np.where(known_QM, difference_QM - mean_M, 0.0) ** 2).sum(axis=0)
     error_M = np.sqrt(squares_M / np.maximum(count_M - 1, 1) / np.maximum(count_M, 1))
     differs = (error_M > 0) & (count_M > 1)
-    critical = 1.96
+    critical = _ONE_SIDED
     if differs.any():
         rng = np.random.default_rng(list(b"study/intervals"))
         questions = len(difference_QM)
@@ -137,8 +161,8 @@ def simultaneous_intervals(difference_QM: Floats) -> tuple[list[Interval | None]
         errors_BM = np.sqrt(np.maximum(squares_BM, 0) / np.maximum(drawn_BM - 1, 1))
         # A sample that happens to have no spread has no t: the spread of all questions stands for it.
         errors_BM = np.where(errors_BM > 0, errors_BM, error_M)
-        t_BM = np.abs(means_BM - mean_M)[:, differs] / errors_BM[:, differs]
-        critical = max(critical, float(np.quantile(t_BM.max(axis=1), 0.95)))
+        t_BM = (means_BM - mean_M)[:, differs] / errors_BM[:, differs]
+        critical = max(critical, *(float(np.quantile(side.max(axis=1), 0.95)) for side in (t_BM, -t_BM)))
     half_M = critical * error_M
     return [
         Interval(mean=float(mean), low=float(mean - half), high=float(mean + half)) if count > 1 else None
@@ -153,7 +177,7 @@ def _verdict(
         return "open"
     if method.chosen is not None and reference.chosen is not None and not _differ(method, reference):
         return "same"
-    if interval.low > 0 and method.is_team:
+    if interval.low > 0 and method.is_team and not method.is_thrifty:
         return "better"
     cheaper = _is_cheaper(method, reference, saved_Q)
     if cheaper and interval.low >= -margin:
@@ -194,17 +218,17 @@ def _more_questions(
     return max(1, math.ceil(wanted) - questions)
 
 
-def _detectable(findings: Sequence[Finding], difference_QM: Floats, critical: float) -> float:
+def _detectable(findings: Sequence[Finding], difference_QM: Floats, critical_M: Floats) -> float:
     teams = [
         number
         for number, f in enumerate(findings)
-        if f.method.is_team and f.verdict != "same" and f.difference
+        if f.method.is_team and not f.method.is_thrifty and f.verdict != "same" and f.difference
     ]
     if not teams:
         return float("nan")
     best = max(teams, key=lambda number: findings[number].accuracy.mean)
     spread = float(np.nanstd(difference_QM[:, best], ddof=1))
-    return (critical + _POWER) * spread / math.sqrt(findings[best].questions)
+    return float(critical_M[best] + _POWER) * spread / math.sqrt(findings[best].questions)
 
 
 def _finding(

@@ -149,9 +149,10 @@ def method_notes(study: Study) -> Iterator[str]:
     )
     yield (
         "Each question was scored by methods that made their choices on other questions (five folds). The method "
-        "that is served was chosen in the same way on all questions. In brackets: 95 % intervals over questions. "
-        "Differences are paired by question, in percentage points, and their intervals hold for all rows together, "
-        "so the best row may be picked after looking."
+        "that is served was chosen in the same way on all questions. In brackets: 95 % intervals of accuracy. "
+        "Differences are paired by question, in percentage points. With 95 % probability the lower ends of the "
+        "intervals of all teams lie below the true differences, and with 95 % all upper ends above them; the same "
+        "holds for single workers and teams at half the price. So the best row may be picked after looking."
     )
     yield from (f"{row.name}: {row.note}" for row in study.rows if row.note)
     yield from study.notes
