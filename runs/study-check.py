@@ -3,9 +3,10 @@
 
     DATA=../shared/data runs/recordings.sh; python runs/study-check.py
 
-For each recorded pool it runs `podium study` on all training questions, and for each seed on a tenth of them. Each run is a process of its own, with an empty home. The plan that a tenth
-would serve is then scored on the other nine tenths. Simulated pools in which no team helps show how often a study
-recommends one by mistake. The studies are kept in runs/study-check, so that a second start is quick.
+For each recorded pool it runs `podium study` on all training questions, and for each seed on a tenth of them. Each run
+is a process of its own, with an empty home. The plan that a tenth would serve is then scored on the other nine tenths.
+Simulated pools in which no team helps show how often a study recommends one by mistake. What is finished is kept in
+runs/study-check, so that a stopped run goes on, and pools can be run one by one (--pools); remove it to start again.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
 
 
 def needed(row: StudyRow) -> str:
-    """How many questions find a method's gain with a probability of 80 %, by all questions; empty: they do not find it."""
+    """How many questions find a gain with a probability of 80 %, by all questions; empty: they do not find it."""
     if row.verdict != "better" or row.difference is None:
         return ""
     half = row.difference.mean - row.difference.low
@@ -258,7 +259,7 @@ def open_row(one: Tenth) -> Sequence[str]:
         held,
         one.row.verdict,
         wanted,
-        one.decided,
+        one.needed,
     )
 
 
@@ -271,7 +272,7 @@ def table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-NULL = ((2, 230), (4, 120), (4, 400), (8, 120))
+NULL = ((2, 120), (4, 120), (8, 120))
 """Simulated pools: workers and questions."""
 
 
@@ -293,19 +294,34 @@ def null_row(workers: int, questions: int, pools: int) -> Sequence[str]:
     return row
 
 
+def null_section(pools: int) -> Iterator[str]:
+    """The section of the simulated pools."""
+    yield "## Pools in which no team helps"
+    yield NO_TEAM_HELPS
+    heads = ("workers", "questions", "studies", "recommend a team or a cheaper method", "share")
+    yield table(heads, (null_row(*sizes, pools) for sizes in NULL))
+
+
+def kept(name: str, parts: Iterator[str]) -> str:
+    """A section, from its file if an earlier start finished it."""
+    file = KEPT / f"{name}.md"
+    if not file.exists():
+        text = "\n\n".join(parts)
+        KEPT.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return file.read_text(encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--null-pools", type=int, default=60)
+    parser.add_argument("--null-pools", type=int, default=45)
     parser.add_argument("--pools", nargs="*", default=list(POOLS))
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "study.md")
     settings = parser.parse_args()
     parts = ["# A study of a tenth of the questions", *INTRODUCTION]
-    for name in settings.pools:
-        parts += pool_section(name, settings.seeds)
-    parts += ["## Pools in which no team helps", NO_TEAM_HELPS]
-    heads = ("workers", "questions", "studies", "recommend a team or a cheaper method", "share")
-    parts.append(table(heads, (null_row(*sizes, settings.null_pools) for sizes in NULL)))
+    parts += [kept(name, pool_section(name, settings.seeds)) for name in settings.pools]
+    parts.append(kept("no-team-helps", null_section(settings.null_pools)))
     settings.out.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
@@ -317,8 +333,8 @@ INTRODUCTION = (
     "other nine tenths are bootstrap intervals (95 %).",
     "*Points lost*: what all questions promise for the method that they recommend (cross-fitted), beside the best "
     "single worker, minus what the tenth's recommendation gains over the same worker on the other nine tenths. "
-    "*Questions it wants*: the tenth's own questions and those that it asks for. *Needed by all*: how many questions find "
-    "this gain with a probability of 80 %, if it is what all questions say. Nothing: they do not find one.",
+    "*Questions it wants*: the tenth's own questions and those that it asks for. *Needed by all*: how many questions "
+    "find this gain with a probability of 80 %, if it is what all questions say. Nothing: they do not find one.",
     "A router learns from the questions, and learns less from a tenth of them. So its true gain is lower there than "
     "with all questions, and an interval that misses the figure of all questions need not be wrong.",
 )
