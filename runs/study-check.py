@@ -336,7 +336,8 @@ INTRODUCTION = (
     "*Questions it wants*: the tenth's own questions and those that it asks for. *Needed by all*: how many questions "
     "find this gain with a probability of 80 %, if it is what all questions say. Nothing: they do not find one.",
     "A router learns from the questions, and learns less from a tenth of them. So its true gain is lower there than "
-    "with all questions, and an interval that misses the figure of all questions need not be wrong.",
+    "with all questions, and an interval that misses the figure of all questions need not be wrong. A tenth that sees "
+    "half the gain asks for four times as many questions.",
 )
 NO_TEAM_HELPS = (
     "Simulated. Every worker knows the same half of the questions, and tosses a coin between two answers on the "
