@@ -37,7 +37,7 @@ from podium.recordings import Recording  # noqa: E402
 from podium.study.answering import RECORDING, read_recorded  # noqa: E402
 from podium.study.crossfit import crossfit  # noqa: E402
 from podium.study.decision import decide  # noqa: E402
-from podium.study.methods import methods_for, select, served  # noqa: E402
+from podium.study.methods import Training, methods_for, select, served  # noqa: E402
 from podium.study.questions import questions_of  # noqa: E402
 from podium.study.result import RESULT, Study, StudyRow  # noqa: E402
 from podium.study.serving_files import RATINGS  # noqa: E402
@@ -67,16 +67,18 @@ class Tenth:
     """What the served plan costs there, as a share of that worker's price."""
     row: StudyRow
     """What it says of the method that all questions recommend, or of the best team if they recommend no team."""
+    there: float
+    """What the tenth's choice for this method gains on the other nine tenths, beside the tenth's best single worker."""
     full: float
-    """That method's gain by all questions, beside the tenth's best single worker."""
+    """That method's gain by all questions, beside the same worker."""
     needed: str
     """How many questions find this gain, by the study of all questions."""
 
     @property
     def held(self) -> bool:
-        """Whether its interval holds the figure of all questions."""
+        """Whether its interval holds what its choice gains on the other nine tenths."""
         known = self.row.difference
-        return known is None or known.low <= self.full <= known.high
+        return known is None or known.low <= self.there <= known.high
 
     @property
     def is_true(self) -> bool:
@@ -136,7 +138,8 @@ def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
     folder = run_study(name, seed, size)
     found = Study.load(folder / RESULT)
     asked = texts_of(folder)
-    rest = select(answers, np.array([q for q, text in enumerate(answers.texts) if text.strip() not in asked]))
+    asked_Q = np.array([text.strip() in asked for text in answers.texts])
+    own, rest = (select(answers, np.flatnonzero(part_Q)) for part_Q in (asked_Q, ~asked_Q))
     assert len(rest.texts) == len(answers.texts) - found.questions
     best = found.best.planner
     assert best is not None
@@ -147,12 +150,16 @@ def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
     assert elsewhere is not None
     compared = compared_row(full)
     row = row_of(found, compared.name)
+    chosen = next(m for m in methods_for(own) if m.name == compared.name).choose(Training(own))
+    assert chosen is not None
+    beside = rest.score_QW[:, rest.workers.index(found.reference.name.removesuffix(" alone"))]
     return Tenth(
         seed,
         found,
         elsewhere,
         float(plan.cost(rest).mean() / rest.cost_QW[:, single].mean()),
         row,
+        float((chosen.score(rest) - beside).mean()),
         compared.accuracy.mean - row_of(full, found.reference.name).accuracy.mean,
         needed(compared),
     )
@@ -217,8 +224,9 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
     heads = (
         "seed",
         "by this tenth",
-        "by all questions",
+        "this choice there",
         "interval holds it",
+        "by all questions",
         "verdict",
         "questions it wants",
     )
@@ -227,7 +235,7 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
     held, true = sum(one.held for one in found), sum(one.is_true for one in found)
     yield (
         f"Of {len(found)} tenths, {same} recommend the same method as all questions do, {true} claim nothing that is "
-        f"false on the other nine tenths, and the interval of {held} holds the figure of all questions."
+        f"false on the other nine tenths, and the interval of {held} holds what its choice gains there."
     )
 
 
@@ -255,8 +263,9 @@ def open_row(one: Tenth) -> Sequence[str]:
     return (
         str(one.seed),
         gain(one.row.difference),
-        f"{100 * one.full:+.1f}",
+        f"{100 * one.there:+.1f}",
         held,
+        f"{100 * one.full:+.1f}",
         one.row.verdict,
         wanted,
         one.needed,
@@ -335,9 +344,10 @@ INTRODUCTION = (
     "single worker, minus what the tenth's recommendation gains over the same worker on the other nine tenths. "
     "*Questions it wants*: the tenth's own questions and those that it asks for. *Needed by all*: how many questions "
     "find this gain with a probability of 80 %, if it is what all questions say. Nothing: they do not find one.",
-    "A router learns from the questions, and learns less from a tenth of them. So its true gain is lower there than "
-    "with all questions, and an interval that misses the figure of all questions need not be wrong. A tenth that sees "
-    "half the gain asks for four times as many questions.",
+    "*This choice there*: what the tenth chose for this method (which workers vote, what the router learned), on the "
+    "other nine tenths, beside the tenth's own best single worker. A router learns less from a tenth of the questions, "
+    "so it gains less there than what all questions say. A tenth that sees half the gain asks for four times as many "
+    "questions.",
 )
 NO_TEAM_HELPS = (
     "Simulated. Every worker knows the same half of the questions, and tosses a coin between two answers on the "

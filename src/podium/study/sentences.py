@@ -170,6 +170,8 @@ def method_notes(study: Study) -> Iterator[str]:
         "intervals of all teams lie below the true differences, and with 95 % all upper ends above them; the same "
         "holds for single workers and teams at half the price. So the best row may be picked after looking."
     )
+    if any(row.name.startswith("router") for row in study.rows):
+        yield "A router learns from the questions of the study. With more of them it may gain more than it does here."
     yield from (f"{row.name}: {row.note}" for row in study.rows if row.note)
     yield from study.notes
 
