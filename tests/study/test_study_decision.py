@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from scipy.stats import multinomial
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
-from podium.ratings.answers import Answers
+from podium.ratings.answers import Answers, Floats
 from podium.study.crossfit import Measured, crossfit, folds_of
 from podium.study.decision import Decision, decide, simultaneous_intervals
 from podium.study.diversity import diversity
@@ -96,13 +98,71 @@ def test_of_one_method_the_interval_is_the_usual_one_and_of_many_a_wider_one() -
     difference = rng.choice([-1.0, 0.0, 1.0], size=(400, 12), p=[0.2, 0.5, 0.3])
     (alone,), factor = simultaneous_intervals(difference[:, :1])
     assert alone is not None
-    error = difference[:, 0].std(ddof=1) / 20
-    assert factor == pytest.approx(1.96, abs=0.12)
+    with_pseudo_pairs = difference[:, 0].var() * 400 + 4
+    error = (with_pseudo_pairs / (400 * 399)) ** 0.5
+    assert factor == pytest.approx(1.645, abs=0.12)
     assert alone.high - alone.mean == pytest.approx(factor * error)
     _, wider = simultaneous_intervals(difference)
-    assert (
-        2.6 < wider < 3.2
-    )  # Of twelve independent ones: the normal quantile at (1 + 0.95 ** (1 / 12)) / 2 is 2.86.
+    assert 2.4 < wider < 2.9  # Of twelve independent ones: the normal quantile at 0.95 ** (1 / 12) is 2.63.
+
+
+@pytest.mark.parametrize("questions", [35, 120, 230])
+def test_each_end_of_an_interval_holds_with_95_percent_where_differences_are_rare(questions: int) -> None:
+    most = 10  # More wins or losses than this are too seldom to matter.
+    ends = {}
+    for wins, losses in itertools.combinations_with_replacement(range(most), 2):
+        seen = np.array([1.0] * wins + [-1.0] * losses + [0.0] * (questions - wins - losses))
+        (interval,), _ = simultaneous_intervals(seen[:, None])
+        assert interval is not None
+        ends[wins, losses] = (interval.low, interval.high)
+        ends[losses, wins] = (-interval.high, -interval.low)
+    for expected, part in itertools.product([0.5, 1, 2, 3, 4], [0, 0.25, 1]):
+        win, loss = expected / questions, part * expected / questions
+        share = {
+            (wins, losses): multinomial.pmf(
+                [wins, losses, questions - wins - losses], questions, [win, loss, 1 - win - loss]
+            )
+            for wins, losses in ends
+        }
+        true = win - loss
+        assert sum(share[seen] for seen, (low, _) in ends.items() if low <= true) >= 0.95
+        assert sum(share[seen] for seen, (_, high) in ends.items() if high >= true) >= 0.95
+
+
+def test_one_lost_question_of_35_does_not_show_that_a_vote_gains_nothing() -> None:
+    single = np.tile([1.0, 1.0, 1.0, 1.0, 0.0], 7)
+    vote = single.copy()
+    vote[0] = 0.0
+    found = decide(
+        [
+            Measured("single alone", single, np.ones(35), None, is_team=False),
+            Measured("vote", vote, np.full(35, 4.0), None),
+        ]
+    ).findings[1]
+    assert found.difference is not None
+    assert found.difference.high > 0.029
+    assert found.verdict == "open"
+    assert found.more_questions > 35
+
+
+def test_a_team_is_not_called_cheaper_where_a_still_cheaper_worker_may_be_as_good() -> None:
+    right = np.tile([1.0, 1.0, 0.0, 0.0], 60)
+    tied = np.roll(right, 1)
+    tied[:8] = 0.0  # Half of these were right.
+
+    def measured(name: str, score: Floats, price: float, *, is_team: bool = False) -> Measured:
+        return Measured(name, score, np.full(240, price), None, is_team, is_thrifty=is_team)
+
+    dear, near = measured("dear alone", right, 10.0), measured("near alone", tied, 1.0)
+    routed = right.copy()
+    routed[:8], routed[8:38] = 0.0, 1.0
+    router = measured("router at half the price", routed, 5.0, is_team=True)
+    worse = measured("worse alone", np.zeros(240), 1.0)
+    found = decide([dear, near, router])
+    assert [f.verdict for f in found.findings] == ["reference", "open", "open"]
+    assert found.recommended.method is dear
+    assert found.findings[2].more_questions == found.findings[1].more_questions > 240
+    assert decide([dear, worse, router]).recommended.method is router
 
 
 def test_a_method_that_lacks_questions_is_compared_on_those_that_it_has() -> None:

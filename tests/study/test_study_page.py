@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import numpy as np
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 from podium.ratings.answers import Answers
@@ -56,6 +57,19 @@ def test_what_is_recommended_stands_first_with_its_price_and_the_cheaper_choice(
     cheaper = markdown(study_of(cheap_is_as_good(0)))
     assert "**Use w1 alone. It is as good as `w0` alone" in cheaper
     assert "costs 90% less" in cheaper
+
+
+def test_an_open_case_says_how_many_questions_would_decide_it() -> None:
+    tied = dataclasses.replace(nothing_helps(0), cost_QW=np.tile([0.01, 0.001, 0.01, 0.01], (120, 1)))
+    study = study_of(tied)
+    cheap = next(row for row in study.rows if row.name == "w1 alone")
+    page = markdown(study)
+    assert cheap.verdict == "open"
+    assert f"w1 alone costs 90% less, and may be as good: {100 * cheap.difference.mean:+.1f}" in page
+    wanted = (
+        f"{cheap.more_questions:,} more questions ({120 + cheap.more_questions:,} in all) would decide this"
+    )
+    assert wanted in page
 
 
 def test_what_stands_for_right_answers_is_said() -> None:

@@ -87,7 +87,7 @@ def rate_workers(
         ratings = known.joined(ratings)
     _write(out, ratings)
     if json:
-        print(ratings.model_dump_json(by_alias=True))
+        print(ratings.model_dump_json(by_alias=True, exclude_none=True))
     else:
         _print(ratings, out)
         line = f'ratings = "{os.path.relpath(out, Path(pool).parent)}"'
@@ -128,7 +128,9 @@ def _check_out(out: Path, recording: Path) -> None:
 
 def _write(out: Path, ratings: Ratings) -> None:
     with parent_folder(out):
-        replace_file(out, ratings.model_dump_json(indent=1, by_alias=True).encode() + b"\n")
+        replace_file(
+            out, ratings.model_dump_json(indent=1, by_alias=True, exclude_none=True).encode() + b"\n"
+        )
 
 
 def _print(ratings: Ratings, out: Path) -> None:

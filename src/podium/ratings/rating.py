@@ -19,6 +19,7 @@ from scipy.sparse import csr_matrix
 from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -26,7 +27,7 @@ from podium.ratings.answers import Answers, read_answers
 from podium.tasks.task import Task
 from podium.workers.base import Worker
 from podium.workers.calculator import CalculatorWorker
-from podium.workers.ratings import WORD, ClusterWords, Ratings, Tally
+from podium.workers.ratings import WORD, ClusterWords, Ratings, Tally, WordWeights
 from podium.workers.replay import ReplayWorker
 
 _DIMENSIONS = 64
@@ -96,6 +97,8 @@ def _plain(word: str) -> str:
 
 _FIGURES = 5
 """Significant figures of dollars."""
+_RIDGE = 10.0
+"""The penalty of the words' weights. Of 3, 5, 10 and 20 it routed best over four recorded pools."""
 
 
 def rate(answers: Answers, clusters: ClusterWords) -> Ratings:
@@ -114,6 +117,26 @@ def rate(answers: Answers, clusters: ClusterWords) -> Ratings:
                 for cluster in np.unique(cluster_Q)
             }
             for number, worker in enumerate(answers.workers)
+        },
+    )
+
+
+def fit_words(answers: Answers) -> WordWeights | None:
+    """Predict each worker's accuracy from a question's words (ridge regression on TF-IDF vectors); None: no words.
+
+    From few questions this learns more than tallies of clusters, since no question belongs to one cluster alone.
+    """
+    vectors = _vectors(answers.texts)
+    if vectors is None:
+        return None
+    words_QW, idf, vocabulary = vectors
+    ridge = Ridge(_RIDGE, fit_intercept=False, solver="sparse_cg")
+    weights = np.atleast_2d(ridge.fit(words_QW, answers.score_QW - answers.accuracy).coef_)
+    return WordWeights(
+        idf={word: round(float(value), 3) for word, value in zip(vocabulary, idf, strict=True)},
+        weights={
+            worker: {word: round(float(value), 4) for word, value in zip(vocabulary, own, strict=True)}
+            for worker, own in zip(answers.workers, weights, strict=True)
         },
     )
 

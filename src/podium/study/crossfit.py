@@ -31,6 +31,8 @@ class Measured:
     chosen: Chosen | None
     """Its choice on all questions, which can be served; None: it serves itself, as a Conductor does."""
     is_team: bool = True
+    is_thrifty: bool = False
+    """As in `Method`."""
     note: str = ""
     """What a reader of its figures has to know."""
 
@@ -67,7 +69,7 @@ def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") ->
         for (part, held_out), fold in zip(parts, folds, strict=True):
             assert part is not None
             score_Q[fold], cost_Q[fold] = part.score(held_out), part.cost(held_out)
-        measured.append(Measured(method.name, score_Q, cost_Q, chosen, method.is_team))
+        measured.append(Measured(method.name, score_Q, cost_Q, chosen, method.is_team, method.is_thrifty))
     return measured
 
 

@@ -1,8 +1,10 @@
 """Decides from the figures of all methods what to recommend, and how many more questions would decide the rest.
 
-The best of many methods looks better than it is. So the intervals are simultaneous: with 95 % probability all of them
-together hold the true differences (the bootstrap of the largest t statistic; Westfall and Young 1993, section 2). A
-method may be selected after looking at them, and its interval still holds.
+The best of many methods looks better than it is. So the intervals are simultaneous: with 95 % probability all lower
+ends of a family lie below the true differences, and as often all upper ends above them (the bootstrap of the largest t
+statistic; Westfall and Young 1993, section 2). A method may be selected after looking at them, and its bound still
+holds. There are two families, so that few methods are tested for each claim: the teams that may be better, and the
+methods that may be as good and cheaper, which are the single workers and the thrifty teams.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from podium.evals.stats import Interval, accuracy_interval
 from podium.ratings.answers import Floats
@@ -20,15 +23,22 @@ from podium.study.crossfit import Measured
 
 Verdict = Literal["reference", "better", "cheaper", "same", "worse", "not better", "open"]
 """Beside the best single worker: "better": more accurate. "cheaper": at most the margin less accurate, and at least a
-tenth cheaper. "same": the same answers. "worse": less accurate. "not better": it gains less than the margin, and is not
-cheaper. "open": too few questions to say."""
+tenth cheaper; a team has to be cheaper than every single worker that is not worse, too. "same": the same answers.
+"worse": less accurate. "not better": it gains less than the margin, and is not cheaper. "open": too few questions to
+say."""
 MARGIN = 0.02
 """How much accuracy may be lost, at most, for a method to count as good as the best single worker."""
 _RESAMPLES = 2000
+_ONE_SIDED = 1.645
+"""The quantile of the normal distribution at 95 %: to call a method better by mistake is one mistake, to call it worse
+another."""
 _POWER = 0.8416
 """The quantile of the normal distribution at 80 %: an open question is decided with this probability."""
+_PSEUDO_PAIRS = 4
+"""Two wins and two losses that widen each interval. They are the fewest with which each end holds with 95 % where
+differences are rare (tests/study/test_study_decision.py)."""
 _SAVING = 0.9
-"""A method is cheaper if it costs at most this share of the best single worker's price."""
+"""A method is cheaper if it costs at most this share of another one's price."""
 FEWEST = 20
 """With fewer questions nothing is recommended but the best single worker: intervals of so few mean little."""
 
@@ -49,6 +59,8 @@ class Finding:
     more_questions: int = 0
     """How many more questions would decide an open case, with a probability of 80 % if the difference is as seen; 0: no
     number is known that would."""
+    saves: bool = False
+    """Whether it is cheaper than the best single worker, and if it is a team, than every other that is not worse."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +96,7 @@ class Decision:
     @property
     def cheaper(self) -> Finding | None:
         """The cheapest method that is as good; None: none is. A better method that is cheaper, too, counts."""
-        limit = _SAVING * self.reference.cost_usd
-        found = [f for f in self.findings if f.verdict in ("better", "cheaper") and f.cost_usd <= limit]
+        found = [f for f in self.findings if f.verdict in ("better", "cheaper") and f.saves]
         return min(found, key=lambda f: f.cost_usd, default=None)
 
 
@@ -93,52 +104,70 @@ def decide(measured: Sequence[Measured], *, margin: float = MARGIN) -> Decision:
     """Compare all methods with the first, the best single worker.
 
     Args:
-        measured: on the same questions in the same order; a method may lack some of them.
+        measured: on the same questions in the same order; a method may lack some of them. Single workers come first.
         margin: as `MARGIN`.
     """
     reference, *others = measured
     difference_QM = np.stack([m.score_Q - reference.score_Q for m in measured], axis=1)
-    saved_QM = np.stack([reference.cost_Q - m.cost_Q for m in measured], axis=1)
-    intervals, critical = simultaneous_intervals(difference_QM)
-    findings = [_finding(reference, reference, None, "reference")]
-    for number, method in enumerate(others, start=1):
-        interval = intervals[number]
-        verdict = _verdict(method, reference, interval, saved_QM[:, number], margin)
-        spread = float(np.nanstd(difference_QM[:, number], ddof=1)) if interval else 0.0
+    family_M = np.array([m.is_team and not m.is_thrifty for m in measured])
+    intervals, critical_M = _intervals_by_family(difference_QM, family_M)
+    findings = [_finding(reference, None, "reference")]
+    # A team that is cheaper than the best single worker saves nothing if a single worker may be as good for less.
+    rivals = [findings[0]]
+    for method, interval, critical in zip(others, intervals[1:], critical_M[1:], strict=True):
+        beside = rivals if method.is_team else rivals[:1]
+        as_cheap = [rival for rival in beside if not _costs_less(method, rival.method)]
+        verdict = _verdict(method, reference, interval, margin, saves=not as_cheap)
         more = 0
         if verdict == "open" and interval is not None:
-            cheap = _is_cheaper(method, reference, saved_QM[:, number])
-            more = _more_questions(interval.mean, spread, critical, margin, _count(method), cheap=cheap)
-        findings.append(_finding(method, reference, interval, verdict, more))
-    return Decision(tuple(findings), margin, _detectable(findings, difference_QM, critical))
+            # A thrifty team is never found better. It waits until the single workers that are as cheap are decided.
+            waits = method.is_thrifty and findings[0] not in as_cheap
+            more = _more_questions(interval, critical, margin, _count(method), cheap=waits or not as_cheap)
+            more = max([more, *(rival.more_questions for rival in as_cheap if waits)])
+        findings.append(_finding(method, interval, verdict, more, saves=not as_cheap))
+        if not method.is_team and verdict != "worse":
+            rivals.append(findings[-1])
+    return Decision(tuple(findings), margin, _detectable(findings, critical_M))
+
+
+def _intervals_by_family(
+    difference_QM: Floats, family_M: npt.NDArray[np.bool_]
+) -> tuple[list[Interval | None], Floats]:
+    """The intervals of both families, and [M]: their factors."""
+    intervals: list[Interval | None] = [None] * len(family_M)
+    critical_M = np.full(len(family_M), _ONE_SIDED)
+    for number_F in (np.flatnonzero(family_M), np.flatnonzero(~family_M)):
+        if len(number_F):
+            found, critical_M[number_F] = simultaneous_intervals(difference_QM[:, number_F])
+            for number, interval in zip(number_F, found, strict=True):
+                intervals[number] = interval
+    return intervals, critical_M
 
 
 def simultaneous_intervals(difference_QM: Floats) -> tuple[list[Interval | None], float]:
-    """Intervals of M mean differences that hold all together with 95 % probability, and their factor (t).
+    """Intervals of M mean differences, and their factor (t). All lower ends hold together with 95 % probability, and so
+    do all upper ends.
 
-    Whole questions are resampled, so that methods stay paired. NaN: the method was not measured on the question. A
-    method has no interval if it was measured on one question; without any difference its interval has no width.
+    Whole questions are resampled, so that methods stay paired. Two wins and two losses are added to the squares of each
+    method, but not to its mean (after Agresti and Min 2005): a gain on few questions is seldom seen in a small study,
+    and one difference, or none, says little of how many there would be. NaN: the method was not measured on the
+    question. A method has no interval if it was measured on one question.
+
+    Args:
+        difference_QM: from -1 to 1.
     """
-    known_QM = ~np.isnan(difference_QM)
-    filled_QM = np.where(known_QM, difference_QM, 0.0)
+    known_QM = (~np.isnan(difference_QM)).astype(float)
+    filled_QM = np.nan_to_num(difference_QM)
     count_M = known_QM.sum(axis=0)
-    mean_M = filled_QM.sum(axis=0) / np.maximum(count_M, 1)
-    squares_M = (np.where(known_QM, difference_QM - mean_M, 0.0) ** 2).sum(axis=0)
-    error_M = np.sqrt(squares_M / np.maximum(count_M - 1, 1) / np.maximum(count_M, 1))
-    differs = (error_M > 0) & (count_M > 1)
-    critical = 1.96
-    if differs.any():
-        rng = np.random.default_rng(list(b"study/intervals"))
-        questions = len(difference_QM)
-        weights_BQ = rng.multinomial(questions, np.full(questions, 1 / questions), size=_RESAMPLES)
-        drawn_BM = np.maximum(weights_BQ @ known_QM, 1)
-        means_BM = (weights_BQ @ filled_QM) / drawn_BM
-        squares_BM = (weights_BQ @ filled_QM**2) / drawn_BM - means_BM**2
-        errors_BM = np.sqrt(np.maximum(squares_BM, 0) / np.maximum(drawn_BM - 1, 1))
-        # A sample that happens to have no spread has no t: the spread of all questions stands for it.
-        errors_BM = np.where(errors_BM > 0, errors_BM, error_M)
-        t_BM = np.abs(means_BM - mean_M)[:, differs] / errors_BM[:, differs]
-        critical = max(critical, float(np.quantile(t_BM.max(axis=1), 0.95)))
+    mean_M, error_M = _means_and_errors(filled_QM.sum(axis=0), (filled_QM**2).sum(axis=0), count_M)
+    rng = np.random.default_rng(list(b"study/intervals"))
+    questions = len(difference_QM)
+    weights_BQ = rng.multinomial(questions, np.full(questions, 1 / questions), size=_RESAMPLES).astype(float)
+    means_BM, errors_BM = _means_and_errors(
+        weights_BQ @ filled_QM, weights_BQ @ filled_QM**2, weights_BQ @ known_QM
+    )
+    t_BM = (means_BM - mean_M) / errors_BM
+    critical = max(_ONE_SIDED, *(float(np.quantile(side.max(axis=1), 0.95)) for side in (t_BM, -t_BM)))
     half_M = critical * error_M
     return [
         Interval(mean=float(mean), low=float(mean - half), high=float(mean + half)) if count > 1 else None
@@ -146,38 +175,47 @@ def simultaneous_intervals(difference_QM: Floats) -> tuple[list[Interval | None]
     ], critical
 
 
+def _means_and_errors(sums: Floats, squares: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Means of differences, and their standard errors with the pseudo-pairs."""
+    means = sums / np.maximum(counts, 1)
+    spread = np.maximum(squares - sums * means, 0)
+    return means, np.sqrt((spread + _PSEUDO_PAIRS) / np.maximum(counts * (counts - 1), 1))
+
+
 def _verdict(
-    method: Measured, reference: Measured, interval: Interval | None, saved_Q: Floats, margin: float
+    method: Measured, reference: Measured, interval: Interval | None, margin: float, *, saves: bool
 ) -> Verdict:
     if interval is None or _count(method) < FEWEST:
         return "open"
     if method.chosen is not None and reference.chosen is not None and not _differ(method, reference):
         return "same"
-    if interval.low > 0 and method.is_team:
+    if interval.low > 0 and method.is_team and not method.is_thrifty:
         return "better"
-    cheaper = _is_cheaper(method, reference, saved_Q)
-    if cheaper and interval.low >= -margin:
+    if saves and interval.low >= -margin:
         return "cheaper"
     if interval.high < 0:
         return "worse"
-    return "not better" if interval.high <= margin and not cheaper else "open"
+    return "not better" if interval.high <= margin and not saves else "open"
 
 
 def _differ(method: Measured, reference: Measured) -> bool:
     return bool((method.score_Q != reference.score_Q).any() or (method.cost_Q != reference.cost_Q).any())
 
 
-def _is_cheaper(method: Measured, reference: Measured, saved_Q: Floats) -> bool:
-    """Whether it costs at most `_SAVING` of the reference, and less for certain."""
-    saved = saved_Q[~np.isnan(saved_Q)]
+def _costs_less(method: Measured, other: Measured) -> bool:
+    """Whether it costs at most `_SAVING` of the other, and less for certain."""
+    saved_Q = other.cost_Q - method.cost_Q
+    measured = ~np.isnan(saved_Q)
+    saved = saved_Q[measured]
+    if len(saved) < 2:
+        return False
     error = float(saved.std(ddof=1)) / math.sqrt(len(saved))
-    measured = ~np.isnan(method.cost_Q)
-    price = float(reference.cost_Q[measured].mean())
+    price = float(other.cost_Q[measured].mean())
     return float(method.cost_Q[measured].mean()) <= _SAVING * price and saved.mean() > 1.96 * error
 
 
 def _more_questions(
-    difference: float, spread: float, critical: float, margin: float, questions: int, *, cheap: bool
+    interval: Interval, critical: float, margin: float, questions: int, *, cheap: bool
 ) -> int:
     """How many more questions would settle an open case; 0: no number would.
 
@@ -186,29 +224,35 @@ def _more_questions(
     margin, any other cheap one to be worse than the reference.
     """
     threshold = -margin / 2 if cheap else margin / 2
-    bound = threshold - margin / 2 if difference >= threshold else threshold + margin / 2
-    gap = abs(difference - bound)
+    bound = threshold - margin / 2 if interval.mean >= threshold else threshold + margin / 2
+    gap = abs(interval.mean - bound)
     if gap == 0:
         return 0
-    wanted = ((critical + _POWER) * spread / gap) ** 2
+    # The squared error of N questions is about variance / N + pseudo-pairs / N²; solved for N.
+    error = (interval.high - interval.mean) / critical
+    variance = max(0.0, error**2 * questions - _PSEUDO_PAIRS / questions)
+    width = ((critical + _POWER) / gap) ** 2
+    wanted = (width * variance + math.sqrt((width * variance) ** 2 + 4 * width * _PSEUDO_PAIRS)) / 2
     return max(1, math.ceil(wanted) - questions)
 
 
-def _detectable(findings: Sequence[Finding], difference_QM: Floats, critical: float) -> float:
+def _detectable(findings: Sequence[Finding], critical_M: Floats) -> float:
     teams = [
-        number
-        for number, f in enumerate(findings)
-        if f.method.is_team and f.verdict != "same" and f.difference
+        (finding, interval, float(critical))
+        for finding, critical in zip(findings, critical_M, strict=True)
+        if finding.method.is_team
+        and not finding.method.is_thrifty
+        and finding.verdict != "same"
+        and (interval := finding.difference) is not None
     ]
     if not teams:
         return float("nan")
-    best = max(teams, key=lambda number: findings[number].accuracy.mean)
-    spread = float(np.nanstd(difference_QM[:, best], ddof=1))
-    return (critical + _POWER) * spread / math.sqrt(findings[best].questions)
+    _, interval, critical = max(teams, key=lambda team: team[0].accuracy.mean)
+    return (critical + _POWER) / critical * (interval.high - interval.mean)
 
 
 def _finding(
-    method: Measured, reference: Measured, difference: Interval | None, verdict: Verdict, more: int = 0
+    method: Measured, difference: Interval | None, verdict: Verdict, more: int = 0, *, saves: bool = False
 ) -> Finding:
     known = ~np.isnan(method.score_Q)
     return Finding(
@@ -219,6 +263,7 @@ def _finding(
         difference=difference,
         verdict=verdict,
         more_questions=more,
+        saves=saves,
     )
 
 

@@ -17,8 +17,9 @@ from podium.baselines import Cascade, Committee
 from podium.baselines.by_ratings import ByRatings
 from podium.baselines.voting import Single
 from podium.evals.plan_selection import best_cascade, best_fixed_plan
+from podium.planner import Planner
 from podium.ratings.answers import Answers, Floats, Ints, Members, committee_cost
-from podium.ratings.rating import find_clusters, rate
+from podium.ratings.rating import find_clusters, fit_words, rate
 from podium.types import Profile
 from podium.workers.ratings import Ratings
 
@@ -80,6 +81,16 @@ class Training:
         count = min(_MOST_CLUSTERS, len(texts) // _QUESTIONS_PER_CLUSTER)
         return rate(self.answers, find_clusters(texts, count))
 
+    @cached_property
+    def ratings_by_words(self) -> Ratings:
+        """The same, with accuracies that are predicted from a question's words."""
+        return self.ratings.model_copy(update={"words": fit_words(self.answers)})
+
+    @cached_property
+    def promises(self) -> tuple[Floats, Floats]:
+        """[Q, W] each: the accuracy and the dollars that these ratings promise."""
+        return _promises(self.ratings_by_words, self.answers)
+
 
 @dataclass(frozen=True)
 class Method:
@@ -90,6 +101,9 @@ class Method:
     """Makes the choices; None: there is nothing to choose from, for example no third worker."""
     is_team: bool = True
     """Whether more than one worker may be called for it."""
+    is_thrifty: bool = False
+    """Whether it is limited to a low price. Then it may be as good and cheaper, but it is not tested for being better,
+    since the same method without the limit is."""
 
 
 def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
@@ -108,12 +122,57 @@ def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
         return
     half = _THRIFTY * float(answers.cost[best])
     yield Method("vote", _vote)
-    yield Method("vote at half the price", lambda training: _vote(training, half))
+    yield Method("vote at half the price", lambda training: _vote(training, half), is_thrifty=True)
     if len(workers) > 2:
         yield Method("cascade", _cascade)
-        yield Method("cascade at half the price", lambda training: _cascade(training, half))
+        yield Method("cascade at half the price", lambda training: _cascade(training, half), is_thrifty=True)
     yield Method("router by ratings", _router)
-    yield Method("router at half the price", lambda training: _router(training, half))
+    yield Method("router at half the price", lambda training: _router(training, half), is_thrifty=True)
+
+
+def served(planner: Planner, answers: Answers, label: str = "", ratings: Ratings | None = None) -> Chosen:
+    """The method of a planner whose choices are made: a vote, a cascade, a router or one worker.
+
+    Args:
+        answers: of the planner's workers, in any order of questions.
+        ratings: what a router reads.
+    """
+    match planner:
+        case Committee():
+            members = _numbers(answers, planner.workers)
+            return Chosen(
+                label,
+                planner.name,
+                lambda other: _mean_over_samples(other, members),
+                lambda other: committee_cost(other, members, early_stop=True),
+            )
+        case Cascade():
+            first, (then,) = _numbers(answers, planner.first), _numbers(answers, [planner.then])
+            return Chosen(
+                label,
+                planner.name,
+                lambda other: _cascade_score(other, first, then),
+                lambda other: _cascade_cost(other, first, then),
+                rounds=Cascade.rounds,
+            )
+        case ByRatings() if ratings is not None:
+            return Chosen(
+                label,
+                planner.name,
+                lambda other: _routed(planner, ratings, other, other.score_QW),
+                lambda other: _routed(planner, ratings, other, other.cost_QW),
+                ratings=ratings,
+            )
+        case Single():
+            return _single(answers, answers.workers.index(planner.worker))
+    raise TypeError(f"{planner} is no planner of a study")
+
+
+def _routed(planner: ByRatings, ratings: Ratings, answers: Answers, table_QW: Floats) -> Floats:
+    """[Q]: the figures of the workers that the router chooses."""
+    names = [planner.choose(_profiles(ratings, answers.workers, text)) for text in answers.texts]
+    found: Floats = table_QW[np.arange(len(names)), list(_numbers(answers, names))]
+    return found
 
 
 def _always(worker: int) -> Callable[[Training], Chosen]:
@@ -140,12 +199,7 @@ def _vote(training: Training, most_usd: float = float("inf")) -> Chosen | None:
     members = _numbers(answers, found.workers)
     if len(members) == 1:
         return _single(answers, members[0])
-    return Chosen(
-        f"a vote of {_listed(found)}",
-        found.name,
-        lambda other: _mean_over_samples(other, members),
-        lambda other: committee_cost(other, members, early_stop=True),
-    )
+    return served(found, answers, f"a vote of {_listed(found)}")
 
 
 def _mean_over_samples(answers: Answers, members: Members) -> Floats:
@@ -158,14 +212,8 @@ def _cascade(training: Training, most_usd: float = float("inf")) -> Chosen | Non
     found = best_cascade(training.answers, max_cost=most_usd)
     if found is None:
         return None
-    first, (then,) = (_numbers(training.answers, names) for names in (found.first, (found.then,)))
-    return Chosen(
-        f"a cascade of {' and '.join(found.first)}, then {found.then} where they disagree",
-        found.name,
-        lambda other: _cascade_score(other, first, then),
-        lambda other: _cascade_cost(other, first, then),
-        rounds=Cascade.rounds,
-    )
+    label = f"a cascade of {' and '.join(found.first)}, then {found.then} where they disagree"
+    return served(found, training.answers, label)
 
 
 def _cascade_score(answers: Answers, first: Members, then: int) -> Floats:
@@ -180,8 +228,8 @@ def _cascade_cost(answers: Answers, first: Members, then: int) -> Floats:
 
 
 def _router(training: Training, most_usd: float = float("inf")) -> Chosen | None:
-    answers, ratings = training.answers, training.ratings
-    promised_QW, usd_QW = _promises(ratings, answers)
+    answers, ratings = training.answers, training.ratings_by_words
+    promised_QW, usd_QW = training.promises
     per_usd = next(
         (
             per_usd
@@ -192,24 +240,9 @@ def _router(training: Training, most_usd: float = float("inf")) -> Chosen | None
     )
     if per_usd is None:
         return None
-    planner = ByRatings(per_usd)
-
-    def choices(other: Answers) -> Ints:
-        names = [planner.choose(_profiles(ratings, other.workers, text)) for text in other.texts]
-        return np.array([other.workers.index(name) for name in names])
-
-    def picked(table_QW: Floats, other: Answers) -> Floats:
-        found: Floats = table_QW[np.arange(len(other.texts)), choices(other)]
-        return found
-
     saving = f"; a cent more has to buy {per_usd:.3g} points" if per_usd else ""
-    return Chosen(
-        f"the best-rated worker of each kind of question{saving}",
-        planner.name,
-        lambda other: picked(other.score_QW, other),
-        lambda other: picked(other.cost_QW, other),
-        ratings=ratings,
-    )
+    label = f"the best-rated worker of each kind of question{saving}"
+    return served(ByRatings(per_usd), answers, label, ratings)
 
 
 def _profiles(ratings: Ratings, workers: Sequence[str], text: str) -> list[Profile]:

@@ -32,7 +32,7 @@ class StudyRow(Value):
     accuracy: Interval
     cost_usd: float
     difference: Interval | None
-    """Its accuracy minus that of the best single worker, paired; the intervals of all rows hold together (95 %)."""
+    """Its accuracy minus that of the best single worker, paired. Its interval is that of `podium.study.decision`."""
     verdict: Verdict
     more_questions: int = 0
     """How many more questions would decide it, if it is open."""

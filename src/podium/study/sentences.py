@@ -81,12 +81,28 @@ def summary(study: Study) -> Iterator[str]:
             f"With {study.questions:,} questions, this study is likely (80 %) to find a gain of the best team if it "
             f"is {_points(study.detectable)} or more. It cannot exclude a smaller gain."
         )
+    if best is single:
+        yield from _perhaps_cheaper(study)
     opened = [row for row in study.rows if row.verdict == "open" and row.is_team and row.more_questions]
     if opened:
         least = min(opened, key=lambda row: row.more_questions)
+        assert least.difference is not None
         yield (
-            f"{len(opened)} method{'s are' if len(opened) > 1 else ' is'} still open. About {least.more_questions:,} "
-            f"more questions would decide the first of them ({least.name})."
+            f"{len(opened)} method{'s are' if len(opened) > 1 else ' is'} still open. About {_more(least)} would "
+            f"decide the first of them ({least.name}), if its true difference is the measured "
+            f"{points(least.difference.mean)} points."
+        )
+
+
+def _perhaps_cheaper(study: Study) -> Iterator[str]:
+    """The most accurate cheaper worker that may be as good as the best single one."""
+    price = study.reference.cost_usd
+    found = [r for r in study.rows if r.verdict == "open" and not r.is_team and r.cost_usd < price]
+    row = max(found, key=lambda row: row.accuracy.mean, default=None)
+    if row is not None and row.difference is not None and row.more_questions:
+        yield (
+            f"{_worker(row)} alone costs {_saving(study, row)} less, and may be as good: {_difference(row.difference)} "
+            f"beside {_worker(study.reference)}. About {_more(row)} would decide this."
         )
 
 
@@ -149,10 +165,13 @@ def method_notes(study: Study) -> Iterator[str]:
     )
     yield (
         "Each question was scored by methods that made their choices on other questions (five folds). The method "
-        "that is served was chosen in the same way on all questions. In brackets: 95 % intervals over questions. "
-        "Differences are paired by question, in percentage points, and their intervals hold for all rows together, "
-        "so the best row may be picked after looking."
+        "that is served was chosen in the same way on all questions. In brackets: 95 % intervals of accuracy. "
+        "Differences are paired by question, in percentage points. With 95 % probability the lower ends of the "
+        "intervals of all teams lie below the true differences, and with 95 % all upper ends above them; the same "
+        "holds for single workers and teams at half the price. So the best row may be picked after looking."
     )
+    if any(row.name.startswith("router") for row in study.rows):
+        yield "A router learns from the questions of the study. With more of them it may gain more than it does here."
     yield from (f"{row.name}: {row.note}" for row in study.rows if row.note)
     yield from study.notes
 
@@ -164,6 +183,10 @@ def _difference(interval: Interval) -> str:
 def _spent(study: Study) -> str:
     unpaid = study.simulated or study.recorded
     return "is what the answers would have cost; nothing was paid" if unpaid else "was spent"
+
+
+def _more(row: StudyRow) -> str:
+    return f"{row.more_questions:,} more questions ({row.questions + row.more_questions:,} in all)"
 
 
 def _points(amount: float) -> str:

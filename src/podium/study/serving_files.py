@@ -34,7 +34,7 @@ class ServingFiles:
         folder: of the study.
         pool_name: as the user named it: a file, or a shipped pool.
         pool: the pool itself.
-        ratings: of all questions of the study.
+        ratings: of all questions of the study, for Conductors that read ratings; a router has its own.
         checkpoint: the trained Conductor that the study ran; None: none.
     """
 
@@ -52,11 +52,8 @@ class ServingFiles:
         """
         planner = "" if method.chosen is None else method.chosen.planner
         votes = method.chosen is None or planner.startswith(("committee:", "cascade:"))
-        rated = (
-            trained
-            or (method.chosen is None and "ratings" in method.name)
-            or planner.startswith("by-ratings:")
-        )
+        reads = trained or (method.chosen is None and "ratings" in method.name)
+        rated = self.ratings if reads else None if method.chosen is None else method.chosen.ratings
         lines = [
             f"# Written by podium study. It serves: {_one_line(method.choice)}.",
             f"pool = {json.dumps(self._pool_file(name, votes=votes, rated=rated), ensure_ascii=False)}",
@@ -76,19 +73,19 @@ class ServingFiles:
         replace_file(self.folder / f"{name}.toml", ("\n".join(lines) + "\n").encode())
         return f"{name}.toml"
 
-    def _pool_file(self, name: str, *, votes: bool, rated: bool) -> str:
+    def _pool_file(self, name: str, *, votes: bool, rated: Ratings | None) -> str:
         """The pool that the settings name: the user's own if it has what is needed, else a copy in the folder."""
         own = pool_file(self.pool_name)
         add_vote = votes and VOTE not in self.pool.names
-        if not add_vote and not rated:
+        if not add_vote and rated is None:
             return self.pool_name if own != Path(self.pool_name) else self._seen_from_here(own)
         text = _RATINGS.sub("", own.read_text(encoding="utf-8"))
         text = "".join(self._moved(part, own.parent) for part in _WORKER.split(text))
-        if rated:
-            assert self.ratings is not None, "a router was fitted without ratings"
-            document = self.ratings.model_dump_json(indent=1, by_alias=True)
-            replace_file(self.folder / RATINGS, document.encode() + b"\n")
-            text = f'ratings = "{RATINGS}"\n\n{text}'
+        if rated is not None:
+            document = rated.model_dump_json(indent=1, by_alias=True, exclude_none=True)
+            ratings = RATINGS if name == "podium" else f"{name}-{RATINGS}"
+            replace_file(self.folder / ratings, document.encode() + b"\n")
+            text = f'ratings = "{ratings}"\n\n{text}'
         if add_vote:
             text = f'{text.rstrip()}\n\n[[worker]]\nname = "{VOTE}"\nkind = "vote"\n'
         file = "pool.toml" if name == "podium" else f"{name}-pool.toml"

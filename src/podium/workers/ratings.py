@@ -29,6 +29,32 @@ _TRUST = 3.0
 """Pseudo-count: this many questions at the worker's overall accuracy are added to each cluster, which has few."""
 
 
+class WordWeights(Settings):
+    """A linear model of accuracy: what each word of a question adds to a worker's overall accuracy."""
+
+    idf: Mapping[str, FiniteFloat]
+    """The inverse document frequency of each word that the model knows."""
+    weights: Mapping[str, Mapping[str, FiniteFloat]]
+    """Name of a worker -> word -> its weight."""
+
+    def gain(self, worker: str, question: str) -> float:
+        """What the question's words add to the worker's accuracy; 0 for a worker that the model does not know."""
+        weights = self.weights.get(worker, {})
+        return sum(value * weights.get(word, 0.0) for word, value in self._vector(question).items())
+
+    @cached_property
+    def _vector(self) -> Callable[[str], Mapping[str, float]]:
+        """`_tfidf` with a cache: it is called once for each worker."""
+        return lru_cache(maxsize=4096)(self._tfidf)
+
+    def _tfidf(self, question: str) -> Mapping[str, float]:
+        """The question's TF-IDF vector, of length 1; empty if the model knows none of its words."""
+        counts = Counter(word for word in WORD.findall(question.lower()) if word in self.idf)
+        values = {word: (1 + math.log(count)) * self.idf[word] for word, count in counts.items()}
+        length = math.hypot(*values.values())
+        return {word: value / length for word, value in values.items()}
+
+
 class Tally(Settings):
     """One worker's figures on one cluster."""
 
@@ -62,6 +88,8 @@ class Ratings(Settings):
     """The file calls them "kinds"."""
     workers: Mapping[str, Mapping[str, Tally]]
     """Name of a worker, as in the pool -> cluster -> tally."""
+    words: WordWeights | None = None
+    """Predicts accuracies from a question's words; None: they are those of its cluster."""
 
     @classmethod
     def open(cls, path: Path) -> Ratings:
@@ -95,9 +123,13 @@ class Ratings(Settings):
         everywhere = self.totals[profile.name]
         share = _TRUST / max(1, everywhere.questions)
         joined = own.questions + _TRUST
+        accuracy = (own.right + share * everywhere.right) / joined
+        if self.words is not None:
+            overall = everywhere.right / max(1, everywhere.questions)
+            accuracy = min(1.0, max(0.0, overall + self.words.gain(profile.name, question)))
         rating = Rating(
             kind=kind,
-            accuracy=(own.right + share * everywhere.right) / joined,
+            accuracy=accuracy,
             cost_usd=(own.cost_usd + share * everywhere.cost_usd) / joined,
             questions=own.questions,
         )
