@@ -16,7 +16,7 @@ fi
 for name in python litellm aider webui; do
   if [ "$tests/requirements-$name.txt" -nt "$place/$name/done" ]; then
     "$PYTHON" -m venv "$place/$name"
-    "$place/uv/bin/uv" pip install --quiet --python "$place/$name/bin/python" -r "$tests/requirements-$name.txt" \
+    "$place/uv/bin/uv" pip install --quiet --system-certs --python "$place/$name/bin/python" -r "$tests/requirements-$name.txt" \
       --override "$tests/overrides.txt"
     touch "$place/$name/done"
   fi
