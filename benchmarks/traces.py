@@ -7,7 +7,7 @@ answered by a worker that is seldom asked. The peer writes the same rows with `e
 same columns and a primary key, in transactions of as many rows, and has no other index and no table of costs. It gets
 finished rows; Podium makes its rows in the measured time. `--postgres` measures a PostgreSQL of its own too, where one
 is installed; without it only SQLite is measured. The files lie in a temporary folder, which TMPDIR moves: 1,000,000
-traces take 6 GB, or 15 GB with `--words 200`, the answers of a page.
+traces take 11 GB, or 17 GB with `--words 200`, the answers of a page.
 """
 
 from __future__ import annotations
