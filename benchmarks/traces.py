@@ -227,7 +227,7 @@ async def measure(
 async def main(count: int, words: int, *, postgres: bool) -> list[Measured]:
     """Measure a file, then the database, if it is wanted."""
     with TemporaryDirectory() as folder:
-        peer = plain_inserts(Path(folder) / "plain.sqlite", min(count, 100_000), words)
+        peer = plain_inserts(Path(folder) / "plain.sqlite", min(count, 50_000), words)
         (Path(folder) / "plain.sqlite").unlink()
         path = Path(folder) / "traces.sqlite"
         measured = await measure(str(path), "SQLite", count, words, peer)
