@@ -1,57 +1,81 @@
-"""How long a page of a hundred thousand traces takes: in a file, and in PostgreSQL where an address is given.
+"""The trace store beside plain sqlite3: traces written a second, and how long a page of each filter takes.
 
-python benchmarks/traces.py [TRACES] [URL]
+python benchmarks/traces.py [--traces N] [--words N] [--postgres] [--json FILE]
 
-The traces are as long as those of a plan of three steps with answers of a page; two of five belong to one key, one in
-a thousand has failed, and one in a thousand was answered by a worker that is seldom asked. The file lies in a temporary
-folder; the database of the address should be an empty one, and keeps the traces.
+A trace has a plan of three steps. Two of five belong to one key, one in a thousand has failed, one in a thousand was
+answered by a worker that is seldom asked. The peer writes the same rows with `executemany` into a table that has the
+same columns and a primary key, in transactions of as many rows, and has no other index and no table of costs. It gets
+finished rows; Podium makes its rows in the measured time. `--postgres` measures a PostgreSQL of its own too, where one
+is installed; without it only SQLite is measured. The files lie in a temporary folder, which TMPDIR moves: 1,000,000
+traces take 11 GB, or 17 GB with `--words 200`, the answers of a page.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
+import sqlite3
 import statistics
 import sys
 import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from podium.trace import Attempt, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters, write_cursor
+from podium.trace.serialization import COLUMNS, read_jsonl, to_json, to_row
 from podium.trace.spend import SPEND_BY, SpendQuery
-from podium.trace.store import open_store
+from podium.trace.store import TraceStore, open_store
 from podium.types import Message, Profile, Question, Usage
+from postgres_server import PROGRAMS, PostgresServer
 
-TIMES = 15
+TIMES = 9
+BATCH = 256
+IMPORTED = 10_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
+INSERTS_GOAL, PAGE_GOAL_MS = 5000, 50
 WORDS = (
-    "sum",
-    "of",
-    "all",
-    "the",
-    "numbers",
-    "under",
-    "which",
-    "no",
-    "letter",
-    "stands",
-    "is",
-    "larger",
-    "than",
-    "we",
-)
+    "sum", "of", "all", "the", "numbers", "under", "which", "no", "letter", "stands", "is", "larger", "than", "we"
+)  # fmt: skip
+MODELS = 2000
+"""Different traces; the others are copies with an id and a time of their own."""
 
 
-def make(number: int, rng: Random) -> Trace:
-    """A trace of about 8 kB."""
+@dataclass(frozen=True)
+class Measured:
+    """One line of the table."""
+
+    work: str
+    figure: float
+    unit: str
+    goal: float
+    higher_is_better: bool
+    peer: str | None = None
+    peer_figure: float | None = None
+
+    def row(self) -> dict[str, object]:
+        """As all benchmarks write it."""
+        ratio = None if self.peer_figure is None else self.figure / self.peer_figure
+        return {**vars(self), "ratio": ratio}
+
+
+def make(number: int, words: int, rng: Random) -> Trace:
+    """A trace whose steps have answers of so many words."""
     question = " ".join(rng.choices(WORDS, k=rng.randint(10, 60)))
     spans = []
     for position, name in enumerate(rng.sample(("ada", "bob", "cy", "dee"), 3)):
         worker = "seldom" if number % 1000 == 7 and position == 2 else name
-        response = " ".join(rng.choices(WORDS, k=200))
+        response = " ".join(rng.choices(WORDS, k=words))
         spans.append(
             Span(
                 position=position, worker=worker, subtask="Add them up.", status="done",
@@ -61,95 +85,176 @@ def make(number: int, rng: Random) -> Trace:
             )
         )  # fmt: skip
     return Trace(
-        id=f"{rng.getrandbits(128):032x}",
+        id="",
         question=Question(text=question),
         pool=tuple(Profile(name=name) for name in ("ada", "bob", "cy", "dee", "seldom")),
         planner="random" if number % 3 else "conductor",
         seed="0",
         rounds=(RoundTrace(plan_text="", spans=tuple(spans)),),
         status="failed" if number % 1000 == 3 else "ok",
-        started_at=(START + timedelta(seconds=number)).isoformat(),
+        started_at="",
         seconds=1.0,
         owner="shop" if number % 5 < 2 else f"key{number % 5}",
     )
 
 
-async def fill(store: AsyncTraceStore, count: int) -> float:
-    """Seconds until `count` traces are written."""
+def traces(count: int, words: int) -> Iterator[Trace]:
+    """`count` traces, one a second, oldest first."""
     rng = Random("benchmarks/traces")
-    began = time.perf_counter()
+    models = [make(number, words, rng) for number in range(min(count, MODELS))]
     for number in range(count):
-        while number % 1000 == 0 and store.trouble:  # noqa: ASYNC110 - the outbox is a thread
-            await asyncio.sleep(0.1)
-        store.add(make(number, rng))
+        yield models[number % len(models)].model_copy(
+            update={
+                "id": f"{rng.getrandbits(128):032x}",
+                "started_at": (START + timedelta(seconds=number)).isoformat(),
+            }
+        )
+
+
+async def fill(store: AsyncTraceStore, count: int, words: int) -> float:
+    """Traces a second, handed over one by one as a server does, until the last is written."""
+    began, before = time.perf_counter(), time.process_time()
+    for number, trace in enumerate(traces(count, words)):
+        store.add(trace)
         if number % 5000 == 4999:
-            await store.newest(1)
-    while not (await store.page(Filters(since=START + timedelta(seconds=count - 1)), limit=1)).traces:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-    return time.perf_counter() - began
+            await store.flushed()
+    await store.flushed()
+    print(f"{1e6 * (time.process_time() - before) / count:8.0f} microseconds of the processor for a trace")
+    return count / (time.perf_counter() - began)
 
 
-async def page_ms(store: AsyncTraceStore, filters: Filters, cursor: str | None) -> float:
-    """Milliseconds of a page of 50, the median of some."""
-    taken = []
-    for _ in range(TIMES):
+def imported(path: Path, words: int) -> float:
+    """Traces a second of an import of JSONL into a file that is there."""
+    lines = [
+        to_json(trace.model_copy(update={"id": f"i{trace.id[1:]}"})) for trace in traces(IMPORTED, words)
+    ]
+    with TraceStore(path) as store:
         began = time.perf_counter()
-        await store.page(filters, cursor, 50)
+        store.add_all(read_jsonl(lines, "lines"))
+        return IMPORTED / (time.perf_counter() - began)
+
+
+def plain_inserts(path: Path, count: int, words: int) -> float:
+    """Rows a second that sqlite3 writes alone."""
+    seconds = 0.0
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"CREATE TABLE traces ({', '.join(COLUMNS)}, PRIMARY KEY (id))")
+        insert = f"INSERT INTO traces VALUES ({', '.join('?' * len(COLUMNS))})"
+        rows: list[tuple[Any, ...]] = []
+        for number, trace in enumerate(traces(count, words), 1):
+            row = to_row(trace)
+            rows.append(row._replace(workers=json.dumps(row.workers))[: len(COLUMNS)])  # type: ignore[arg-type]
+            if len(rows) == BATCH or number == count:
+                began = time.perf_counter()
+                connection.execute("BEGIN")
+                connection.executemany(insert, rows)
+                connection.execute("COMMIT")
+                seconds += time.perf_counter() - began
+                rows.clear()
+    return count / seconds
+
+
+async def median_ms(call: Callable[[], Awaitable[object]]) -> tuple[float, float]:
+    """Milliseconds of a call, and of the processor in this process: the medians of some."""
+    taken, used = [], []
+    for _ in range(TIMES):
+        began, before = time.perf_counter(), time.process_time()
+        await call()
         taken.append(1000 * (time.perf_counter() - began))
-    return statistics.median(taken)
+        used.append(1000 * (time.process_time() - before))
+    return statistics.median(taken), statistics.median(used)
 
 
-async def measure(place: str, count: int) -> None:
-    """Print the figures of one store."""
-    store = open_store(place)
-    seconds = await fill(store, count)
-    print(f"{count} traces added in {seconds:.1f} s ({count / seconds:.0f} a second, making them included)")
+async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[Measured]:
+    """Print the milliseconds of pages and sums, and in brackets those of the processor in this process.
+
+    Returns the slowest page of each filter.
+    """
     middle = write_cursor((START + timedelta(seconds=count // 2)).timestamp(), "")
     end = write_cursor((START + timedelta(seconds=60)).timestamp(), "")
-    for name, filters in {
+    measured = []
+    for filtered, filters in {
         "all": Filters(),
         "of one key": Filters(owner="shop"),
         "of one key, failed": Filters(owner="shop", status="failed"),
-        "of one day": Filters(since=START + timedelta(hours=12), until=START + timedelta(hours=13)),
-        "one planner": Filters(planner="conductor"),
+        "of one key, a worker (0.1 %)": Filters(owner="shop", worker="seldom"),
+        "of one hour": Filters(since=START + timedelta(hours=12), until=START + timedelta(hours=13)),
+        "a planner (33 %)": Filters(planner="conductor"),
+        "a planner (none)": Filters(planner="nobody"),
         "failed (0.1 %)": Filters(status="failed"),
         "a worker (75 %)": Filters(worker="ada"),
         "a worker (0.1 %)": Filters(worker="seldom"),
         "a worker (none)": Filters(worker="nobody"),
-        "cost": Filters(min_cost=0.02, max_cost=0.021),
+        "cost (4 %)": Filters(min_cost=0.02, max_cost=0.021),
         "cost (none)": Filters(min_cost=5.0),
         "words (all)": Filters(q="the"),
         "words (none)": Filters(q="zebra"),
+        "a worker (75 %), words (none)": Filters(worker="ada", q="zebra"),
     }.items():
-        first = await page_ms(store, filters, None)
-        mid, last = await page_ms(store, filters, middle), await page_ms(store, filters, end)
-        print(
-            f"{name:<20} first, counted {first:7.2f} ms   in the middle {mid:7.2f} ms   near the end {last:7.2f} ms"
-        )
+        slowest, shown = 0.0, []
+        for place, cursor in {"first, counted": None, "middle": middle, "end": end}.items():
+            taken, used = await median_ms(lambda f=filters, c=cursor: store.page(f, c, 50))  # type: ignore[misc]
+            slowest = max(slowest, taken)
+            shown.append(f"{place} {taken:8.2f} ms ({used:.2f})")
+        print(f"{filtered:<30} {'   '.join(shown)}")
+        work = f"{name}, {count:,} traces: slowest page, {filtered}"
+        measured.append(Measured(work, slowest, "ms", PAGE_GOAL_MS, higher_is_better=False))
     for by in SPEND_BY:
         query = SpendQuery(START.date(), START.date() + timedelta(days=count // 86_400 + 1), by)
-        taken = []
-        for _ in range(TIMES):
-            began = time.perf_counter()
-            await store.spend(query)
-            taken.append(1000 * (time.perf_counter() - began))
-        print(f"spend by {by:<11} {statistics.median(taken):7.2f} ms")
-    began = time.perf_counter()
-    lines = [len(line) async for line in store.export(Filters())]
-    print(f"export: {len(lines)} lines, {sum(lines) / 1e6:.0f} MB, {time.perf_counter() - began:.1f} s")
-    await store.close()
+        taken, used = await median_ms(lambda q=query: store.spend(q))  # type: ignore[misc]
+        print(f"spend by {by:<11} {taken:8.2f} ms ({used:.2f})")
+    return measured
 
 
-async def main() -> None:
-    """Measure a file, then the database, if there is one."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+async def measure(
+    place: str, name: str, count: int, words: int, peer: float, *, filled: Callable[[], object] = lambda: None
+) -> list[Measured]:
+    """Print and return the figures of one store. `filled` is called between writing and reading."""
+    print(name)
+    store = open_store(place)
+    try:
+        speed = await fill(store, count, words)
+        print(f"{speed:8.0f} traces a second, one by one; plain sqlite3 {peer:.0f}")
+        work = f"{name}, {count:,} traces: inserts, one by one"
+        inserts = Measured(work, speed, "a second", INSERTS_GOAL, True, "sqlite3 executemany", peer)
+        filled()
+        return [inserts, *await measure_reads(store, name, count)]
+    finally:
+        await store.close()
+
+
+async def main(count: int, words: int, *, postgres: bool) -> list[Measured]:
+    """Measure a file, then the database, if it is wanted."""
     with TemporaryDirectory() as folder:
-        print("SQLite")
-        await measure(str(Path(folder) / "traces.sqlite"), count)
-    if len(sys.argv) > 2:
-        print("PostgreSQL")
-        await measure(sys.argv[2], count)
+        peer = plain_inserts(Path(folder) / "plain.sqlite", min(count, 50_000), words)
+        (Path(folder) / "plain.sqlite").unlink()
+        path = Path(folder) / "traces.sqlite"
+        measured = await measure(str(path), "SQLite", count, words, peer)
+        size = path.stat().st_size / count / 1000
+        speed = imported(path, words)
+        print(f"{speed:8.0f} traces a second imported; {size:.1f} kB a trace")
+        work = f"SQLite, {count:,} traces: inserts, an import of {IMPORTED:,}"
+        measured.append(Measured(work, speed, "a second", INSERTS_GOAL, True, "sqlite3 executemany", peer))
+    if postgres:
+        with closing(PostgresServer()) as server:
+            server.start()
+            url = server.new_database()
+            # PostgreSQL does this by itself, a minute after many rows were added.
+            analyze = lambda: server.psql("VACUUM ANALYZE", url.rpartition("/")[2])  # noqa: E731
+            measured += await measure(url, "PostgreSQL", count, words, peer, filled=analyze)
+    return measured
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--traces", type=int, default=200_000)
+    parser.add_argument("--words", type=int, default=40, help="of each step's answer")
+    parser.add_argument("--postgres", action="store_true", help="measure PostgreSQL too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    options = parser.parse_args()
+    if options.postgres and PROGRAMS is None:
+        parser.error("--postgres: no PostgreSQL is installed here")
+    found = asyncio.run(main(options.traces, options.words, postgres=options.postgres))
+    if options.json:
+        options.json.write_text(json.dumps([one.row() for one in found], indent=2) + "\n")

@@ -84,7 +84,7 @@ async def test_an_old_file_is_upgraded_in_place_and_listed_and_filtered(
     store.add(make_trace("d", owner="ada"))
     assert await store.delete("a")
     await store.close()
-    assert form(old)[0] == 4
+    assert form(old)[0] == 5
     with TraceStore(old, create=False) as again:
         assert [row.id for row in again.list()] == ["c", "b", "d"]
 
@@ -118,7 +118,7 @@ async def test_an_old_file_says_what_its_questions_cost(old: Path) -> None:
 def test_a_file_from_before_outcomes_takes_them(old: Path) -> None:
     TraceStore(old).close()
     with closing(sqlite3.connect(old, isolation_level=None)) as file:
-        for index in ("listed", "listed_of", "troubled", "judged"):
+        for index in ("listed", "listed_of", "troubled", "judged", "planned"):
             file.execute(f"DROP INDEX {index}")
         file.execute("ALTER TABLE traces DROP COLUMN outcome")
         file.execute("CREATE INDEX listed ON traces (started, id, owner, status)")
@@ -129,6 +129,43 @@ def test_a_file_from_before_outcomes_takes_them(old: Path) -> None:
         assert [row.id for row in store.list(outcome="wrong")] == ["b"]
         assert [row.id for row in store.list(outcome="none")] == ["c", "a"]
     assert form(old) == form_of_new(old.parent / "new.sqlite")
+
+
+async def test_a_file_from_before_the_table_of_workers_keeps_its_costs_and_gets_one(
+    tmp_path: Path, make_trace: MakeTrace
+) -> None:
+    path = tmp_path / "fourth.sqlite"
+    with TraceStore(path) as store:
+        store.add_all([make_trace("a"), make_trace("b", started_at="2026-03-02T00:00:00Z")])
+        store.judge("a", Feedback(right=True, at="2026-03-04T00:00:00Z"))
+    before = form(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        for dropped in ("TABLE worked", "TRIGGER worked_deleted", "TRIGGER costs_deleted", "INDEX planned",
+                        "INDEX costs_of", "INDEX costs_by_day"):  # fmt: skip
+            file.execute(f"DROP {dropped}")
+        file.execute("ALTER TABLE costs DROP COLUMN started")
+        for statement in (
+            "CREATE INDEX by_start ON traces (started)",
+            "CREATE INDEX costs_of_trace ON costs (trace)",
+            "CREATE INDEX costs_of_day ON costs (day, owner, planner, worker, calls, unpriced, tokens, usd, "
+            "unpaid_usd, saved_usd)",
+            "CREATE TRIGGER costs_deleted AFTER DELETE ON traces BEGIN DELETE FROM costs WHERE trace = old.id; END",
+            "PRAGMA user_version = 4",
+        ):
+            file.execute(statement)
+    store = SqliteTraceStore(path)
+    query = SpendQuery(date(2026, 3, 1), date(2026, 3, 3), "worker")
+    spend = await store.spend(query)
+    assert (spend.total.cost_usd, spend.total.questions) == (1.0, 2)
+    assert [(group.name, group.accuracy and group.accuracy.right) for group in spend.groups] == [
+        ("ada", 1), ("bob", 1), (None, 1)
+    ]  # fmt: skip
+    assert [row.id for row in (await store.page(Filters(worker="bob"))).traces] == ["b", "a"]
+    assert await store.delete("b")
+    assert [row.id for row in (await store.page(Filters(worker="bob"))).traces] == ["a"]
+    assert (await store.spend(query)).total.questions == 1
+    await store.close()
+    assert form(path) == before
 
 
 def test_reading_alone_leaves_an_old_file_as_it_is(old: Path) -> None:

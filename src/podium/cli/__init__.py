@@ -20,7 +20,6 @@ from cyclopts import CycloptsError, UnusedCliTokensError
 from podium.cli.app import FillOptions, build_app
 from podium.cli.printable import printable
 from podium.errors import PodiumError, UsageError, flatten_group
-from podium.train.runtime import missing_variables
 
 _READ_SETTINGS = ("ask", "plan", "serve", "eval", "record", "pool", "traces", "keys")
 """The verbs, and groups of verbs, that read `podium.toml`."""
@@ -67,6 +66,8 @@ def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of e
 
 def _restart_for_torch() -> None:
     """Replace this process by the same command, with the environment variables that torch reads at its start."""
+    from podium.train.runtime import missing_variables  # noqa: PLC0415 - no other verb needs it
+
     if missing := missing_variables(os.environ):
         os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], os.environ | missing)
 

@@ -22,7 +22,7 @@ SELECT json_extract(span.value, '$.answered_by') AS worker,
        json_extract(span.value, '$.usage.output_tokens'),
        coalesce(json_extract(span.value, '$.simulated_s'),
                 json_extract(span.value, '$.ended_s') - json_extract(span.value, '$.started_s'))
-FROM (SELECT document FROM traces ORDER BY started DESC, rowid DESC LIMIT ?) AS newest,
+FROM (SELECT document FROM traces ORDER BY started DESC, id DESC LIMIT ?) AS newest,
      json_each(newest.document, '$.rounds') AS round,
      json_each(round.value, '$.spans') AS span
 WHERE json_extract(span.value, '$.status') = 'done'

@@ -91,7 +91,8 @@ class AsyncTraceStore(ABC):
 
     async def page(self, filters: Filters, cursor: str | None = None, limit: int = 50) -> Page:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
-        not shift the pages.
+        not shift the pages. With a filter that no index answers, one page reads at most `SCANNED` traces, and so may
+        have fewer than `limit` although there are others.
 
         Raises:
             UsageError: the cursor is not one of ours, or the limit is not from 1 to 200.
@@ -99,15 +100,19 @@ class AsyncTraceStore(ABC):
         """
         rows = await self._read(self._dialect.page(filters, cursor, limit))
         there = rows[:limit]
-        more = len(rows) > limit
+        last = _place(there[-1:]) if len(rows) > limit else None
+        if last is None and (scan := self._dialect.end_of_scan(filters, cursor)) is not None:
+            last = _place(await self._rows(scan))
+            if last is not None and there:  # The scan ends earlier now, if traces were added since.
+                last = min(last, (there[-1][1], there[-1][0]))
         total: int | None = None
-        if cursor is None:
+        if cursor is None and last is None:
             total = len(rows)
-            if more:
-                ((total,),) = await self._rows(self._dialect.count(filters))
+        elif cursor is None and len(rows) > limit:
+            ((total,),) = await self._rows(self._dialect.count(filters))
         return Page(
             traces=tuple(self._dialect.summary(row) for row in there),
-            next=write_cursor(there[-1][1], there[-1][0]) if more else None,
+            next=None if last is None else write_cursor(*last),
             total=total,
         )
 
@@ -214,3 +219,8 @@ class AsyncTraceStore(ABC):
     @abstractmethod
     def _disconnect(self) -> None:
         """Close what is open. Calling twice is fine."""
+
+
+def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
+    """Start and id of a trace, of a row that begins with id and start; None: there is no row."""
+    return (rows[0][1], rows[0][0]) if rows else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from podium.database import data_folder
 from podium.errors import StoreError, UsageError
@@ -18,7 +18,7 @@ from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import BACKGROUND_TABLES
 from podium.trace.postgres_connection import PostgresAddress
 from podium.trace.postgres_costs import COST_TABLES, add_missing_costs, replace_costs
-from podium.trace.query import Dialect, Statement
+from podium.trace.query import Dialect, Leading, Statement
 from podium.trace.serialization import COLUMNS, TraceRow
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ _INSERT = (
 _DIALECT = Dialect(
     name="podium_traces",
     costs="podium_costs",
-    table=lambda filters: "podium_traces",
+    paid="podium_costs.trace = podium_traces.id",
+    tables=dict.fromkeys([None, *get_args(Leading)], "podium_traces"),
     mark=lambda number: f"${number}",
-    has_worker="workers @> {}",
-    worker=lambda name: [name],
+    worker=lambda name, leads: ("workers @> {}", [name]),
     contains="strpos(searched, {}) > 0",
     workers=tuple,
     now="extract(epoch FROM clock_timestamp())::double precision",

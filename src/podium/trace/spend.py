@@ -92,7 +92,7 @@ class SpendQuery:
         name = f"{costs}.{_COLUMN[self.by]}"
         return (
             f"SELECT {name}, sum(CASE WHEN outcome = 'right' THEN 1 ELSE 0 END), count(*) "
-            f"FROM {traces} JOIN {costs} ON {costs}.trace = {traces}.id WHERE outcome IN ('right', 'wrong') "
+            f"FROM {traces} JOIN {costs} ON {dialect.paid} WHERE outcome IN ('right', 'wrong') "
             f"AND {traces}.started >= {mark(1)} AND {traces}.started < {mark(2)}{owned}{of_plans} GROUP BY {name}"
         ), tuple(values)
 

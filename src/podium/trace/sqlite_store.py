@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -18,19 +19,26 @@ from podium.database import FileForm, connect
 from podium.errors import StoreError
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import BACKGROUND_TABLES
+from podium.trace.costs import Cost
 from podium.trace.model import Trace
-from podium.trace.query import Dialect, Filters, Statement
+from podium.trace.query import Dialect, Statement
 from podium.trace.serialization import COLUMNS, TraceRow, plain, to_row, to_searched
-from podium.trace.sqlite_costs import COST_TABLES, add_costs, add_missing_costs
+from podium.trace.sqlite_costs import COST_TABLES, add_costs, add_missing_costs, order_costs
 
 WAY_OUT = "give another with --store"
-_COLUMNS = ", ".join(COLUMNS)
+_CACHE = "PRAGMA cache_size = -32768"
+"""32 MiB."""
+_WAL_PAGES = 4000
+"""Pages of 4 KiB that are written before SQLite copies them from the WAL to the file."""
+_TOGETHER = 256
+"""Rows that one statement inserts."""
 _TABLE = """(
     id TEXT PRIMARY KEY, started REAL, planner TEXT, status TEXT, question TEXT,
     calls INTEGER, cost_usd REAL, seconds REAL, document TEXT,
     owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT '', outcome TEXT
 )"""
 """`workers` is a list in JSON; the whole trace is in `document`, as JSON."""
+_INSERT = f"INSERT OR REPLACE INTO traces ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _NARROW = "planner, cost_usd, calls, seconds, workers, question, searched"
 _UPGRADED = """UPDATE traces SET
     owner = json_extract(document, '$.owner'),
@@ -45,22 +53,23 @@ _UPGRADED = """UPDATE traces SET
 WHERE json_valid(document)"""
 
 
-def _indexed(filters: Filters) -> str:
-    """The table, and the index to use: without statistics, SQLite may choose a worse one."""
-    if filters.owner is not None:
-        return "traces INDEXED BY listed_of"
-    if filters.outcome not in (None, "none"):
-        return "traces INDEXED BY judged"
-    return f"traces INDEXED BY {'listed' if filters.status in (None, 'ok') else 'troubled'}"
-
-
 SQLITE = Dialect(
     name="traces",
     costs="costs",
-    table=_indexed,
-    mark=lambda number: "?",
-    has_worker="instr(workers, {}) > 0",
-    worker=lambda name: json.dumps(name, ensure_ascii=False),
+    paid="costs.started = traces.started AND costs.trace = traces.id",
+    # Without statistics, SQLite may choose a worse index.
+    tables={
+        None: "traces INDEXED BY listed",
+        "outcome": "traces INDEXED BY judged",
+        "status": "traces INDEXED BY troubled",
+        "owner": "traces INDEXED BY listed_of",
+        "planner": "traces INDEXED BY planned",
+        "worker": "worked CROSS JOIN traces INDEXED BY listed USING (started, id)",
+    },
+    mark=lambda number: f"?{number}",
+    worker=lambda name, leads: (
+        ("worker = {}", name) if leads else ("instr(workers, {}) > 0", json.dumps(name, ensure_ascii=False))
+    ),
     contains="instr(searched, {}) > 0",
     workers=json.loads,
     now="((julianday('now') - 2440587.5) * 86400.0)",
@@ -69,15 +78,17 @@ SQLITE = Dialect(
 )
 
 
-_JUDGED = 3
-"""The first format with outcomes."""
+_JUDGED, _COSTED, _WORKED = 3, 4, 5
+"""The first formats with outcomes, with costs, and with the table of workers."""
 
 
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """Format 1 had no columns for owner, workers and search, format 2 none for outcomes, format 3 no table of costs.
+    """Format 1 had no columns for owner, workers and search, format 2 none for outcomes, format 3 no table of costs,
+    and format 4 none of workers.
 
     The documents stay as they are.
     """
+    connection.execute(_CACHE)
     if version == 1:
         for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
             connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
@@ -88,23 +99,39 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
         # These are made again, with the new column.
         for index in ("listed", "listed_of", "troubled"):
             connection.execute(f"DROP INDEX IF EXISTS {index}")
-    add_missing_costs(connection)
+    if version < _COSTED:
+        add_missing_costs(connection)
+    else:
+        order_costs(connection)
+    connection.execute("DROP INDEX IF EXISTS by_start")
+    connection.execute(_WORKED_TABLE)
+    connection.execute(
+        "INSERT OR IGNORE INTO worked SELECT name.value, started, traces.id FROM traces, json_each(workers) AS name "
+        "ORDER BY 1, 2, 3"
+    )
 
 
+_WORKED_TABLE = (
+    "CREATE TABLE IF NOT EXISTS worked (worker TEXT, started REAL, id TEXT, PRIMARY KEY (worker, started, id)) "
+    "WITHOUT ROWID"
+)
 _FORM = FileForm(
     "trace store",
     mark=0x506F4469,  # "PoDi"
-    version=4,
+    version=_WORKED,
     tables=(
         f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
-        "CREATE INDEX IF NOT EXISTS by_start ON traces (started)",
         # Lists read these indexes alone: the table's rows have whole traces, and are hundreds of times as wide.
         f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW}, outcome)",
         f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW}, outcome)",
+        f"CREATE INDEX IF NOT EXISTS planned ON traces (planner, started, id, owner, status, {_NARROW}, outcome)",
         f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}, outcome) "
         "WHERE status <> 'ok'",
         f"CREATE INDEX IF NOT EXISTS judged ON traces (outcome, started, id, owner, status, {_NARROW}) "
         "WHERE outcome IS NOT NULL",
+        _WORKED_TABLE,
+        "CREATE TRIGGER IF NOT EXISTS worked_deleted AFTER DELETE ON traces BEGIN DELETE FROM worked "
+        "WHERE worker IN (SELECT value FROM json_each(old.workers)) AND started = old.started AND id = old.id; END",
         *COST_TABLES,
         *BACKGROUND_TABLES,
     ),
@@ -120,6 +147,9 @@ def open_writer(path: Path) -> sqlite3.Connection:
         UsageError: the file cannot be opened, or is not a trace store.
     """
     writer = _FORM.open(path)
+    # A batch fits into the cache, and a trace that replaces another fires the triggers of deletions.
+    for pragma in (_CACHE, f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}", "PRAGMA recursive_triggers = ON"):
+        writer.execute(pragma)
     writer.execute(f"CREATE TEMP TABLE staging {_TABLE[:-1]}, costs TEXT)")
     return writer
 
@@ -149,33 +179,45 @@ def read_trace(path: Path, id_: str) -> Trace | None:
 
 
 def insert_traces(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:
-    """Write `traces`, all or none, replacing those with the same ids; returns how many."""
-    return insert_rows(writer, map(to_row, traces))
+    """Write `traces`, all or none, replacing those with the same ids; returns how many.
 
-
-def insert_rows(writer: sqlite3.Connection, rows: Iterable[TraceRow]) -> int:
-    """As `insert_traces`.
-
-    The rows are staged and then copied in one short transaction, so that a slow source never locks the file.
+    They are staged and then copied in one short transaction, so that a slow source never locks the file.
     """
     count = 0
-    marks = ", ".join("?" * len(TraceRow._fields))
+    stage = f"INSERT OR REPLACE INTO staging VALUES ({', '.join('?' * len(TraceRow._fields))})"
     try:
-        for row in rows:
-            workers, costs = (json.dumps(value, ensure_ascii=False) for value in (row.workers, row.costs))
-            named = row._replace(workers=workers, costs=costs)  # type: ignore[arg-type]
-            writer.execute(f"INSERT OR REPLACE INTO staging ({_COLUMNS}, costs) VALUES ({marks})", named)
+        for row in map(to_row, traces):
+            writer.execute(stage, (*_values(row), json.dumps(row.costs, ensure_ascii=False)))
             count += 1
         if count:
-            with _transaction(writer):
-                writer.execute("DELETE FROM main.costs WHERE trace IN (SELECT id FROM staging)")
-                writer.execute(
-                    f"INSERT OR REPLACE INTO main.traces ({_COLUMNS}) SELECT {_COLUMNS} FROM staging ORDER BY rowid"
-                )
-                add_costs(writer, "staging", "one.costs")
+            insert_rows(writer, map(_staged, writer.execute("SELECT * FROM staging ORDER BY rowid")))
     finally:
         writer.execute("DELETE FROM staging")
     return count
+
+
+def insert_rows(writer: sqlite3.Connection, rows: Iterable[TraceRow]) -> None:
+    """As `insert_traces`, of rows that are there. No two have the same id."""
+    remaining = iter(rows)
+    with _transaction(writer):
+        while some := list(islice(remaining, _TOGETHER)):
+            writer.executemany(_INSERT, map(_values, some))
+            writer.executemany(
+                "INSERT INTO worked VALUES (?, ?, ?)",
+                [(name, row.started, row.id) for row in some for name in row.workers],
+            )
+            add_costs(writer, some)
+
+
+def _values(row: TraceRow) -> tuple[Any, ...]:
+    """Of the columns."""
+    return row._replace(workers=json.dumps(row.workers, ensure_ascii=False))[: len(COLUMNS)]  # type: ignore[arg-type]
+
+
+def _staged(values: Sequence[Any]) -> TraceRow:
+    row = TraceRow(*values)
+    costs = tuple(Cost(*cost) for cost in json.loads(values[-1]))
+    return row._replace(workers=tuple(SQLITE.workers(row.workers)), costs=costs)
 
 
 @contextmanager
@@ -231,7 +273,7 @@ class SqliteTraceStore(AsyncTraceStore):
 
     def _write(self, rows: Sequence[TraceRow]) -> None:
         try:
-            insert_rows(self._writer, rows)
+            insert_rows(self._writer, {row.id: row for row in rows}.values())
         except sqlite3.Error as error:
             # A `DataError` is a document that is larger than SQLite takes.
             retryable = not isinstance(error, sqlite3.DataError)

@@ -25,7 +25,7 @@ from podium.database import connect, data_folder
 from podium.errors import StoreError, UsageError
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Feedback, Trace, TraceStatus
-from podium.trace.query import LISTED, OutcomeFilter, TraceSummary
+from podium.trace.query import Filters, OutcomeFilter, TraceSummary
 from podium.trace.serialization import to_row
 from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert_traces, open_writer
 
@@ -207,10 +207,9 @@ class TraceStore:
     ) -> tuple[TraceSummary, ...]:
         """Summaries, newest first, at most `limit`, that pass every filter given. `since` is inclusive."""
         self.flush()
-        where, values = _filters(status, planner, since, outcome)
-        query = f"SELECT {LISTED} FROM traces{where} ORDER BY started DESC, rowid DESC LIMIT ?"
+        filters = Filters(status=status, planner=planner, since=since, outcome=outcome)
         with self._reading:
-            rows = self._reader.execute(query, (*values, -1 if limit is None else limit)).fetchall()
+            rows = self._reader.execute(*SQLITE.every(filters, -1 if limit is None else limit)).fetchall()
         return tuple(SQLITE.summary(row) for row in rows)
 
     def iterate(
@@ -223,10 +222,9 @@ class TraceStore:
     ) -> Iterator[Trace]:
         """Whole traces, oldest first, one in memory at a time."""
         self.flush()
-        where, values = _filters(status, planner, since, outcome)
+        filters = Filters(status=status, planner=planner, since=since, outcome=outcome)
         with closing(connect(self.path)) as reader:
-            query = f"SELECT document FROM traces{where} ORDER BY started, rowid"
-            for (document,) in reader.execute(query, values):
+            for _, _, document in reader.execute(*SQLITE.documents(filters, None, -1)):
                 yield Trace.model_validate_json(document)
 
     def _open(self, create: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
@@ -311,21 +309,3 @@ class _Batch:
 
     traces: Iterable[Trace]
     written: Future[int]
-
-
-def _filters(
-    status: TraceStatus | None,
-    planner: str | None,
-    since: datetime | None,
-    outcome: OutcomeFilter | None,
-) -> tuple[str, tuple[str | float, ...]]:
-    """The WHERE clause and its values."""
-    conditions = (
-        ("status = ?", status),
-        ("planner = ?", planner),
-        ("started >= ?", since.timestamp() if since else None),
-        ("coalesce(outcome, 'none') = ?", outcome),
-    )
-    given = [(clause, value) for clause, value in conditions if value is not None]
-    where = " WHERE " + " AND ".join(clause for clause, _ in given) if given else ""
-    return where, tuple(value for _, value in given)

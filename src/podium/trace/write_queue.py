@@ -21,7 +21,7 @@ from pathlib import Path
 from podium.errors import StoreError, UsageError
 from podium.trace.serialization import TraceRow, read_jsonl, to_row
 
-_BATCH = 256
+_BATCH = 1000
 _BATCH_CHARACTERS = 8 * 2**20
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0

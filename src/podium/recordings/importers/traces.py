@@ -33,7 +33,7 @@ def read_traces(path: Path) -> Iterator[Trace]:
     """
     with closing(open_reader(path)) as reader:
         try:
-            for (document,) in reader.execute("SELECT document FROM traces ORDER BY started, rowid"):
+            for (document,) in reader.execute("SELECT document FROM traces ORDER BY started, id"):
                 yield Trace.model_validate_json(document)
         except sqlite3.Error as error:
             raise UsageError(f"The trace store {path} cannot be read ({error}); give another.") from None

@@ -1,0 +1,126 @@
+"""Pages of filtered traces: nothing is lost or doubled, and no page reads more than its share of a large store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from itertools import combinations, product
+from pathlib import Path
+
+import pytest
+
+from podium.trace import Feedback, RoundTrace, Span, Trace
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.query import Filters, Page
+from podium.trace.sqlite_store import SQLITE, SqliteTraceStore
+
+MakeTrace = Callable[..., Trace]
+
+
+def worked(name: str, usd: float = 0.0) -> tuple[RoundTrace, ...]:
+    span = Span(position=0, worker=name, subtask="Add.", status="done", answered_by=name, cost_usd=usd)
+    return (RoundTrace(plan_text="", spans=(span,)),)
+
+
+async def pages(store: AsyncTraceStore, filters: Filters, limit: int) -> list[Page]:
+    found = [await store.page(filters, None, limit)]
+    while found[-1].next is not None:
+        found.append(await store.page(filters, found[-1].next, limit))
+    return found
+
+
+async def test_pages_that_read_a_part_of_the_store_have_each_trace_once(
+    kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podium.trace.query.SCANNED", 4)
+    made = []
+    for number, (owner, planner, status, worker) in enumerate(
+        product(("shop", "home"), ("conductor", "random"), ("ok", "failed"), ("ada", "bob"))
+    ):
+        verdict = Feedback(right=number % 2 == 0, at="2026-03-04T00:00:00Z") if number % 3 else None
+        trace = make_trace(
+            f"{number:02}", started_at=f"2026-03-{1 + number // 2:02}T00:00:00Z", owner=owner, planner=planner,
+            status=status, rounds=worked(worker, number / 100), text=f"number {number % 5}", outcome=verdict,
+        )  # fmt: skip
+        made.append(trace)
+        kept.add(trace)
+    newest = made[::-1]
+    passing: dict[str, tuple[object, Callable[[Trace], bool]]] = {
+        "owner": ("shop", lambda trace: trace.owner == "shop"),
+        "planner": ("random", lambda trace: trace.planner == "random"),
+        "status": ("failed", lambda trace: trace.status == "failed"),
+        "worker": ("bob", lambda trace: trace.spans[0].worker == "bob"),
+        "outcome": ("right", lambda trace: trace.outcome is not None and trace.outcome.verdict == "right"),
+        "min_cost": (0.05, lambda trace: trace.cost_usd >= 0.05),
+        "q": ("number 3", lambda trace: trace.question.text == "number 3"),
+    }
+    for names in (*combinations(passing, 1), *combinations(passing, 2), *combinations(passing, 3)):
+        filters = Filters(**{name: passing[name][0] for name in names})  # type: ignore[arg-type]
+        expected = [trace.id for trace in newest if all(passing[name][1](trace) for name in names)]
+        for limit in (1, 5):
+            found = await pages(kept, filters, limit)
+            assert [row.id for page in found for row in page.traces] == expected, filters
+            assert found[0].total in (None, len(expected))
+
+
+async def test_a_page_that_found_nothing_says_where_to_read_on(
+    kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podium.trace.query.SCANNED", 3)
+    for number in range(7):
+        text = "needle" if number == 0 else "hay"
+        kept.add(make_trace(f"t{number}", started_at=f"2026-03-0{1 + number}T00:00:00Z", text=text))
+    found = await pages(kept, Filters(q="needle"), 50)
+    assert [[row.id for row in page.traces] for page in found] == [[], [], ["t0"]]
+    assert [page.total for page in found] == [None, None, None]
+    # What is added meanwhile must not make the next page repeat a trace.
+    first = await kept.page(Filters(q="hay"), None, 3)
+    kept.add(make_trace("t9", started_at="2026-03-09T00:00:00Z", text="hay"))
+    second = await kept.page(Filters(q="hay"), first.next, 3)
+    assert [row.id for row in (*first.traces, *second.traces)] == ["t6", "t5", "t4", "t3", "t2", "t1"]
+
+
+async def test_a_trace_that_was_replaced_or_deleted_is_no_longer_found_by_its_workers(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    kept.add(make_trace("a", rounds=worked("ada")))
+    await kept.flushed()
+    kept.add(make_trace("a", rounds=worked("bob"), started_at="2026-03-02T00:00:00Z"))
+    for worker, ids in [("ada", []), ("bob", ["a"])]:
+        assert [row.id for row in (await kept.page(Filters(worker=worker))).traces] == ids
+    assert await kept.delete("a")
+    assert (await kept.page(Filters(worker="bob"))).total == 0
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(),
+        Filters(owner="shop"),
+        Filters(planner="random"),
+        Filters(status="failed"),
+        Filters(outcome="wrong"),
+        Filters(worker="ada"),
+        Filters(worker="ada", q="sum"),
+        Filters(min_cost=1.0, q="sum"),
+    ],
+)
+async def test_sqlite_reads_a_page_from_an_index_without_sorting(tmp_path: Path, filters: Filters) -> None:
+    path = tmp_path / "traces.sqlite"
+    await SqliteTraceStore(path).close()
+    cursor = "WzE3NzIzNTkyMDAuMCwgImEiXQ"
+    with closing(sqlite3.connect(path)) as file:
+        for statement in (
+            SQLITE.page(filters, None, 50),
+            SQLITE.page(filters, cursor, 50),
+            SQLITE.count(filters),
+            SQLITE.end_of_scan(filters, cursor) or ("SELECT 1", ()),
+        ):
+            steps = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {statement[0]}", statement[1])]
+            assert not [step for step in steps if "TEMP B-TREE" in step], steps
+            assert not [
+                step
+                for step in steps
+                if step.startswith(("SCAN traces", "SEARCH traces")) and "COVERING" not in step
+            ], steps
