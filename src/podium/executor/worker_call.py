@@ -113,33 +113,34 @@ class WorkerCall:
 
     async def _with_retries(self) -> Reply:
         """Try, and retry what is retryable; raise the last error."""
-        # Without retries the loop below is skipped: it takes longer than a simulated worker's answer.
-        if not self._worker.limits.retries:
-            return await self._hedged()
         now = asyncio.get_running_loop().time
         settings, budget = self._question_context.settings, self._channel.retry_budget
-        failure: WorkerError | None = None
         budget.called(now())
+        try:
+            return await self._hedged()
+        except WorkerError as error:
+            failure = error
+        # Entered only now: to enter the loop takes as long as an HTTP call of a worker that answers at once.
         async for attempt in attempts(
             self._worker.limits.retries, longest_s=settings.longest_wait_s, first_s=settings.first_wait_s
         ):
             with attempt:
-                if failure is not None:
+                if attempt.num > 1:
                     if not budget.take(now()):
                         raise WorkerError(
                             f"{failure} It is not tried again: too many calls to this worker failed lately.",
                             kind=failure.kind,
                         )
                     self._channel.retries += 1
-                try:
-                    reply = await self._hedged()
-                except WorkerError as error:
-                    failure = error
-                    if error.retryable and not self._wait and self._channel.breaker.state == "open":
-                        # Its fallback need not wait.
-                        raise WorkerError(str(error), kind=error.kind) from None
-                    raise
-        return reply
+                    try:
+                        return await self._hedged()
+                    except WorkerError as error:
+                        failure = error
+                if failure.retryable and not self._wait and self._channel.breaker.state == "open":
+                    # Its fallback need not wait.
+                    raise WorkerError(str(failure), kind=failure.kind) from None
+                raise failure
+        raise AssertionError("The loop ends with a reply or an error.")
 
     async def _hedged(self) -> Reply:
         """One try, and a second one at the same time once the first is slow; the first answer counts."""
