@@ -80,7 +80,7 @@ class Execution:
         self._interrupted = interrupted
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set(known)
-        self._wanted: set[int] = set()
+        self._wanted = set() if self._early_stops else set(self._to_run)
         self._waited: dict[int, tuple[int, ...]] = {}
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(question_context.ledger.deadline)
@@ -116,6 +116,14 @@ class Execution:
 
     def _ready(self) -> list[int]:
         """The steps that start now: all that they read is done, and no vote defers them. Marks them as started."""
+        if self._early_stops:
+            self._continue_votes()
+        ready = [p for p in self._to_run if p in self._wanted and p not in self._started and self._has_all(p)]
+        self._started.update(ready)
+        return ready
+
+    def _continue_votes(self) -> None:
+        """Let each vote choose its next steps, if all steps that were started for it have ended."""
         waited_for = [
             early_stop.next_steps(self._previous, self._spans) for early_stop in self._early_stops.values()
         ]
@@ -123,9 +131,6 @@ class Execution:
         waited = tuple(sorted({j for positions in waited_for for j in positions}))
         self._waited.update((position, waited) for position in wanted - self._wanted)
         self._wanted = wanted
-        ready = [p for p in self._to_run if p in wanted and p not in self._started and self._has_all(p)]
-        self._started.update(ready)
-        return ready
 
     def _has_all(self, position: int) -> bool:
         """Whether every step that it reads is done, except those that a vote does not need."""
