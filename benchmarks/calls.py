@@ -40,7 +40,9 @@ def sent(trace: Trace) -> list[Messages]:
     return [[{"role": m.role, "content": m.content} for m in span.messages] for span in trace.spans]
 
 
-async def beside_aiohttp(pool: Path, url: str, rounds: int) -> tuple[dict[str, list[float]], dict[str, object]]:
+async def beside_aiohttp(
+    pool: Path, url: str, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, object]]:
     """The figures of each round, and the work for the other peers."""
     figures: dict[str, list[float]] = {name: [] for name in ("one", "one aiohttp", "many", "many aiohttp")}
     async with (

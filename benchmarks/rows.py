@@ -27,8 +27,8 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Our figure divided by the peer's."""
-        return None if self.peer_figure is None else self.figure / self.peer_figure
+        """Our figure divided by the peer's; None: there is no peer, or its figure is 0."""
+        return self.figure / self.peer_figure if self.peer_figure else None
 
 
 def report(rows: Sequence[Row], file: Path | None) -> None:

@@ -23,20 +23,6 @@ from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
 _NOT_NEEDED = "It was not called: no answer of it could change the vote."
-_FROM_REPLY = (
-    "recorded",
-    "cached",
-    "finish",
-    "model",
-    "first_token_s",
-    "votes",
-    "tool_calls",
-    "nested",
-    "reasoning",
-    "parameters",
-    "logprobs",
-)
-"""Fields that a span copies from its reply."""
 
 
 class Execution:
@@ -186,16 +172,7 @@ class Execution:
         try:
             outcome = await call(question_context, worker, request, attempts, self._stream(position))
             if isinstance(outcome, Answered):
-                result |= {
-                    "status": "done",
-                    "response": outcome.reply.text,
-                    "answered_by": outcome.worker,
-                    "usage": outcome.reply.usage,
-                    "cost_usd": outcome.cost_usd,
-                    "saved_usd": outcome.saved_usd,
-                    "simulated_s": outcome.reply.latency_s,
-                    **{name: getattr(outcome.reply, name) for name in _FROM_REPLY},
-                }
+                result |= _answer(outcome)
             else:
                 refused = outcome.refused or self._is_starved(position, attempts)
                 result |= {"status": "refused" if refused else "failed", "error": outcome.error}
@@ -299,3 +276,28 @@ class Execution:
     @property
     def _why_stopped(self) -> str:
         return self._question_context.ledger.time_is_up if self._limit.expired() else _GONE
+
+
+def _answer(answered: Answered) -> dict[str, Any]:
+    """The fields of the span of a step that was answered."""
+    reply = answered.reply
+    return {
+        "status": "done",
+        "response": reply.text,
+        "answered_by": answered.worker,
+        "usage": reply.usage,
+        "cost_usd": answered.cost_usd,
+        "saved_usd": answered.saved_usd,
+        "simulated_s": reply.latency_s,
+        "recorded": reply.recorded,
+        "cached": reply.cached,
+        "finish": reply.finish,
+        "model": reply.model,
+        "first_token_s": reply.first_token_s,
+        "votes": reply.votes,
+        "tool_calls": reply.tool_calls,
+        "nested": reply.nested,
+        "reasoning": reply.reasoning,
+        "parameters": reply.parameters,
+        "logprobs": reply.logprobs,
+    }
