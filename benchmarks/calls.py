@@ -21,18 +21,30 @@ from peers import CLIENTS, Messages, ask_steps, p50_ms, run, seconds_at_once
 from rows import Row, report
 
 from podium import Team
+from podium.planner import Plan, PlanRequest
 from podium.trace import Trace
+from podium.workflow import Access, Step, Workflow
 
 AT_ONCE, TIMES = 40, 10
 SINGLES = 500
-PLAN = """
-model_id = [0, 1, 2, 3, 4]
-subtasks = ["Find an algorithm.", "Find its faults.", "Find a proof.", "Find an example.", "Write the answer."]
-access_list = [[], [], [], [], ["all"]]
-"""
+SUBTASKS = ("Find an algorithm.", "Find its faults.", "Find a proof.", "Find an example.")
 QUESTION = "How many of the numbers from 1 to 1000 are the sum of two squares?"
 ONE = "a question of one HTTP call, p50"
 MANY = f"worker calls a second, {AT_ONCE} questions of 5 steps at once"
+
+
+class FiveSteps:
+    """The same workflow for every question: four steps at once, and one that reads them."""
+
+    name = "five steps"
+
+    def __init__(self) -> None:
+        last = Step(len(SUBTASKS), "Write the answer.", Access(all=True))
+        self._workflow = Workflow((*(Step(*each) for each in enumerate(SUBTASKS)), last))
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The plan."""
+        return Plan(text="", decision=self._workflow)
 
 
 def sent(trace: Trace) -> list[Messages]:
@@ -47,7 +59,7 @@ async def beside_aiohttp(
     figures: dict[str, list[float]] = {name: [] for name in ("one", "one aiohttp", "many", "many aiohttp")}
     async with (
         Team.open(pool, planner="single:w0") as single,
-        Team.open(pool, planner="single:w0") as team,
+        Team.open(pool, planner=FiveSteps()) as team,
         CLIENTS["aiohttp"](url) as call,
     ):
 
@@ -56,7 +68,7 @@ async def beside_aiohttp(
             assert trace.status == "ok", trace.error
 
         async def ask_team() -> Trace:
-            trace = await team.run(PLAN, QUESTION)
+            trace = await team.ask(QUESTION)
             assert trace.status == "ok", trace.error
             return trace
 

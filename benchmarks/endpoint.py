@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
-import uvloop
-
 REPLY = {
     "id": "chatcmpl-1",
     "object": "chat.completion",
@@ -97,4 +95,6 @@ def write_pool(path: Path, urls: list[str], limits: str = "concurrency = 10_000"
 
 
 if __name__ == "__main__":
+    import uvloop  # the peers' environment, which imports this file, lacks it
+
     uvloop.run(serve())

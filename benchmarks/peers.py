@@ -24,19 +24,29 @@ PACKAGES = ("openai", "litellm", "langgraph")
 
 
 @asynccontextmanager
-async def _aiohttp(url: str) -> AsyncIterator[Call]:
+async def aiohttp_call() -> AsyncIterator[Callable[[str], Call]]:
+    """From an address to a function that calls it with aiohttp alone, in one session."""
     import aiohttp  # noqa: PLC0415
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
-        async def call(messages: Messages) -> str:
-            body = {"model": "m", "messages": messages, "max_tokens": 4096}
-            async with session.post(f"{url}/chat/completions", json=body) as response:
-                answer = await response.json()
-            text: str = answer["choices"][0]["message"]["content"]
-            return text
+        def to(url: str) -> Call:
+            async def call(messages: Messages) -> str:
+                body = {"model": "m", "messages": messages, "max_tokens": 4096}
+                async with session.post(f"{url}/chat/completions", json=body) as response:
+                    answer = await response.json()
+                text: str = answer["choices"][0]["message"]["content"]
+                return text
 
-        yield call
+            return call
+
+        yield to
+
+
+@asynccontextmanager
+async def _aiohttp(url: str) -> AsyncIterator[Call]:
+    async with aiohttp_call() as to:
+        yield to(url)
 
 
 @asynccontextmanager

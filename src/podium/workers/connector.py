@@ -31,7 +31,10 @@ class Connector(aiohttp.TCPConnector):
         )
 
     async def connect(
-        self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+        self,
+        req: ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own signature
     ) -> Connection:
         """A connection from the pool, or a new one."""
         async with self._turns[req.connection_key]:
