@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from endpoint import endpoint, write_pool
@@ -52,13 +52,16 @@ async def with_aiohttp(url: str, questions: int) -> int:
         return len(await asyncio.gather(*map(call, asked)))
 
 
-CLIENT: dict[str, Callable[[str, int], Awaitable[int]]] = {"podium": with_podium, "aiohttp": with_aiohttp}
+CLIENT: dict[str, Callable[[str, int], Coroutine[None, None, int]]] = {
+    "podium": with_podium,
+    "aiohttp": with_aiohttp,
+}
 
 
 def ask(client: str, url: str, questions: int) -> None:
     """The process of one client: print its figures."""
     began = time.perf_counter()
-    answered = asyncio.run(CLIENT[client](url, questions))  # type: ignore[arg-type]
+    answered = asyncio.run(CLIENT[client](url, questions))
     seconds = time.perf_counter() - began
     print(
         json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, questions - answered])

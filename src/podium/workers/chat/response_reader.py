@@ -113,8 +113,9 @@ class ResponseReader:
 
     async def _read_whole(self, response: aiohttp.ClientResponse, first: bytes) -> None:
         self._begin()
-        pieces, size, values = [first], len(first), _count_values(first)
-        async for piece in response.content.iter_any():
+        pieces: list[bytes] = []
+        piece, size, values = first, 0, 0
+        while piece:
             pieces.append(piece)
             size += len(piece)
             values += _count_values(piece)
@@ -122,6 +123,7 @@ class ResponseReader:
                 raise self._failures.too_big(_mebibytes(_MOST))
             if values > _MOST_VALUES:
                 raise self._failures.too_big(_VALUES)
+            piece = await response.content.readany()
         content = b"".join(pieces)
         try:
             body = json.loads(content)
