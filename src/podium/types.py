@@ -76,7 +76,7 @@ class Question(Value):
     """Messages that came before the question, oldest first."""
     images: tuple[str, ...] = ()
     """URLs of images; only workers that understand images get them (`Profile.sees`)."""
-    options: AnswerOptions = AnswerOptions()
+    options: AnswerOptions = Field(default_factory=AnswerOptions)  # Pydantic would copy a default deeply.
 
 
 class Price(Value):

@@ -23,20 +23,6 @@ from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
 _NOT_NEEDED = "It was not called: no answer of it could change the vote."
-_FROM_REPLY = (
-    "recorded",
-    "cached",
-    "finish",
-    "model",
-    "first_token_s",
-    "votes",
-    "tool_calls",
-    "nested",
-    "reasoning",
-    "parameters",
-    "logprobs",
-)
-"""Fields that a span copies from its reply."""
 
 
 class Execution:
@@ -80,7 +66,7 @@ class Execution:
         self._interrupted = interrupted
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set(known)
-        self._wanted: set[int] = set()
+        self._wanted = set() if self._early_stops else set(self._to_run)
         self._waited: dict[int, tuple[int, ...]] = {}
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(question_context.ledger.deadline)
@@ -116,6 +102,14 @@ class Execution:
 
     def _ready(self) -> list[int]:
         """The steps that start now: all that they read is done, and no vote defers them. Marks them as started."""
+        if self._early_stops:
+            self._continue_votes()
+        ready = [p for p in self._to_run if p in self._wanted and p not in self._started and self._has_all(p)]
+        self._started.update(ready)
+        return ready
+
+    def _continue_votes(self) -> None:
+        """Let each vote choose its next steps, if all steps that were started for it have ended."""
         waited_for = [
             early_stop.next_steps(self._previous, self._spans) for early_stop in self._early_stops.values()
         ]
@@ -123,9 +117,6 @@ class Execution:
         waited = tuple(sorted({j for positions in waited_for for j in positions}))
         self._waited.update((position, waited) for position in wanted - self._wanted)
         self._wanted = wanted
-        ready = [p for p in self._to_run if p in wanted and p not in self._started and self._has_all(p)]
-        self._started.update(ready)
-        return ready
 
     def _has_all(self, position: int) -> bool:
         """Whether every step that it reads is done, except those that a vote does not need."""
@@ -181,16 +172,7 @@ class Execution:
         try:
             outcome = await call(question_context, worker, request, attempts, self._stream(position))
             if isinstance(outcome, Answered):
-                result |= {
-                    "status": "done",
-                    "response": outcome.reply.text,
-                    "answered_by": outcome.worker,
-                    "usage": outcome.reply.usage,
-                    "cost_usd": outcome.cost_usd,
-                    "saved_usd": outcome.saved_usd,
-                    "simulated_s": outcome.reply.latency_s,
-                    **{name: getattr(outcome.reply, name) for name in _FROM_REPLY},
-                }
+                result |= _answer(outcome)
             else:
                 refused = outcome.refused or self._is_starved(position, attempts)
                 result |= {"status": "refused" if refused else "failed", "error": outcome.error}
@@ -294,3 +276,28 @@ class Execution:
     @property
     def _why_stopped(self) -> str:
         return self._question_context.ledger.time_is_up if self._limit.expired() else _GONE
+
+
+def _answer(answered: Answered) -> dict[str, Any]:
+    """The fields of the span of a step that was answered."""
+    reply = answered.reply
+    return {
+        "status": "done",
+        "response": reply.text,
+        "answered_by": answered.worker,
+        "usage": reply.usage,
+        "cost_usd": answered.cost_usd,
+        "saved_usd": answered.saved_usd,
+        "simulated_s": reply.latency_s,
+        "recorded": reply.recorded,
+        "cached": reply.cached,
+        "finish": reply.finish,
+        "model": reply.model,
+        "first_token_s": reply.first_token_s,
+        "votes": reply.votes,
+        "tool_calls": reply.tool_calls,
+        "nested": reply.nested,
+        "reasoning": reply.reasoning,
+        "parameters": reply.parameters,
+        "logprobs": reply.logprobs,
+    }

@@ -102,7 +102,7 @@ class Ledger:
         self._reserved_usd = 0.0
         self._in_flight = 0
         self._settled = asyncio.Event()
-        """Set, and replaced by a new one, when a call is settled."""
+        """Set, and cleared at once, when a call is settled."""
 
     def resume(self, calls: int, usage: Usage, usd: float) -> None:
         """Count what another process has spent on this question. It has charged the accounts."""
@@ -199,7 +199,7 @@ class Ledger:
         self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
         self._book(usage, reservation.usd, usd)
         self._settled.set()
-        self._settled = asyncio.Event()
+        self._settled.clear()  # Those that wait for it are woken all the same.
 
     def record(self, usage: Usage, usd: float) -> None:
         """Count what was not reserved: a planner's tokens and dollars."""

@@ -120,7 +120,11 @@ class RateLimiter:
 
     async def acquire(self, caller: str, tokens: int) -> Permit:
         """Wait until one more call of at most `tokens` is within all limits."""
-        waiter = _Waiter(tokens, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if not self._waiting and self._free and self._wait(tokens, now) <= 0:
+            return self._permit(tokens, now)
+        waiter = _Waiter(tokens, loop.create_future())
         self._waiting.setdefault(caller, deque()).append(waiter)
         self._grant()
         try:
@@ -161,14 +165,17 @@ class RateLimiter:
                 if wait > 0:
                     self._schedule_grant(wait)
                     return
-                self._free -= 1
-                requests = tuple(window.add(1, now) for window in self._requests)
-                tokens = None if self._tokens is None else self._tokens.add(waiter.tokens, now)
-                waiter.turn.set_result(Permit(requests, tokens))
+                waiter.turn.set_result(self._permit(waiter.tokens, now))
             queue.popleft()
             del self._waiting[caller]
             if queue:
                 self._waiting[caller] = queue
+
+    def _permit(self, tokens: int, now: float) -> Permit:
+        """The permit for a call that is within all limits."""
+        self._free -= 1
+        requests = tuple(window.add(1, now) for window in self._requests)
+        return Permit(requests, None if self._tokens is None else self._tokens.add(tokens, now))
 
     def _wait(self, tokens: int, now: float) -> float:
         waits = [self._paused_until - now, *(window.wait(1, now) for window in self._requests)]

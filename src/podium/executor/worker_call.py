@@ -21,6 +21,8 @@ from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker that keeps the limit itself can say what it was waiting for."""
+_NOTHING = Usage()
+"""What a call used that was not answered."""
 
 
 Listeners = Callable[[int], tuple[Callable[[str], None], Callable[[str], None]]]
@@ -72,8 +74,13 @@ class WorkerCall:
         self._worker = worker
         self._request = request
         self._attempts = attempts
-        self._calls = calls
         self._input_tokens = sum(estimate_tokens(message.content) for message in request.messages)
+        self._reservation = reservation_for(
+            worker,
+            input_tokens=self._input_tokens,
+            output_tokens=request.options.max_tokens,
+            calls=calls,
+        )
         self._channel = question_context.dispatcher.channel(worker)
         self._wait = wait
         self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
@@ -90,11 +97,11 @@ class WorkerCall:
             RefusalError: a budget refuses the call.
         """
         ledger = self._question_context.ledger
-        reservation = self._reservation(self._calls)
+        reservation = self._reservation
         refusal = await ledger.reserve(reservation)
         if refusal is not None:
             raise RefusalError(refusal)
-        usage, cost_usd, before = Usage(), 0.0, len(self._attempts)
+        usage, cost_usd, before = _NOTHING, 0.0, len(self._attempts)
         try:
             reply = await self._with_retries()
             usage, cost_usd = reply.usage, reply.price(self._worker.profile)
@@ -103,43 +110,36 @@ class WorkerCall:
             lost_usd = sum(attempt.cost_usd for attempt in self._attempts[before:])
             ledger.settle(reservation, usage, cost_usd + lost_usd)
 
-    def _reservation(self, calls: int) -> Reservation:
-        return reservation_for(
-            self._worker,
-            input_tokens=self._input_tokens,
-            output_tokens=self._request.options.max_tokens,
-            calls=calls,
-        )
-
     async def _with_retries(self) -> Reply:
         """Try, and retry what is retryable; raise the last error."""
-        # Without retries the loop below is skipped: it takes longer than a simulated worker's answer.
-        if not self._worker.limits.retries:
-            return await self._hedged()
         now = asyncio.get_running_loop().time
         settings, budget = self._question_context.settings, self._channel.retry_budget
-        failure: WorkerError | None = None
         budget.called(now())
+        try:
+            return await self._hedged()
+        except WorkerError as error:
+            failure = error
+        # Entered only now: to enter the loop takes as long as an HTTP call of a worker that answers at once.
         async for attempt in attempts(
             self._worker.limits.retries, longest_s=settings.longest_wait_s, first_s=settings.first_wait_s
         ):
             with attempt:
-                if failure is not None:
+                if attempt.num > 1:
                     if not budget.take(now()):
                         raise WorkerError(
                             f"{failure} It is not tried again: too many calls to this worker failed lately.",
                             kind=failure.kind,
                         )
                     self._channel.retries += 1
-                try:
-                    reply = await self._hedged()
-                except WorkerError as error:
-                    failure = error
-                    if error.retryable and not self._wait and self._channel.breaker.state == "open":
-                        # Its fallback need not wait.
-                        raise WorkerError(str(error), kind=error.kind) from None
-                    raise
-        return reply
+                    try:
+                        return await self._hedged()
+                    except WorkerError as error:
+                        failure = error
+                if failure.retryable and not self._wait and self._channel.breaker.state == "open":
+                    # Its fallback need not wait.
+                    raise WorkerError(str(failure), kind=failure.kind) from None
+                raise failure
+        raise AssertionError("The loop ends with a reply or an error.")
 
     async def _hedged(self) -> Reply:
         """One try, and a second one at the same time once the first is slow; the first answer counts."""
@@ -181,14 +181,14 @@ class WorkerCall:
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """A second try if the budgets allow it; otherwise the result of the first."""
-        ledger, reservation = self._question_context.ledger, self._reservation(0)
+        ledger, reservation = self._question_context.ledger, replace(self._reservation, calls=0)
         if not ledger.reserve_for_hedge(reservation, asyncio.get_running_loop().time()):
             return await asyncio.shield(first)
         self._channel.hedges += 1
         try:
             return await self._try(hedge=True)
         finally:
-            ledger.settle(reservation, Usage(), 0.0)
+            ledger.settle(reservation, _NOTHING, 0.0)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
         """One try within the worker's time limit, once the breaker and the rate limiter allow it.
@@ -201,7 +201,7 @@ class WorkerCall:
             probe = await channel.breaker.acquire(wait=self._wait)
             try:
                 permit = await channel.rate_limiter.acquire(
-                    self._question_context.token, self._reservation(0).tokens
+                    self._question_context.token, self._reservation.tokens
                 )
             except asyncio.CancelledError:
                 channel.breaker.release(probe=probe)

@@ -268,10 +268,12 @@ class Team:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
     ) -> Trace:
+        store = self.store
+
         def observe(event: Event) -> None:
             # The trace is also kept if the question is cancelled.
-            if self.store is not None and isinstance(event, QuestionEnded):
-                self.store.add(event.trace)
+            if store is not None and isinstance(event, QuestionEnded):
+                store.add(event.trace)
             if on_event is not None:
                 on_event(event)
 
@@ -279,13 +281,13 @@ class Team:
             _question(question),
             seed=token_hex(8) if seed is None else seed,
             sample=sample,
-            on_event=observe,
+            on_event=on_event if store is None else observe,
             streams=streams,
         )
-        if self.store is not None:
+        if store is not None:
             # The caller may store the trace's id elsewhere. If the process is killed later, the trace must be on disk
             # already.
-            await asyncio.to_thread(self.store.flush)
+            await asyncio.to_thread(store.flush)
         return trace
 
     async def close(self) -> None:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from secrets import token_hex
 from typing import Any
-from uuid import uuid4
 
 from podium import __version__
 from podium.baselines.phrases import WHOLE
@@ -144,7 +144,7 @@ class _QuestionRun:
         self._journal = journal
         self._past = Past(began) if journal is None else journal.past
         self._orchestrator = orchestrator
-        self._trace_id = trace_id or uuid4().hex
+        self._trace_id = trace_id or token_hex(16)
         self._emit = on_event or (lambda event: None)
         self._question_context = QuestionContext(
             question=question,
@@ -164,7 +164,9 @@ class _QuestionRun:
             observe=on_event,
             journal=journal,
         )
-        self._question_context.ledger.resume(self._past.calls, self._past.usage, self._past.cost_usd)
+        if journal is not None:
+            past = journal.past
+            self._question_context.ledger.resume(past.calls, past.usage, past.cost_usd)
         self._rounds: list[RoundTrace] = []
         self._outcomes: tuple[Outcome, ...] = ()
         self._answer: str | None = None

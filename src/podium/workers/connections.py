@@ -43,9 +43,10 @@ class Connections:
 async def _open() -> AsyncGenerator[aiohttp.ClientSession]:
     import aiohttp  # noqa: PLC0415
 
-    # No limit here: the executor limits concurrent calls.
+    from podium.workers.connector import Connector  # noqa: PLC0415
+
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),
+        connector=Connector(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         cookie_jar=aiohttp.DummyCookieJar(),
     )

@@ -97,5 +97,8 @@ def _entries(access: Access) -> list[int | str]:
     return [*access.steps, *(["previous"] if access.previous else [])]
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
 def _written(entries: object) -> str:
-    return json.dumps(entries, ensure_ascii=False)
+    return _ENCODER.encode(entries)

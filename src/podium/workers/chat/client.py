@@ -6,7 +6,6 @@ the whole reply.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -120,28 +119,24 @@ class ChatClient:
         listeners = [
             None if each is None else StreamScrubber(each, self._secrets) for each in (on_text, on_reasoning)
         ]
-        whole = asyncio.timeout(timeout)
         reader = ResponseReader(
             self._failures,
             streamed=stream,
+            timeout=timeout,
             first_token_timeout=first_token_timeout if stream else None,
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
         builder = reader.builder
         try:
-            async with whole, reader.deadline:
+            async with reader.deadline:
                 await self._post(json.dumps(body).encode(), connect_timeout, reader)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             # An error after the end of the answer is no reason to pay for it again.
             if not reader.complete:
                 if isinstance(error, aiohttp.ConnectionTimeoutError):
                     raise self._failures.timed_out("connect_timeout", connect_timeout, builder) from None
-                if whole.expired():
-                    raise self._failures.timed_out("timeout", timeout, builder) from None
                 if reader.deadline.expired():
-                    raise self._failures.timed_out(
-                        "first_token_timeout", first_token_timeout or 0.0, builder
-                    ) from None
+                    raise self._failures.timed_out(*reader.limit, builder) from None
                 raise self._failures.transport(error) from None
         reply = self._reply(reader, messages, body, tools=bool(options.tools))
         for listener in listeners:

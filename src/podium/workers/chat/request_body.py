@@ -48,6 +48,8 @@ def sent_limit(body: Mapping[str, Any]) -> int | None:
 
 
 def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: MaxTokensKey) -> dict[str, Any]:
+    if not options.model_fields_set:
+        return {}
     wanted = options.model_dump(exclude_defaults=True, mode="json")
     further = wanted.pop("extra", {})
     most = wanted.pop("max_tokens", None)

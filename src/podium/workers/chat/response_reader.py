@@ -47,6 +47,7 @@ class ResponseReader:
     Args:
         failures: makes the `WorkerError`s.
         streamed: whether the request was for a stream.
+        timeout: seconds from now until the reply must be complete.
         first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
         listeners: two callbacks: the first gets each piece of text, the second each piece of reasoning.
     """
@@ -56,20 +57,26 @@ class ResponseReader:
         failures: Failures,
         *,
         streamed: bool,
+        timeout: float,
         first_token_timeout: float | None,
         listeners: Sequence[Callable[[str], None] | None] = (None, None),
     ) -> None:
         self.builder = ReplyBuilder()
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
-        self.deadline = asyncio.timeout(first_token_timeout)
-        """The timeout that the caller enters around the whole call. The first token removes the limit; finish_reason
-        sets a new one of `_CLOSING_S`."""
         self._failures = failures
         self._streamed = streamed
         self._listeners = listeners
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.time()
+        self._ends = self._started + timeout
+        self.limit = self._whole = ("timeout", timeout)
+        """The limit that holds now, by its key in a pool file, and its seconds."""
+        if first_token_timeout is not None and first_token_timeout < timeout:
+            self.limit = ("first_token_timeout", first_token_timeout)
+        self.deadline = asyncio.timeout_at(self._started + self.limit[1])
+        """The timeout that the caller enters around the whole call. From the first token on, `timeout` alone holds;
+        finish_reason sets a new limit of `_CLOSING_S`."""
 
     @property
     def complete(self) -> bool:
@@ -105,9 +112,10 @@ class ResponseReader:
         return self._streamed and start not in (b"{", b"[") and bool(start or response.content_type != _JSON)
 
     async def _read_whole(self, response: aiohttp.ClientResponse, first: bytes) -> None:
-        self.deadline.reschedule(None)
-        pieces, size, values = [first], len(first), _count_values(first)
-        async for piece in response.content.iter_any():
+        self._begin()
+        pieces: list[bytes] = []
+        piece, size, values = first, 0, 0
+        while piece:
             pieces.append(piece)
             size += len(piece)
             values += _count_values(piece)
@@ -115,6 +123,7 @@ class ResponseReader:
                 raise self._failures.too_big(_mebibytes(_MOST))
             if values > _MOST_VALUES:
                 raise self._failures.too_big(_VALUES)
+            piece = await response.content.readany()
         content = b"".join(pieces)
         try:
             body = json.loads(content)
@@ -168,10 +177,16 @@ class ResponseReader:
         self._add(body)
         if self.builder.length and not before[0]:
             self.first_token_s = self._loop.time() - self._started
-            self.deadline.reschedule(None)
+            self._begin()
         if self.complete and not before[1]:
-            self.deadline.reschedule(self._loop.time() + _CLOSING_S)
+            self.deadline.reschedule(min(self._ends, self._loop.time() + _CLOSING_S))
         return False
+
+    def _begin(self) -> None:
+        """The reply begins: its first token is in time."""
+        if self.limit is not self._whole:
+            self.limit = self._whole
+            self.deadline.reschedule(self._ends)
 
     def _add(self, body: Mapping[str, Any]) -> None:
         pieces = self.builder.add(body)

@@ -108,6 +108,8 @@ def _table(value: object) -> Mapping[str, object]:
 def _first_count(*values: object) -> int | None:
     """The first value that can be a number of tokens."""
     for count in values:
+        if count is None:
+            continue
         if isinstance(count, float) and count.is_integer():
             count = int(count)  # noqa: PLW2901 - some gateways write 12.0
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:

@@ -1,0 +1,41 @@
+"""Opens the connections of a session, only so many to one address at the same time.
+
+A file of its own, because aiohttp is imported at the first call only (`connections`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+
+import aiohttp
+from aiohttp.client_reqrep import ClientRequest, ConnectionKey
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+
+OPENING = 128
+"""Connections to one address that are being opened at the same time."""
+
+
+class Connector(aiohttp.TCPConnector):
+    """Any number of connections; `connect_timeout` counts from when a call has its turn to open one.
+
+    If 10,000 calls began to connect at once, most would reach the time limit: the event loop and the endpoint's queue
+    of new connections need longer than that for all of them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(limit=0)  # The executor limits concurrent calls.
+        self._turns: defaultdict[ConnectionKey, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(OPENING)
+        )
+
+    async def connect(
+        self,
+        req: ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own signature
+    ) -> Connection:
+        """A connection from the pool, or a new one."""
+        async with self._turns[req.connection_key]:
+            return await super().connect(req, traces, timeout)

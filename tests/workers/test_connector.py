@@ -1,0 +1,42 @@
+import asyncio
+from types import SimpleNamespace
+
+import aiohttp
+
+from podium.testing import FaultServer
+from podium.types import Message
+from podium.workers.chat.client import ChatClient
+from podium.workers.connections import Connections
+from podium.workers.connector import OPENING
+
+CALLS = 3 * OPENING
+
+
+async def test_a_burst_of_calls_opens_only_so_many_connections_at_the_same_time() -> None:
+    opening = most = 0
+
+    async def start(*_: object) -> None:
+        nonlocal opening, most
+        opening += 1
+        most = max(most, opening)
+
+    async def end(*_: object) -> None:
+        nonlocal opening
+        opening -= 1
+
+    watch = aiohttp.TraceConfig(trace_config_ctx_factory=SimpleNamespace)
+    watch.on_connection_create_start.append(start)
+    watch.on_connection_create_end.append(end)
+    watch.freeze()
+    connections = Connections()
+    async with FaultServer("Yes.") as server:
+        client = ChatClient(server.url, connections=connections)
+        (await connections.session()).trace_configs.append(watch)
+        try:
+            ask = [client.chat([Message(role="user", content="?")], model="m") for _ in range(CALLS)]
+            replies = await asyncio.gather(*ask)
+        finally:
+            await client.close()
+    assert [reply.text for reply in replies] == ["Yes."] * CALLS
+    assert most == OPENING
+    assert opening == 0
