@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 from podium.errors import APIError
 from podium.orchestrator import Event, QuestionEnded
 from podium.server.api_errors import error_responses, forbidden
+from podium.server.group_metrics import answer_metrics, of_group
 from podium.server.in_flight import InFlightRequests
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
@@ -44,6 +45,8 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
     """GET /healthz, /readyz and /metrics."""
     router = APIRouter(tags=["operations"])
     checks: set[asyncio.Task[object]] = set()
+    if service.siblings is not None:
+        answer_metrics(service.siblings, metrics.registry)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz")
@@ -83,14 +86,16 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
         },
     )
     async def metrics_text(request: Request) -> Response:
-        """The metrics of this process, for Prometheus."""
+        """The server's metrics, for Prometheus."""
         caller = await service.authenticate(request.headers.get("authorization"))
         if not caller.admin:
             raise forbidden(
                 "The server's figures are for admin keys: make one with `podium keys add --admin`."
             )
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(metrics.registry), headers={"content-type": media_type})
+        siblings = service.siblings
+        registry = metrics.registry if siblings is None else await of_group(siblings, metrics.registry)
+        return Response(encode(registry), headers={"content-type": media_type})
 
     return router
 

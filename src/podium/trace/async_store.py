@@ -44,7 +44,7 @@ class AsyncTraceStore(ABC):
     @property
     @abstractmethod
     def shared(self) -> bool:
-        """Whether servers on other machines may keep their traces in it too."""
+        """Whether other servers may keep their traces in it too."""
 
     @property
     def waiting(self) -> int:
