@@ -196,6 +196,18 @@ def test_the_rate_and_the_budget_of_a_key_hold_for_all_processes_together(
         assert server.end()[0] == 0
 
 
+def test_what_one_process_has_answered_the_others_know_at_once(tmp_path: Path, model: ChatModel) -> None:
+    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+        for number in range(12):
+            id_ = ask(server, f"Is it {number}?").headers["x-podium-trace-id"]
+            assert httpx.get(f"{server.url}/api/traces/{id_}").status_code == 200
+        planned = httpx.post(f"{server.url}/api/ask", json={"question": "Is it so?", "dry_run": True}).json()
+        asked = {"plan_id": planned["podium"]["plan_id"]}
+        assert httpx.post(f"{server.url}/api/ask", json=asked).status_code == 202
+        assert httpx.post(f"{server.url}/api/ask", json=asked).status_code == 404
+        assert server.end() == (0, "")
+
+
 def test_a_question_is_followed_and_cancelled_at_any_process(
     tmp_path: Path, said: Model, model: ChatModel
 ) -> None:

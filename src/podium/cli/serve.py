@@ -43,7 +43,7 @@ from podium.server.process_group import Member, run_group
 from podium.server.service import Service
 from podium.server.serving import listen, run_event_loop, serve_app
 from podium.server.settings import ServeSettings
-from podium.server.siblings import Siblings
+from podium.server.siblings import Siblings, read_together
 from podium.server.telemetry import open_telemetry
 from podium.trace.store import default_path, open_store
 from podium.workers.pool import Pool
@@ -234,6 +234,7 @@ class _Server:
             siblings = None
             if member is not None:
                 siblings = await opened.enter_async_context(Siblings(member.folder, member.number, member.of))
+                read_together(traces, siblings)
             yield Service(
                 team,
                 dispatcher,

@@ -160,10 +160,12 @@ class _Group:
             child.pipe.close()
             return
         if kind == "refused":
-            self._fail(child, text)
+            self._fail(text)
             return
         child.is_ready = True
         self._pause_s = _FIRST_PAUSE_S
+        if self._signals or self._refusal is not None:
+            return
         if self._text is None:
             self._text = text
             self._due |= dict.fromkeys(range(1, self._count), 0.0)
@@ -179,7 +181,7 @@ class _Group:
             return
         status = child.process.exitcode
         if not self._said:
-            self._fail(child, f"A process of the server ended with status {status} before it could serve.")
+            self._fail(f"A process of the server ended with status {status} before it could serve.")
             return
         _LOG.warning("A process of the server ended with status %s; another takes its place.", status)
         pause_s = 0.0
@@ -187,8 +189,8 @@ class _Group:
             pause_s, self._pause_s = self._pause_s, min(_LONGEST_PAUSE_S, 2 * self._pause_s)
         self._due[child.number] = time.monotonic() + pause_s
 
-    def _fail(self, child: _Child, reason: str) -> None:
-        """End the group if it has never served; else say why this process cannot."""
+    def _fail(self, reason: str) -> None:
+        """A process cannot serve: end the group if it has never served, else say why."""
         if self._said:
             _LOG.error("A process of the server cannot serve: %s", reason)
         elif self._refusal is None:

@@ -1,4 +1,5 @@
-"""How the processes of one server ask each other: for their metrics, for the events of a question, to cancel one.
+"""How the processes of one server ask each other: for their metrics, for the events of a question, to cancel one,
+to write their traces.
 
 Each process listens on a Unix socket in the private folder of the group. A request is one line of JSON; the reply is
 what comes until the connection ends, and nothing if the process has nothing to say. Callers check keys before they ask.
@@ -13,9 +14,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from podium.server.streaming import Write
+
+if TYPE_CHECKING:
+    from podium.trace.async_store import AsyncTraceStore
 
 Answer = Callable[[dict[str, Any], Write], Awaitable[None]]
 """Writes the reply to a request with these arguments."""
@@ -104,6 +108,17 @@ class Siblings:
         finally:
             self._answering.discard(task)
             writer.close()
+
+
+def read_together(store: AsyncTraceStore, siblings: Siblings) -> None:
+    """Let each process find the traces of all, also those that were made a moment ago and are not written yet."""
+
+    async def answer(_: object, write: Write) -> None:
+        await store.flushed()
+        await write(b"written")
+
+    siblings.answers["write"] = answer
+    store.written_elsewhere = lambda: siblings.ask("write")
 
 
 async def _pieces(path: Path, name: str, arguments: dict[str, Any]) -> AsyncGenerator[bytes]:
