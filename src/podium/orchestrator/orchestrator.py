@@ -29,6 +29,8 @@ from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
+_PYTHON = platform.python_version()
+
 
 class Orchestrator:
     """Answers questions, any number at a time.
@@ -65,7 +67,7 @@ class Orchestrator:
         self.dispatcher = dispatcher or Dispatcher()
         self.plan_fallback = plan_fallback
         self.accounts = (*self.dispatcher.accounts, *accounts)
-        self.versions = {"podium": __version__, "python": platform.python_version()}
+        self.versions = {"podium": __version__, "python": _PYTHON}
 
     async def answer(
         self,
@@ -164,7 +166,8 @@ class _QuestionRun:
             observe=on_event,
             journal=journal,
         )
-        self._question_context.ledger.resume(self._past.calls, self._past.usage, self._past.cost_usd)
+        if journal is not None:
+            self._question_context.ledger.resume(self._past.calls, self._past.usage, self._past.cost_usd)
         self._rounds: list[RoundTrace] = []
         self._outcomes: tuple[Outcome, ...] = ()
         self._answer: str | None = None
