@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from podium.errors import UsageError
 from podium.server.streaming import Write
 
 if TYPE_CHECKING:
@@ -48,7 +49,12 @@ class Siblings:
 
     async def __aenter__(self) -> Self:
         self._own.unlink(missing_ok=True)  # Of the process that this one replaces.
-        self._server = await asyncio.start_unix_server(self._accept, self._own)
+        try:
+            self._server = await asyncio.start_unix_server(self._accept, self._own)
+        except OSError as error:  # The path of a socket may have about 100 characters.
+            raise UsageError(
+                f"The processes of the server cannot use {self._own} ({error}); set TMPDIR to a shorter path."
+            ) from error
         return self
 
     async def __aexit__(
