@@ -141,6 +141,7 @@ def serve(
     )
     if not 0 <= port <= _PORTS:
         raise UsageError(f"--port {port}: give a number from 0 to {_PORTS}.")
+    _at_least_1("--workers", workers)
     pool_name = pool or "embedded"
     team = open_pool(pool_name)
     server = _Server(
@@ -154,7 +155,7 @@ def serve(
     )
     with ExitStack() as opened:
         sockets = [opened.enter_context(closing(one)) for one in listen(host, port)]
-        if _at_least_1("--workers", workers) == 1:
+        if workers == 1:
             server.run(team, sockets, None)
         else:
             share_limits(team, 0, workers)  # Here for its refusals: each process opens the pool itself.
