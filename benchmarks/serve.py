@@ -1,6 +1,6 @@
 """What the server adds to a question, how many it serves, and what a thousand streams cost; beside LiteLLM's proxy.
 
-python benchmarks/serve.py [--seconds 8] [--streams 1000] [--stream-seconds 20] [--no-litellm] [--json FILE]
+python benchmarks/serve.py [--seconds 6] [--streams 1000] [--stream-seconds 15] [--no-litellm] [--json FILE]
 
 Takes about two minutes, once LiteLLM is installed. Podium answers with one process, and then with two (`--workers 2`).
 Worker, server and clients are processes of their own on two cores of this machine, which they share. The worker is
@@ -287,9 +287,9 @@ def row(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--streams", type=int, default=1000)
-    parser.add_argument("--stream-seconds", type=float, default=20.0)
+    parser.add_argument("--stream-seconds", type=float, default=15.0)
     parser.add_argument("--no-litellm", action="store_true")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     asyncio.run(main(parser.parse_args()))
