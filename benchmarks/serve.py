@@ -1,7 +1,8 @@
 """What the server adds to a question, how many it serves, and what a thousand streams cost; beside LiteLLM's proxy.
 
-python benchmarks/serve.py [--seconds 10] [--streams 1000] [--stream-seconds 60] [--no-litellm]
+python benchmarks/serve.py [--seconds 6] [--streams 1000] [--stream-seconds 15] [--no-litellm] [--json FILE]
 
+Takes about two minutes, once LiteLLM is installed. Podium answers with one process, and then with two (`--workers 2`).
 Worker, server and clients are processes of their own on two cores of this machine, which they share. The worker is
 `podium.testing`, which answers at once; the question has one step (planner single:ada), and every trace is written.
 LiteLLM's proxy, with its defaults and without a database, stands before the same worker in an environment of its own,
@@ -14,165 +15,52 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
-import re
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from random import Random
-from secrets import token_hex
 from typing import Any
 
-import aiohttp
+from serve_clients import (
+    CLIENTS,
+    KEY,
+    SampleRequest,
+    address,
+    alive,
+    cpu,
+    memory_mib,
+    now_and_then,
+    process,
+    without_pause,
+)
 
 from podium.trace.store import TraceStore
 
-CLIENTS = 50
-EVERY_S = 1.0
-"""Between two questions of a client that asks now and then: 50 a second in all."""
 ANSWER = " ".join(["word"] * 8)
 DRIP_S = 0.4
 """Before each piece of a stream: with nine or ten of them a stream lasts some 4 s."""
 WARM_S = 2.0
-KEY = f"sk-{token_hex(32)}"
-"""That LiteLLM's proxy wants, and the others do not look at."""
+PEER = "LiteLLM's proxy"
+GOAL = 1500.0
+"""Questions a second on one core."""
 LITELLM = Path(tempfile.gettempdir()) / "podium-benchmark-litellm"
 
 
 @dataclass
-class SampleRequest:
-    """What came of questions."""
+class Measured:
+    """What one server did."""
 
-    seconds: list[float] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    answered: int = 0
-
-    def add(self, other: SampleRequest) -> None:
-        """What came of others, too."""
-        self.seconds += other.seconds
-        self.errors += other.errors
-        self.answered += other.answered
-
-    def at(self, share: float) -> float:
-        """Milliseconds within which this share was answered."""
-        return 1000 * sorted(self.seconds)[min(len(self.seconds) - 1, int(share * len(self.seconds)))]
-
-
-@contextmanager
-def process(
-    words: list[str], ready: Callable[[str], str | None], **variables: str
-) -> Iterator[tuple[str, int]]:
-    """A process that runs until the block ends: what `ready` reads out of its lines, and its number."""
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | variables
-    ) as child:
-        try:
-            assert child.stdout is not None
-            lines: list[str] = []
-            said = None
-            for line in child.stdout:
-                lines.append(line)
-                if (said := ready(line)) is not None:
-                    break
-            if said is None:
-                raise RuntimeError(f"{Path(words[0]).name} ended with {child.wait()}. {' '.join(lines[-8:])}")
-            # Its further lines have to go somewhere, or it waits for a reader.
-            with subprocess.Popen(["cat"], stdin=child.stdout, stdout=subprocess.DEVNULL):
-                try:
-                    yield said, child.pid
-                finally:
-                    end(child)
-        finally:
-            end(child)
-
-
-def end(child: subprocess.Popen[str]) -> None:
-    child.send_signal(signal.SIGTERM)
-    try:
-        child.wait(60)
-    except subprocess.TimeoutExpired:
-        child.kill()
-
-
-def address(line: str) -> str | None:
-    """The first address in a line."""
-    found = re.search(r"http://[^\s)]+", line)
-    return found[0] if found else None
-
-
-@asynccontextmanager
-async def clients(number: int) -> AsyncIterator[aiohttp.ClientSession]:
-    """Room for so many at once."""
-    connector = aiohttp.TCPConnector(limit=number)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(120)) as session:
-        yield session
-
-
-async def ask(
-    session: aiohttp.ClientSession, url: str, body: Mapping[str, Any], asked: SampleRequest
-) -> None:
-    """One question, to its end."""
-    began = time.perf_counter()
-    try:
-        async with session.post(
-            f"{url}/chat/completions", json=body, headers={"authorization": f"Bearer {KEY}"}
-        ) as reply:
-            text = await reply.text()
-        if reply.status != 200 or ("stream" in body and "[DONE]" not in text) or "error" in text:
-            asked.errors.append(f"{reply.status}: {text[-200:]}")
-            return
-    except (aiohttp.ClientError, TimeoutError) as error:
-        asked.errors.append(repr(error))
-        return
-    asked.answered += 1
-    asked.seconds.append(time.perf_counter() - began)
-
-
-def question(model: str, client: int, number: int) -> dict[str, Any]:
-    return {
-        "model": model,
-        "messages": [{"role": "user", "content": f"Question {number} of client {client}?"}],
-    }
-
-
-async def now_and_then(url: str, model: str, seconds: float) -> SampleRequest:
-    """Clients that ask at their own moments."""
-    asked = SampleRequest()
-    async with clients(CLIENTS) as session:
-
-        async def client(which: int) -> None:
-            rng = Random(f"benchmark/{which}")
-            await asyncio.sleep(rng.uniform(0, EVERY_S))
-            ends, number = time.perf_counter() + seconds, 0
-            while time.perf_counter() < ends:
-                pause = asyncio.create_task(asyncio.sleep(EVERY_S * rng.uniform(0.5, 1.5)))
-                await ask(session, url, question(model, which, number), asked)
-                await pause
-                number += 1
-
-        await asyncio.gather(*map(client, range(CLIENTS)))
-    return asked
-
-
-async def without_pause(url: str, model: str, number: int, seconds: float, **more: Any) -> SampleRequest:
-    """So many clients that each ask again once they are answered."""
-    asked = SampleRequest()
-    async with clients(number) as session:
-
-        async def client(which: int) -> None:
-            ends, count = time.perf_counter() + seconds, 0
-            while time.perf_counter() < ends:
-                await ask(session, url, question(model, which, count) | more, asked)
-                count += 1
-
-        await asyncio.gather(*map(client, range(number)))
-    return asked
+    rate: float
+    """Questions a second, of clients without a pause."""
+    cpu_ms: float
+    """The server's CPU for each of them, all of its processes together."""
+    added_ms: float
+    """At the median, for clients that ask now and then."""
+    answered: int
+    """All questions of the measurement."""
 
 
 def tell(name: str, asked: SampleRequest, seconds: float) -> float:
@@ -188,10 +76,12 @@ def tell(name: str, asked: SampleRequest, seconds: float) -> float:
     return rate
 
 
-async def measure(
-    url: str, worker: str, model: str, *, name: str, seconds: float, number: int
-) -> tuple[float, int]:
-    """The time that is added, and how many are served; questions a second, and all that were answered."""
+async def measure(url: str, worker: str, model: str, *, name: str, seconds: float, number: int) -> Measured:
+    """The time that is added, and how many are served.
+
+    Args:
+        number: of the server's process, or of the one that started its processes.
+    """
     warm = await without_pause(url, model, CLIENTS, WARM_S)
     straight, through = SampleRequest(), SampleRequest()
     for _ in range(4):  # In turns: what else this machine does is shared by both.
@@ -206,25 +96,13 @@ async def measure(
     cpu_s = cpu(number)
     asked = await without_pause(url, model, CLIENTS, seconds)
     rate = tell(name, asked, seconds)
-    print(
-        f"  the server's own CPU: {1000 * (cpu(number) - cpu_s) / max(1, asked.answered):.2f} ms a question"
-    )
-    return rate, warm.answered + through.answered + asked.answered
+    cpu_ms = 1000 * (cpu(number) - cpu_s) / max(1, asked.answered)
+    print(f"  the server's own CPU: {cpu_ms:.2f} ms a question")
+    return Measured(rate, cpu_ms, added[0], warm.answered + through.answered + asked.answered)
 
 
-def cpu(number: int) -> float:
-    """Seconds that a process has computed for; those of one that starts others are its own alone."""
-    fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_mib(number: int) -> float:
-    status = Path(f"/proc/{number}/status").read_text()
-    return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
-
-
-async def streams(url: str, number: int, process_number: int, seconds: float) -> int:
-    """A thousand streams at once, again and again; how many were answered."""
+async def streams(url: str, number: int, process_number: int, seconds: float) -> tuple[int, float]:
+    """A thousand streams at once, again and again; how many were answered, and the most memory in MiB."""
     print(f"Podium, {number} clients that stream for {seconds:.0f} s:")
     warm = await without_pause(url, "podium", number, 2 * WARM_S, stream=True)
     sizes: list[float] = []
@@ -239,7 +117,7 @@ async def streams(url: str, number: int, process_number: int, seconds: float) ->
     weighing.cancel()
     tell("Podium", asked, seconds)
     print(f"  memory, MiB: {' '.join(f'{size:.0f}' for size in sizes)}", flush=True)
-    return warm.answered + asked.answered
+    return warm.answered + asked.answered, max(sizes)
 
 
 def litellm_ready(folder: Path) -> str | None:
@@ -260,7 +138,7 @@ def litellm_ready(folder: Path) -> str | None:
     return str(command)
 
 
-async def beside_litellm(folder: Path, worker: str, seconds: float) -> float | None:
+async def beside_litellm(folder: Path, worker: str, seconds: float) -> Measured | None:
     """The same questions through LiteLLM's proxy."""
     command = litellm_ready(LITELLM)
     if command is None:
@@ -295,27 +173,16 @@ async def beside_litellm(folder: Path, worker: str, seconds: float) -> float | N
         ):
             url = f"http://127.0.0.1:{port}"
             await alive(f"{url}/health/liveliness")
-            rate, _ = await measure(url, worker, "m", name="LiteLLM's proxy", seconds=seconds, number=number)
-            return rate
+            return await measure(url, worker, "m", name=PEER, seconds=seconds, number=number)
     except (RuntimeError, TimeoutError) as error:
         print(f"LiteLLM's proxy does not run here: {error}")
         return None
 
 
-async def alive(url: str) -> None:
-    """Wait until somebody answers there."""
-    async with asyncio.timeout(120), clients(1) as session:
-        while True:
-            try:
-                async with session.get(url) as reply:
-                    if reply.status == 200:
-                        return
-            except aiohttp.ClientError:
-                await asyncio.sleep(0.2)
-
-
 def kept(store: Path) -> int:
     """Traces with an answer."""
+    if not store.exists():
+        return 0
     with TraceStore(store) as traces:
         return len(traces.list(status="ok"))
 
@@ -341,30 +208,88 @@ async def main(given: argparse.Namespace) -> None:
                     f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n{limits}\n'
                 )
 
-            def podium(pool: str) -> list[str]:
+            def podium(pool: str, processes: int = 1) -> list[str]:
                 return [
                     *(sys.executable, "-m", "podium", "serve", "--port", "0", "--store", str(store)),
                     *("--pool", str(folder / f"{pool}.toml"), "--planner", "single:ada"),
+                    *("--workers", str(processes)),
                 ]
 
-            with process(podium("fast"), address) as (url, number):
-                rate, fast = await measure(
-                    f"{url}/v1", worker, "podium", name="Podium", seconds=given.seconds, number=number
-                )
-            print(f"  traces kept of {fast} answers: {kept(store)}")
+            async def ours(name: str, processes: int) -> Measured:
+                before = kept(store)
+                with process(podium("fast", processes), address) as (url, number):
+                    measured = await measure(
+                        f"{url}/v1", worker, "podium", name=name, seconds=given.seconds, number=number
+                    )
+                print(f"  traces kept of {measured.answered} answers: {kept(store) - before}")
+                return measured
+
+            one = await ours("Podium", 1)
+            theirs = None if given.no_litellm else await beside_litellm(folder, worker, given.seconds)
+            two = await ours("Podium, 2 processes", 2)
+            before = kept(store)
             with process(podium("slow"), address) as (url, number):
-                streamed = await streams(f"{url}/v1", given.streams, number, given.stream_seconds)
-            print(f"  traces kept of {streamed} answers: {kept(store) - fast}")
-        if not given.no_litellm:
-            theirs = await beside_litellm(folder, worker, given.seconds)
-            if theirs:
-                print(f"Podium serves {rate / theirs:.1f} times as many questions a second.")
+                streamed, mib = await streams(f"{url}/v1", given.streams, number, given.stream_seconds)
+            print(f"  traces kept of {streamed} answers: {kept(store) - before}")
+        if theirs is not None:
+            print(f"Podium serves {one.rate / theirs.rate:.1f} times as many questions a second.")
+        if given.json is not None:
+            rows = [*beside(one, two, theirs), row(f"memory with {given.streams} streams", mib, "MiB")]
+            given.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def beside(one: Measured, two: Measured, theirs: Measured | None) -> list[dict[str, Any]]:
+    """The figures of one process and of two, each beside LiteLLM's."""
+    work = "questions a second through `podium serve`, kept in SQLite"
+    rows = []
+    for name, ours in (("", one), (", --workers 2", two)):
+        peer = None if theirs is None else theirs.rate
+        rows.append(row(f"{work}{name}", ours.rate, "1/s", peer=peer, goal=GOAL, higher=True))
+        peer = None if theirs is None else 1000 / theirs.cpu_ms
+        rows.append(
+            row(
+                f"{work}{name}, of one core's time",
+                1000 / ours.cpu_ms,
+                "1/s",
+                peer=peer,
+                goal=GOAL,
+                higher=True,
+            )
+        )
+        peer = None if theirs is None else theirs.added_ms
+        rows.append(
+            row(f"time that `podium serve` adds to a question, p50{name}", ours.added_ms, "ms", peer=peer)
+        )
+    return rows
+
+
+def row(
+    work: str,
+    figure: float,
+    unit: str,
+    *,
+    peer: float | None = None,
+    goal: float | None = None,
+    higher: bool = False,
+) -> dict[str, Any]:
+    """One row of `--json`."""
+    return {
+        "work": work,
+        "figure": round(figure, 3),
+        "unit": unit,
+        "peer": None if peer is None else PEER,
+        "peer_figure": None if peer is None else round(peer, 3),
+        "ratio": round(figure / peer, 3) if peer else None,
+        "goal": goal,
+        "higher_is_better": higher,
+    }
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--streams", type=int, default=1000)
-    parser.add_argument("--stream-seconds", type=float, default=60.0)
+    parser.add_argument("--stream-seconds", type=float, default=15.0)
     parser.add_argument("--no-litellm", action="store_true")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     asyncio.run(main(parser.parse_args()))

@@ -70,3 +70,17 @@ def pool_file(folder: Path, url: str) -> Path:
         "price = { input = 1.0, output = 2.0 }\nlimits = { concurrency = 64, retries = 0, timeout = 90 }\n"
     )
     return path
+
+
+def processes_of(server: Served) -> set[int]:
+    """The ids of the processes that answer the requests of `podium serve --workers N`."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (folder / "cmdline").read_bytes()
+        except OSError:  # It has ended meanwhile.
+            continue
+        if parent == server.process.pid and b"spawn_main" in command:
+            found.add(int(folder.name))
+    return found

@@ -192,6 +192,7 @@ async def open_dispatcher(
     planner: PlannerOptions | None = None,
     run: Path | None = None,
     run_budget_usd: float | None = None,
+    spending: Path | None = None,
 ) -> AsyncIterator[Dispatcher]:
     """What the calls of one command share: response cache, accounts, cooldowns. Its files are closed at the end.
 
@@ -203,6 +204,7 @@ async def open_dispatcher(
         planner: its policy may be paid like a worker.
         run: the run's folder, made if missing.
         run_budget_usd: dollars that the run may cost, over all its starts; None: no limit.
+        spending: the file in which processes share that budget, where there is no folder of a run.
 
     Raises:
         UsageError: options that exclude each other, or a file that cannot be used.
@@ -218,7 +220,7 @@ async def open_dispatcher(
             cache = files.enter_context(ResponseCache(path, replay=options.replay))
         accounts = []
         if run_budget_usd is not None or (run is not None and paid):
-            place = None if run is None else run / SPENDING
+            place = spending if run is None else run / SPENDING
             limit = UNLIMITED_USD if run_budget_usd is None else run_budget_usd
             accounts.append(files.enter_context(closing(Account(place, "run", limit))))
         day = open_day_account(options.day_budget_usd) if paid else None

@@ -6,12 +6,16 @@ Opens what the server needs, and closes it when the server has ended. `podium.se
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
+import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -30,13 +34,16 @@ from podium.cli.options import (
 )
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
+from podium.orchestrator.limit_shares import share_limits
 from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
 from podium.server.keys.keys import Keys, open_register, require_keys
 from podium.server.live import LiveQuestions
+from podium.server.process_group import Member, run_group
 from podium.server.service import Service
 from podium.server.serving import listen, run_event_loop, serve_app
 from podium.server.settings import ServeSettings
+from podium.server.siblings import Siblings, read_together
 from podium.server.telemetry import open_telemetry
 from podium.trace.store import default_path, open_store
 from podium.workers.pool import Pool
@@ -79,6 +86,7 @@ def serve(
     timeout: float = 600.0,
     drain: float = 30.0,
     lease: float = 15.0,
+    workers: int = 1,
     plan_processes: int = 1,
     prompt_cache_minutes: float = 5.0,
     right_answer_usd: float | None = None,
@@ -100,6 +108,8 @@ def serve(
         drain: Seconds that questions in flight have to end after the signal.
         lease: Seconds after which the background responses of a server that was killed are taken over, by this server
             or by another one on the same store.
+        workers: How many processes answer requests, as uvicorn's and gunicorn's --workers; not the models of the pool.
+            They divide the limits of the pool's workers among themselves, and share all budgets and keys.
         plan_processes: How many processes write the plans of a small local policy; 1: no other than the server's own.
         prompt_cache_minutes: How long providers keep a conversation in their prompt caches. Until then its next turn
             stays with its worker if a move would cost more than it gains. Workers without a price of cached input are
@@ -131,33 +141,111 @@ def serve(
     )
     if not 0 <= port <= _PORTS:
         raise UsageError(f"--port {port}: give a number from 0 to {_PORTS}.")
-    place = store or os.environ.get("PODIUM_STORE") or str(default_path())
-    workers = open_pool(pool or "embedded")
-    settings = _with_plans(settings, trained_plan(planner, workers), budget, max_steps)
+    _at_least_1("--workers", workers)
+    pool_name = pool or "embedded"
+    team = open_pool(pool_name)
+    server = _Server(
+        _with_plans(settings, trained_plan(planner, team), budget, max_steps),
+        pool_name,
+        store or os.environ.get("PODIUM_STORE") or str(default_path()),
+        host,
+        planner,
+        calls,
+        run_budget_usd,
+    )
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(closing(one)) for one in listen(host, port)]
+        if workers == 1:
+            server.run(team, sockets, None)
+        else:
+            share_limits(team, 0, workers)  # Here for its refusals: each process opens the pool itself.
+            folder = Path(opened.enter_context(TemporaryDirectory(prefix="podium-")))
+            run_group(server.run_member, sockets, workers, folder, _say)
+    return 0
 
-    async def life() -> bool:
-        async with AsyncExitStack() as opened:
-            opened.push_async_callback(workers.close)
-            sockets = [opened.enter_context(closing(one)) for one in listen(host, port)]
-            service = await opened.enter_async_context(
-                _open_service(workers, settings, place, host, (planner, calls, run_budget_usd))
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """All that a process needs to serve; it opens the rest itself."""
+
+    settings: ServeSettings
+    pool: str
+    place: str
+    """The store."""
+    host: str
+    planner: PlannerOptions
+    calls: DispatchOptions
+    run_budget_usd: float | None
+
+    def run_member(self, sockets: Sequence[socket.socket], member: Member) -> None:
+        """Serve as one of several processes."""
+        # Traces have all retries; the command's own process keeps the library quiet in the same way.
+        logging.getLogger("stamina").addHandler(logging.NullHandler())
+        team = open_pool(self.pool)
+        share_limits(team, member.number, member.of)
+        self.run(team, sockets, member)
+
+    def run(self, team: Pool, sockets: Sequence[socket.socket], member: Member | None) -> None:
+        """Serve until a signal, or the group's parent, ends this process."""
+        if not run_event_loop(self._life(team, sockets, member)):
+            print(
+                "podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr
             )
+
+    async def _life(self, team: Pool, sockets: Sequence[socket.socket], member: Member | None) -> bool:
+        async with AsyncExitStack() as opened:
+            opened.push_async_callback(team.close)
+            service = await opened.enter_async_context(self._open_service(team, member))
             # If the Conductor cannot be opened, the server fails here, before any paid call.
             conductor = await service.planners.get(None)
             app = create_app(service)
-            where = f"[{host}]" if ":" in host else host
-            address = f"http://{where}:{sockets[0].getsockname()[1]}"
             asking: list[asyncio.Task[object]] = []
 
             def ready() -> None:
-                _say(address, service, conductor.description)
-                asking.append(asyncio.create_task(service.planners.check()))
+                (_say if member is None else member.ready)(
+                    _started(self.host, sockets, service, conductor.description, member)
+                )
+                if member is None or member.is_first:
+                    asking.append(asyncio.create_task(service.planners.check()))
 
-            return await serve_app(app, sockets, ready)
+            return await serve_app(app, sockets, ready, None if member is None else member.parent)
 
-    if not run_event_loop(life()):
-        print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
-    return 0
+    @asynccontextmanager
+    async def _open_service(self, team: Pool, member: Member | None) -> AsyncIterator[Service]:
+        """What all requests share. At the end, traces and spans are written before their stores are closed."""
+        async with AsyncExitStack() as opened:
+            traces = open_store(self.place, alone=member is None)
+            opened.push_async_callback(traces.close)
+            keys = Keys(open_register(self.place))
+            opened.push_async_callback(keys.close)
+            await require_keys(self.host, keys)
+            await keys.refresh()
+            telemetry = open_telemetry(team)
+            if telemetry is not None:
+                opened.push_async_callback(asyncio.to_thread, telemetry.close)
+            dispatcher = await opened.enter_async_context(
+                open_dispatcher(
+                    self.calls,
+                    team,
+                    planner=self.planner,
+                    run_budget_usd=self.run_budget_usd,
+                    spending=None if member is None else member.folder / "spending.sqlite",
+                )
+            )
+            siblings = None
+            if member is not None:
+                siblings = await opened.enter_async_context(Siblings(member.folder, member.number, member.of))
+                read_together(traces, siblings)
+            yield Service(
+                team,
+                dispatcher,
+                store=traces,
+                keys=keys,
+                live=LiveQuestions(),
+                settings=self.settings,
+                observers=() if telemetry is None else (telemetry.observer,),
+                siblings=siblings,
+            )
 
 
 def _with_plans(
@@ -176,43 +264,20 @@ def _with_plans(
     )
 
 
-@asynccontextmanager
-async def _open_service(
-    workers: Pool,
-    settings: ServeSettings,
-    place: str,
-    host: str,
-    paying: tuple[PlannerOptions, DispatchOptions, float | None],
-) -> AsyncIterator[Service]:
-    """What all requests share. At the end, traces and spans are written before their stores are closed."""
-    planner, calls, run_budget_usd = paying
-    async with AsyncExitStack() as opened:
-        traces = open_store(place)
-        opened.push_async_callback(traces.close)
-        keys = Keys(open_register(place))
-        opened.push_async_callback(keys.close)
-        await require_keys(host, keys)
-        await keys.refresh()
-        telemetry = open_telemetry(workers)
-        if telemetry is not None:
-            opened.push_async_callback(asyncio.to_thread, telemetry.close)
-        dispatcher = await opened.enter_async_context(
-            open_dispatcher(calls, workers, planner=planner, run_budget_usd=run_budget_usd)
-        )
-        yield Service(
-            workers,
-            dispatcher,
-            store=traces,
-            keys=keys,
-            live=LiveQuestions(),
-            settings=settings,
-            observers=() if telemetry is None else (telemetry.observer,),
-        )
-
-
-def _say(address: str, service: Service, conductor: str) -> None:
+def _started(
+    host: str, sockets: Sequence[socket.socket], service: Service, conductor: str, member: Member | None
+) -> str:
+    where = f"[{host}]" if ":" in host else host
     keys = "a key is needed" if service.needs_keys else "no key is needed on this machine"
-    print(f"Podium serves at {address} ({keys}); Ctrl+C ends it.\nPlanner: {conductor}.", flush=True)
+    processes = "" if member is None else f"{member.of} processes; "
+    return (
+        f"Podium serves at http://{where}:{sockets[0].getsockname()[1]} ({processes}{keys}); Ctrl+C ends it.\n"
+        f"Planner: {conductor}."
+    )
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def _origin(text: str) -> str:

@@ -61,6 +61,7 @@ class ServeTable(Settings):
     max_body_mib: float = 20.0
     timeout: float = 600.0
     drain: float = 30.0
+    workers: int = 1
     plan_processes: int = 1
     prompt_cache_minutes: float = 5.0
     right_answer_usd: float | None = None

@@ -29,6 +29,8 @@ from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
+_PYTHON = platform.python_version()
+
 
 class Orchestrator:
     """Answers questions, any number at a time.
@@ -65,7 +67,7 @@ class Orchestrator:
         self.dispatcher = dispatcher or Dispatcher()
         self.plan_fallback = plan_fallback
         self.accounts = (*self.dispatcher.accounts, *accounts)
-        self.versions = {"podium": __version__, "python": platform.python_version()}
+        self.versions = {"podium": __version__, "python": _PYTHON}
 
     async def answer(
         self,

@@ -6,10 +6,13 @@ answer becomes an `APIError`. The routes write the wire format; the full record 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import pydantic_core
 
 from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
@@ -103,6 +106,14 @@ def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
     combined = objects[0] | {"answers": objects, "cost_usd": sum(answer.cost_usd for answer in answers)}
     combined["seconds"] = max(one.get("seconds", 0.0) for one in objects)
     return combined
+
+
+def encode_reply(reply: Mapping[str, Any]) -> bytes:
+    """A whole reply as JSON in UTF-8. Half surrogate pairs, which UTF-8 cannot hold, are escaped."""
+    try:
+        return pydantic_core.to_json(reply)
+    except pydantic_core.PydanticSerializationError:
+        return json.dumps(reply, separators=(",", ":")).encode()
 
 
 def _finish(trace: Trace) -> str:

@@ -16,6 +16,7 @@ from podium.server import api_errors, operations, viewer
 from podium.server.anthropic import messages
 from podium.server.api import ask, outcomes, pool, runs, spend, traces
 from podium.server.body_limits import BodyLimits
+from podium.server.direct_routes import DirectRoutes, direct_routes
 from podium.server.host_check import HostCheck, SecurityHeaders
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
 from podium.server.openai import (
@@ -71,26 +72,32 @@ def create_app(service: Service) -> FastAPI:
     app.state.in_flight = in_flight
     app.state.background_responses = background_responses
     api_errors.install(app)
-    for module in (
-        chat_completions,
-        completions,
-        compaction,
-        responses_socket,
-        messages,
-        models,
-        pool,
-        traces,
-        outcomes,
-        runs,
-        spend,
-    ):
-        app.include_router(module.routes(service))
-    for module in (responses, stored_responses):
-        app.include_router(module.routes(service, background_responses))
+    routers = [
+        *(
+            module.routes(service)
+            for module in (
+                chat_completions,
+                completions,
+                compaction,
+                responses_socket,
+                messages,
+                models,
+                pool,
+                traces,
+                outcomes,
+                runs,
+                spend,
+            )
+        ),
+        *(module.routes(service, background_responses) for module in (responses, stored_responses)),
+    ]
+    for router in routers:
+        app.include_router(router)
     if service.settings.viewer:
         app.include_router(viewer.routes(service))
     app.include_router(ask.routes(service, background))
     app.include_router(operations.routes(service, in_flight, metrics))
+    app.add_middleware(DirectRoutes, routes=direct_routes(routers))
     _add_middleware(app, service, in_flight)
     # Outermost, so that requests that other middleware refuses are counted too.
     app.add_middleware(operations.RequestCounter, metrics=metrics)

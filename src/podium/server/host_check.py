@@ -7,8 +7,9 @@ accepted, since the name proves nothing.
 
 from __future__ import annotations
 
+from itertools import count
+from secrets import token_hex
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -104,10 +105,15 @@ class HostCheck:
 
 
 class SecurityHeaders:
-    """Adds these headers and an `x-request-id` to each response, except those that the route set itself."""
+    """Adds these headers and an `x-request-id` to each response, except those that the route set itself.
+
+    An id is the process, which draws its part at random, and the number of the request in it.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._process = token_hex(8)
+        self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -118,7 +124,7 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = message["headers"]
                 own = {name for name, _ in headers}
-                request_id = (b"x-request-id", uuid4().hex.encode())
+                request_id = (b"x-request-id", f"{self._process}-{next(self._numbers)}".encode())
                 message["headers"] = [
                     *headers,
                     *(pair for pair in (*_HEADERS, request_id) if pair[0] not in own),

@@ -117,8 +117,9 @@ def _leftovers(
             return
         for name, value in (part.model_extra or {}).items():
             yield (*place, name), value, part.unsupported.get(name)
-    for name in type(part).model_fields:
-        value = getattr(part, name)
+    for name, value in vars(part).items():
+        if value is None:
+            continue  # Most fields are not given.
         if isinstance(value, BaseModel):
             yield from _leftovers(value, (*place, name))
         elif isinstance(value, tuple):

@@ -110,11 +110,11 @@ class EventLog:
         workers: tuple[str, ...],
     ) -> None:
         self.owner = owner
-        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._started = started_event(
-            "-1", trace_id, question=question, planner=planner, started_at=started_at, workers=workers
-        )
+        self._trace_id = trace_id
+        self._question = question
+        self._planner = planner
         self._workers = workers
+        self._started_at = datetime.now(UTC)
         self._log: list[Event | _Text] = []
         self._closed = False
         self._readers: set[asyncio.Event] = set()
@@ -151,7 +151,7 @@ class EventLog:
             number, read = self._position(after)
             if number < 0:
                 number = 0
-                yield self._started
+                yield self._started()
             while True:
                 # Cleared before the log is read, so that an event that comes while the reader is busy wakes it.
                 wake.clear()
@@ -176,6 +176,16 @@ class EventLog:
                     yield None
         finally:
             self._readers.discard(wake)
+
+    def _started(self) -> StreamEvent:
+        return started_event(
+            "-1",
+            self._trace_id,
+            question=self._question,
+            planner=self._planner,
+            started_at=self._started_at.isoformat(timespec="milliseconds"),
+            workers=self._workers,
+        )
 
     def _position(self, after: str | None) -> tuple[int, int]:
         """Where to continue: the index in the log (-1: before the first), and the bytes known of a text there."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
@@ -22,6 +23,7 @@ from prometheus_client.registry import Collector
 from podium.errors import APIError
 from podium.orchestrator import Event, QuestionEnded
 from podium.server.api_errors import error_responses, forbidden
+from podium.server.group_metrics import answer_metrics, of_group
 from podium.server.in_flight import InFlightRequests
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
@@ -44,6 +46,8 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
     """GET /healthz, /readyz and /metrics."""
     router = APIRouter(tags=["operations"])
     checks: set[asyncio.Task[object]] = set()
+    if service.siblings is not None:
+        answer_metrics(service.siblings, metrics.registry)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz")
@@ -83,14 +87,16 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
         },
     )
     async def metrics_text(request: Request) -> Response:
-        """The metrics of this process, for Prometheus."""
+        """The server's metrics, for Prometheus."""
         caller = await service.authenticate(request.headers.get("authorization"))
         if not caller.admin:
             raise forbidden(
                 "The server's figures are for admin keys: make one with `podium keys add --admin`."
             )
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(metrics.registry), headers={"content-type": media_type})
+        siblings = service.siblings
+        registry = metrics.registry if siblings is None else await of_group(siblings, metrics.registry)
+        return Response(encode(registry), headers={"content-type": media_type})
 
     return router
 
@@ -117,12 +123,14 @@ class Metrics:
         self._questions = self._counter(
             "questions", "Questions answered or failed, by planner and status.", "planner", "status"
         )
-        self._seconds = Histogram(
-            "podium_question_seconds",
-            "Seconds from a question's start to its end.",
-            ("planner",),
-            buckets=_SECONDS,
-            registry=self.registry,
+        self._seconds = cache(
+            Histogram(
+                "podium_question_seconds",
+                "Seconds from a question's start to its end.",
+                ("planner",),
+                buckets=_SECONDS,
+                registry=self.registry,
+            ).labels
         )
         self._tokens = self._counter("tokens", "Tokens of worker calls, by direction.", "worker", "direction")
         self._usd = self._counter("cost_usd", "Dollars paid for worker calls.", "worker")
@@ -137,17 +145,18 @@ class Metrics:
         self._plan_tokens = self._counter(
             "planning_tokens", "Tokens of the planner, by direction.", "direction"
         )
-        self._plan_usd = self._counter("planning_cost_usd", "Dollars paid for planning.")
+        self._plan_usd = Counter(
+            "podium_planning_cost_usd", "Dollars paid for planning.", registry=self.registry
+        )
         self._requests = self._counter(
             "http_requests", "HTTP requests, by method, route and status.", "method", "route", "status"
         )
-        self._by_request: dict[tuple[str, str, int], Counter] = {}
-        """The counters of `_requests` by label: looking one up there takes longer than counting."""
         self.registry.register(_CurrentState(service, in_flight))
         ProcessCollector(registry=self.registry)
 
-    def _counter(self, name: str, help_: str, *labels: str) -> Counter:
-        return Counter(f"podium_{name}", help_, labels, registry=self.registry)
+    def _counter(self, name: str, help_: str, *labels: str) -> Callable[..., Counter]:
+        """The counters of one name, by their labels. They are cached: finding one takes longer than counting."""
+        return cache(Counter(f"podium_{name}", help_, labels, registry=self.registry).labels)
 
     def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
         """The observer of one question; an `ObserverFactory`."""
@@ -161,35 +170,31 @@ class Metrics:
 
     def count_request(self, method: str, route: str, status: int) -> None:
         """Count an answered HTTP request."""
-        key = (method, route, status)
-        counter = self._by_request.get(key)
-        if counter is None:
-            counter = self._by_request[key] = self._requests.labels(method, route, str(status))
-        counter.inc()
+        self._requests(method, route, str(status)).inc()
 
     def _count(self, trace: Trace) -> None:
         planner = self._name(trace.planner)
-        self._questions.labels(planner, trace.status).inc()
-        self._seconds.labels(planner).observe(trace.seconds)
+        self._questions(planner, trace.status).inc()
+        self._seconds(planner).observe(trace.seconds)
         for round_ in trace.rounds:
-            self._plan_tokens.labels("input").inc(round_.plan_usage.input_tokens)
-            self._plan_tokens.labels("output").inc(round_.plan_usage.output_tokens)
+            self._plan_tokens("input").inc(round_.plan_usage.input_tokens)
+            self._plan_tokens("output").inc(round_.plan_usage.output_tokens)
             self._plan_usd.inc(round_.plan_cost_usd)
             for span in round_.spans:
                 self._count_step(span)
 
     def _count_step(self, span: Span) -> None:
         worker = span.answered_by or span.worker
-        self._steps.labels(span.worker, span.status).inc()
+        self._steps(span.worker, span.status).inc()
         if span.status == "refused":
-            self._refused.labels(worker).inc()
+            self._refused(worker).inc()
         if span.cached:
-            self._cached.labels(worker).inc()
-            self._saved.labels(worker).inc(span.saved_usd)
+            self._cached(worker).inc()
+            self._saved(worker).inc(span.saved_usd)
             return
-        self._tokens.labels(worker, "input").inc(span.usage.input_tokens)
-        self._tokens.labels(worker, "output").inc(span.usage.output_tokens)
-        self._usd.labels(worker).inc(span.cost_usd)
+        self._tokens(worker, "input").inc(span.usage.input_tokens)
+        self._tokens(worker, "output").inc(span.usage.output_tokens)
+        self._usd(worker).inc(span.cost_usd)
 
     def _name(self, planner: str) -> str:
         if planner not in self._planners:

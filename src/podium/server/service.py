@@ -25,7 +25,7 @@ from podium.planner import Planner
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.conversations import Conversations
-from podium.server.keys import ANONYMOUS, Caller
+from podium.server.keys import ANONYMOUS, Caller, Keys
 from podium.server.live import LiveQuestions
 from podium.server.plan_prices import PlanPrices
 from podium.server.planners import DirectPlanner, Planners
@@ -38,7 +38,7 @@ from podium.workers.pool import Pool
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:
-    from podium.server.keys import Keys
+    from podium.server.siblings import Siblings
     from podium.trace.async_store import AsyncTraceStore
 
 _LOG = logging.getLogger("podium.server")
@@ -56,6 +56,7 @@ class Service:
         keys: the API keys; None: every client that reaches the server may use it.
         live: receives the events of every running question; None: the service makes one.
         observers: further observers of every question.
+        siblings: the other processes that serve the same address; None: there are none.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Service:
         live: LiveQuestions | None = None,
         settings: ServeSettings | None = None,
         observers: Sequence[ObserverFactory] = (),
+        siblings: Siblings | None = None,
     ) -> None:
         self.pool = pool
         self.dispatcher = dispatcher
@@ -76,6 +78,7 @@ class Service:
         self.live = live or LiveQuestions()
         self.settings = settings or ServeSettings()
         self.observers = list(observers)
+        self.siblings = siblings
         self.planners = Planners(
             pool, self.settings.planner, dispatcher, PolicyProcesses(self.settings.plan_processes)
         )

@@ -15,6 +15,7 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.connection import Connection as Pipe
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -89,13 +90,16 @@ def run_event_loop(serving: Coroutine[Any, Any, bool]) -> bool:
         return runner.run(serving)
 
 
-async def serve_app(app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> bool:
+async def serve_app(
+    app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[[], None], parent: Pipe | None = None
+) -> bool:
     """Serve until a signal stops the server. Returns whether all running questions ended in time.
 
     Args:
         app: from `create_app`.
         sockets: from `listen`; closed at the end.
         ready: called once the server answers requests.
+        parent: gives the orders of `process_group`; None: this is the only process.
     """
     service: Service = app.state.service
     in_flight: InFlightRequests = app.state.in_flight
@@ -114,7 +118,7 @@ async def serve_app(app: FastAPI, sockets: Sequence[socket.socket], ready: Calla
             timeout_graceful_shutdown=int(_CLEAN_UP_S),
         )
     )
-    with _stop_signals() as (stop, hurry):
+    with _stop_signals(parent) as (stop, hurry):
         running = asyncio.create_task(server.serve(list(sockets)))
         while not server.started and not running.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
@@ -165,8 +169,11 @@ async def _within(seconds: float, waiting: Coroutine[Any, Any, None]) -> None:
 
 
 @contextmanager
-def _stop_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
-    """Two events: the first signal asks to stop, the second to stop at once. A third kills the process."""
+def _stop_signals(parent: Pipe | None) -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
+    """Two events: the first signal asks to stop, the second to stop at once. A third kills the process.
+
+    The orders of a parent do the same, and so does its end.
+    """
     loop = asyncio.get_running_loop()
     stop, hurry = asyncio.Event(), asyncio.Event()
 
@@ -175,11 +182,25 @@ def _stop_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
             os._exit(1)
         (hurry if stop.is_set() else stop).set()
 
+    def on_order(pipe: Pipe) -> None:
+        try:
+            order = pipe.recv()
+        except (EOFError, OSError):
+            loop.remove_reader(pipe.fileno())
+            order = "stop"
+        stop.set()
+        if order == "hurry":
+            hurry.set()
+
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal)
+    if parent is not None:
+        loop.add_reader(parent.fileno(), on_order, parent)
     try:
         yield stop, hurry
     finally:
+        if parent is not None:
+            loop.remove_reader(parent.fileno())
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
 

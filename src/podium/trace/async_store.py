@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,13 @@ class AsyncTraceStore(ABC):
         self.place = place
         self._dialect = dialect
         self._queue = WriteQueue(self._write, place, spill=spill, **bounds)
+        self.written_elsewhere: Callable[[], Awaitable[object]] | None = None
+        """Waits until other processes have written the traces that they have made so far; None: there are none."""
 
     @property
     @abstractmethod
     def shared(self) -> bool:
-        """Whether servers on other machines may keep their traces in it too."""
+        """Whether other servers may keep their traces in it too."""
 
     @property
     def waiting(self) -> int:
@@ -80,6 +82,9 @@ class AsyncTraceStore(ABC):
         if not wanted:
             raise UsageError("An empty trace id was given.")
         rows = await self._read(self._dialect.beginning(wanted, owner))
+        if not rows and self.written_elsewhere is not None:
+            await self.written_elsewhere()
+            rows = await self._read(self._dialect.beginning(wanted, owner))
         if not rows:
             raise UnknownTraceError(f"There is no trace whose id begins with {wanted[:64]!r}.")
         if len(rows) > 1 and rows[0][0] != wanted:

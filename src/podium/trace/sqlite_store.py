@@ -235,12 +235,16 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 class SqliteTraceStore(AsyncTraceStore):
     """A file of traces, made if it is missing; one of an older Podium is brought up to date.
 
+    Args:
+        alone: whether no other server keeps its traces in the file.
+
     Raises:
         UsageError: the file cannot be opened, or is not a trace store.
     """
 
-    def __init__(self, path: Path | str, **bounds: Any) -> None:
+    def __init__(self, path: Path | str, *, alone: bool = True, **bounds: Any) -> None:
         self.path = Path(path)
+        self._alone = alone
         self._writer = open_writer(self.path)
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._closed = False
@@ -248,8 +252,7 @@ class SqliteTraceStore(AsyncTraceStore):
 
     @property
     def shared(self) -> bool:
-        """False: servers on other machines cannot read the file."""
-        return False
+        return not self._alone
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
         return await asyncio.to_thread(self._fetch, statement)

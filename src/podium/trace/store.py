@@ -51,8 +51,11 @@ def default_path(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
 
 
-def open_store(place: str | Path) -> AsyncTraceStore:
+def open_store(place: str | Path, *, alone: bool = True) -> AsyncTraceStore:
     """The store at `place`: "postgresql://user:password@host/database", or a file, which is made if it is missing.
+
+    Args:
+        alone: whether no other server keeps its traces in the file; other servers may always use the database.
 
     Raises:
         UsageError: it cannot be opened; passwords are never repeated.
@@ -61,7 +64,7 @@ def open_store(place: str | Path) -> AsyncTraceStore:
         from podium.trace.postgres_store import PostgresTraceStore  # noqa: PLC0415 - a file needs none of it
 
         return PostgresTraceStore(str(place))
-    return SqliteTraceStore(Path(place).expanduser())
+    return SqliteTraceStore(Path(place).expanduser(), alone=alone)
 
 
 def check_is_file(path: Path | str) -> None:

@@ -23,6 +23,8 @@ from podium.trace.serialization import TraceRow, read_jsonl, to_row
 
 _BATCH = 1000
 _BATCH_CHARACTERS = 8 * 2**20
+_GATHER_S = 0.02
+"""Seconds that a row waits for others, unless someone waits for it: a transaction costs more than ten rows."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _log = logging.getLogger("podium.trace")
@@ -98,7 +100,8 @@ class WriteQueue:
             self._waiting.append(row)
             self._characters += len(row.document)
             self._put += 1
-            self._changed.notify()
+            if len(self._waiting) in (1, _BATCH):  # In between the thread gathers, and need not wake.
+                self._changed.notify()
 
     def flushed(self) -> Future[None]:
         """A future that is done when all rows that were put before are written or spilled."""
@@ -108,6 +111,7 @@ class WriteQueue:
                 flushed.set_result(None)
             else:
                 self._flushes.append((self._put, flushed))
+                self._changed.notify()
         return flushed
 
     def close(self) -> None:
@@ -168,6 +172,10 @@ class WriteQueue:
         """The rows to write together, left in the queue. Empty: the queue is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._close_by is not None)
+            self._changed.wait_for(
+                lambda: self._flushes or self._close_by is not None or len(self._waiting) >= _BATCH,
+                _GATHER_S,
+            )
             batch: list[TraceRow] = []
             characters = 0
             for row in self._waiting:

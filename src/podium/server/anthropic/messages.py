@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from podium.server.answers import encode_reply
 from podium.server.anthropic.messages_body import MessagesBody, read_messages, to_messages
 from podium.server.anthropic.messages_reply import MessageEvents, message_body
 from podium.server.api_errors import error_responses, invalid
@@ -67,11 +67,9 @@ def routes(service: Service) -> APIRouter:
             return EventStream(produce, headers)
         async with cancel_on_disconnect(request.receive):
             answer = await question.answer()
-        content = json.dumps(
-            message_body(answer, body.model, thinks=body.thinking is not None), separators=(",", ":")
-        )
+        content = encode_reply(message_body(answer, body.model, thinks=body.thinking is not None))
         headers["x-podium-cost-usd"] = f"{answer.cost_usd:.6f}"
-        return Response(content.encode(), media_type="application/json", headers=headers)
+        return Response(content, media_type="application/json", headers=headers)
 
     @router.post(
         "/v1/messages/count_tokens",

@@ -36,7 +36,7 @@ from podium.server.requests import (
     with_options,
 )
 from podium.server.service import Service
-from podium.server.streaming import cancel_on_disconnect
+from podium.server.streaming import Write, cancel_on_disconnect
 from podium.types import Message, Question
 
 
@@ -75,6 +75,8 @@ class BackgroundQuestions:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._tasks: dict[str, tuple[asyncio.Task[None], Caller]] = {}
+        if service.siblings is not None:
+            service.siblings.answers["cancel"] = self._answer
 
     def start(self, request: ChatRequest, caller: Caller, orchestrator: Orchestrator, trace_id: str) -> None:
         """Start a question."""
@@ -92,13 +94,26 @@ class BackgroundQuestions:
 
         self._tasks[trace_id] = asyncio.create_task(run()), caller
 
-    def cancel(self, trace_id: str, caller: Caller) -> bool:
-        """Cancel a question. False: it is not running, or belongs to another key."""
-        task, owner = self._tasks.get(trace_id, (None, None))
-        if task is None or owner is None or not (caller.admin or owner.name == caller.name):
+    async def cancel(self, trace_id: str, caller: Caller) -> bool:
+        """Cancel a question of any process of this server. False: it is not running, or belongs to another key."""
+        if self._cancel(trace_id, caller.visible_owner):
+            return True
+        siblings = self._service.siblings
+        if siblings is None:
+            return False
+        return any((await siblings.ask("cancel", id=trace_id, owner=caller.visible_owner)).values())
+
+    def _cancel(self, trace_id: str, owner: str | None) -> bool:
+        task, caller = self._tasks.get(trace_id, (None, None))
+        if task is None or caller is None or owner not in (None, caller.name):
             return False
         task.cancel()
         return True
+
+    async def _answer(self, arguments: dict[str, Any], write: Write) -> None:
+        """Cancel a question for another process; the reply is empty where it does not run here."""
+        if self._cancel(arguments["id"], arguments["owner"]):
+            await write(b"cancelled")
 
     async def close(self) -> None:
         """Cancel all questions and wait until they are recorded."""
@@ -153,7 +168,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     )
     async def cancel(request: Request, id: str) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
-        if background.cancel(id, caller):
+        if await background.cancel(id, caller):
             return Response(status_code=204)
         try:
             await service.plans.reject(id, caller)

@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
@@ -20,8 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
 from podium.server.api_errors import error_responses, invalid, missing
 from podium.server.keys import Caller
-from podium.server.live import EventLog
+from podium.server.live import EventLog, LiveQuestions
 from podium.server.service import Service
+from podium.server.siblings import Answer
 from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, EventStream, Write
 from podium.trace import Trace, TraceStatus, Verdict
@@ -54,6 +55,8 @@ _JSONL = {
 def routes(service: Service) -> APIRouter:
     """The routes under /api/traces."""
     router = APIRouter(tags=["traces"])
+    if service.siblings is not None:
+        service.siblings.answers["events"] = _answer_events(service.live)
 
     @router.get("/api/traces", responses=error_responses(400, 401, 422, 429, 503))
     async def traces(request: Request, query: Annotated[PageQuery, Query()]) -> TracePage:
@@ -112,7 +115,8 @@ def routes(service: Service) -> APIRouter:
         """The events of a question from its beginning until it has ended.
 
         With `Last-Event-ID` the events after that one. A question that has ended gives the same events without the
-        pieces of text; after any of them comes the last one, with the whole trace. Where several servers share a
+        pieces of text; after any of them comes the last one, with the whole trace. Each process of a server sends
+        the events of the questions of all of them. Where several servers share a
         store, a server that does not run the question sends its events once the trace is stored; until then its
         stream ends after a while without events, and the client reconnects.
         """
@@ -128,7 +132,7 @@ def routes(service: Service) -> APIRouter:
         except APIError as error:
             if error.status != 404 or not store.shared or not _FULL_ID.fullmatch(id):
                 raise
-            return EventStream(_poll(store, id, caller), {})
+            return EventStream(_elsewhere(service, store, id, caller, last_event_id), {})
         return EventStream(_replay(found, last_event_id), {})
 
     @router.get("/api/traces/{id}/explanation", responses=error_responses(400, 401, 404, 429, 503))
@@ -234,6 +238,35 @@ def _replay(trace: Trace, after: str | None) -> Any:
                 await _send(write, stream_event)
 
     return produce
+
+
+def _elsewhere(service: Service, store: AsyncTraceStore, id_: str, caller: Caller, after: str | None) -> Any:
+    """The events of a question of another process of this server, else of another server."""
+    if service.siblings is None:
+        return _poll(store, id_, caller)
+    pieces = service.siblings.stream("events", id=id_, owner=caller.visible_owner, after=after)
+
+    async def produce(write: Write) -> None:
+        found = False
+        async with aclosing(pieces):
+            async for piece in pieces:
+                found = True
+                await write(piece)
+        if not found:
+            await _poll(store, id_, caller)(write)
+
+    return produce
+
+
+def _answer_events(live: LiveQuestions) -> Answer:
+    """Sends the events of a question of this process to another process."""
+
+    async def answer(arguments: dict[str, Any], write: Write) -> None:
+        log = live.find(arguments["id"], arguments["owner"])
+        if log is not None:
+            await _follow(log, arguments["after"])(write)
+
+    return answer
 
 
 def _poll(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:

@@ -21,6 +21,7 @@ from podium.orchestrator import Event
 from podium.server.answers import (
     ServedAnswer,
     combine_details,
+    encode_reply,
     from_trace,
     no_answer_error,
     progress,
@@ -135,7 +136,7 @@ class _ChatCompletion:
         reply = self.form.whole(self.id, self.created, request.model, answers, failed)
         spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
         return Response(
-            json.dumps(reply, separators=(",", ":")).encode(),
+            encode_reply(reply),
             media_type="application/json",
             headers={**question.headers, "x-podium-cost-usd": f"{spent:.6f}"},
         )

@@ -269,11 +269,13 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
     Raises:
         APIError: 400, no eligible worker supports tools.
     """
+    if request.worker is not None or not any(message.tool_calls for message in request.question.history):
+        return request
     conversation = full_conversation(request.question)
     answered = conversation[-1].role == "tool"
-    start = max((i for i, message in enumerate(conversation) if message.tool_calls), default=None)
-    if request.worker is not None or start is None or not (answered or request.question.options.tools):
+    if not (answered or request.question.options.tools):
         return request
+    start = max(i for i, message in enumerate(conversation) if message.tool_calls)
     id_ = CallId.parse(conversation[start].tool_calls[0].id)
     trace = None if id_ is None else await _find_trace(id_, service, caller)
     past = None

@@ -14,7 +14,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from podium.server.answers import ServedAnswer
+from podium.server.answers import ServedAnswer, encode_reply
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.openai.background_journal import BackgroundRequest
@@ -134,8 +134,7 @@ class OpenedResponse:
         answer = await self.question.answer()
         response = self.frame.final(answer, output_items(answer))
         headers = {**self.question.headers, "x-podium-cost-usd": f"{answer.cost_usd:.6f}"}
-        content = json.dumps(response, separators=(",", ":")).encode()
-        return Response(content, media_type="application/json", headers=headers)
+        return Response(encode_reply(response), media_type="application/json", headers=headers)
 
     def streamed(self) -> Response:
         """The response as a stream of events."""

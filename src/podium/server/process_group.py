@@ -1,0 +1,240 @@
+"""Several processes that answer the requests of one address: the parent starts them, replaces them, and ends them.
+
+All of them accept connections from the same listening sockets, so a process that is free takes the next one. The parent
+answers no request. It gives its orders through pipes; a process whose pipe closes stops, so none outlives the parent,
+however that ends. What the processes serve is the caller's.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Literal
+
+from podium.errors import PodiumError, UsageError
+
+Order = Literal["stop", "hurry"]
+"""What the parent tells a process: to end in order, or to cancel what still runs as well."""
+_FIRST_PAUSE_S = 1.0
+"""Seconds until a process is started again that ended before it could serve. The pause doubles each time."""
+_LONGEST_PAUSE_S = 30.0
+_LOG = logging.getLogger("podium.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What one process knows of its group."""
+
+    number: int
+    """From 0. A process that replaces another has its number."""
+    of: int
+    """How many processes there are."""
+    folder: Path
+    """For this group alone; deleted when it has ended."""
+    is_first: bool
+    """Whether no other process of the group was started before."""
+    parent: Connection
+    """Receives orders; at its end when the parent has ended."""
+
+    def ready(self, text: str) -> None:
+        """Tell the parent that this process answers requests, and what it should print about that."""
+        self.parent.send(("ready", text))
+
+
+Serve = Callable[[Sequence[socket.socket], Member], None]
+"""What each process runs, until an order ends it. It is pickled, so it has to be importable."""
+
+
+def run_group(
+    serve: Serve, sockets: Sequence[socket.socket], count: int, folder: Path, say: Callable[[str], None]
+) -> None:
+    """Run `count` processes until SIGTERM or SIGINT ends them. A process that ends before is replaced.
+
+    Args:
+        sockets: listening; the caller closes them.
+        folder: only for this group.
+        say: called once, with the text of the first process, when all processes answer requests.
+
+    Raises:
+        UsageError: a process cannot serve; no process is left.
+    """
+    group = _Group(serve, sockets, count, folder, say)
+    try:
+        group.run()
+    finally:
+        group.kill()
+
+
+@dataclass(slots=True)
+class _Child:
+    number: int
+    process: SpawnProcess
+    pipe: Connection
+    is_ready: bool = False
+
+
+class _Group:
+    """The parent's side of a group. The arguments are those of `run_group`."""
+
+    def __init__(
+        self,
+        serve: Serve,
+        sockets: Sequence[socket.socket],
+        count: int,
+        folder: Path,
+        say: Callable[[str], None],
+    ) -> None:
+        self._serve = serve
+        self._sockets = sockets
+        self._count = count
+        self._folder = folder
+        self._say = say
+        self._children: list[_Child] = []
+        # The first process starts alone: it brings files up to date, and finds out what is wrong with the options.
+        self._due: dict[int, float] = {0: 0.0}
+        """The numbers to start, and when, on the monotonic clock."""
+        self._text: str | None = None
+        """What the first process said when it was ready."""
+        self._said = False
+        """Whether all were ready once. Before that, a process that ends is an error; after it, it is replaced."""
+        self._signals = 0
+        self._pause_s = _FIRST_PAUSE_S
+        self._refusal: str | None = None
+
+    def run(self) -> None:
+        with _signal_socket() as signals:
+            while self._children or self._due:
+                self._start_due()
+                # Of a process that said something and ended, the pipe comes before the end.
+                sources: dict[object, Callable[[], None]] = {signals: partial(self._on_signals, signals)}
+                for child in self._children:
+                    if not child.pipe.closed:
+                        sources[child.pipe] = partial(self._read, child)
+                for child in self._children:
+                    sources[child.process.sentinel] = partial(self._replace, child)
+                happened = wait(list(sources), self._until_due())  # type: ignore[arg-type]
+                for source in [source for source in sources if source in happened]:
+                    sources[source]()
+        if self._refusal is not None:
+            raise UsageError(self._refusal)
+
+    def kill(self) -> None:
+        """End the processes that are left, without waiting for their questions."""
+        for child in self._children:
+            child.process.kill()
+            child.process.join()
+
+    def _until_due(self) -> float | None:
+        return max(0.0, min(self._due.values()) - time.monotonic()) if self._due else None
+
+    def _start_due(self) -> None:
+        for number, at in tuple(self._due.items()):
+            if at <= time.monotonic():
+                del self._due[number]
+                self._children.append(self._start(number))
+
+    def _start(self, number: int) -> _Child:
+        pipe, theirs = get_context("spawn").Pipe()
+        member = Member(number, self._count, self._folder, self._text is None, theirs)
+        process = get_context("spawn").Process(target=_run, args=(self._serve, self._sockets, member))
+        process.start()
+        theirs.close()
+        return _Child(number, process, pipe)
+
+    def _read(self, child: _Child) -> None:
+        try:
+            kind, text = child.pipe.recv()
+        except (EOFError, OSError):
+            child.pipe.close()
+            return
+        if kind == "refused":
+            self._fail(text)
+            return
+        child.is_ready = True
+        self._pause_s = _FIRST_PAUSE_S
+        if self._signals or self._refusal is not None:
+            return
+        if self._text is None:
+            self._text = text
+            self._due |= dict.fromkeys(range(1, self._count), 0.0)
+        if not self._said and sum(one.is_ready for one in self._children) == self._count:
+            self._said = True
+            self._say(self._text)
+
+    def _replace(self, child: _Child) -> None:
+        child.process.join()
+        self._children.remove(child)
+        child.pipe.close()
+        if self._signals or self._refusal is not None:
+            return
+        status = child.process.exitcode
+        if not self._said:
+            self._fail(f"A process of the server ended with status {status} before it could serve.")
+            return
+        _LOG.warning("A process of the server ended with status %s; another takes its place.", status)
+        pause_s = 0.0
+        if not child.is_ready:
+            pause_s, self._pause_s = self._pause_s, min(_LONGEST_PAUSE_S, 2 * self._pause_s)
+        self._due[child.number] = time.monotonic() + pause_s
+
+    def _fail(self, reason: str) -> None:
+        """A process cannot serve: end the group if it has never served, else say why."""
+        if self._said:
+            _LOG.error("A process of the server cannot serve: %s", reason)
+        elif self._refusal is None:
+            self._refusal = reason
+            self._order("stop")
+
+    def _on_signals(self, signals: socket.socket) -> None:
+        for _ in signals.recv(64):
+            self._signals += 1
+            if self._signals > 2:
+                self.kill()
+                sys.exit(1)
+            self._order("stop" if self._signals == 1 else "hurry")
+
+    def _order(self, order: Order) -> None:
+        self._due.clear()
+        for child in self._children:
+            with suppress(OSError):  # It may have ended just now.
+                child.pipe.send(order)
+
+
+@contextmanager
+def _signal_socket() -> Iterator[socket.socket]:
+    """A socket that receives one byte for each SIGTERM and SIGINT, which end nothing meanwhile."""
+    ours, python = socket.socketpair()
+    with ours, python:
+        python.setblocking(False)
+        wakeup = signal.set_wakeup_fd(python.fileno())
+        handlers = {
+            number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            yield ours
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(wakeup)
+
+
+def _run(serve: Serve, sockets: Sequence[socket.socket], member: Member) -> None:
+    """The life of one process."""
+    # Ctrl+C in a terminal reaches the parent alone, which then gives the order.
+    os.setpgid(0, 0)
+    try:
+        serve(sockets, member)
+    except PodiumError as error:
+        member.parent.send(("refused", str(error)))

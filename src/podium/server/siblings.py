@@ -1,0 +1,137 @@
+"""How the processes of one server ask each other: for their metrics, for the events of a question, to cancel one,
+to write their traces.
+
+Each process listens on a Unix socket in the private folder of the group. A request is one line of JSON; the reply is
+what comes until the connection ends, and nothing if the process has nothing to say. Callers check keys before they ask.
+What the processes can be asked is told by the parts that answer (`Siblings.answers`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from podium.errors import UsageError
+from podium.server.streaming import Write
+
+if TYPE_CHECKING:
+    from podium.trace.async_store import AsyncTraceStore
+
+Answer = Callable[[dict[str, Any], Write], Awaitable[None]]
+"""Writes the reply to a request with these arguments."""
+_WAIT_S = 2.0
+"""Seconds that a process may take for a whole reply, or to begin one that is streamed."""
+_PIECE_BYTES = 64 * 2**10
+
+
+class Siblings:
+    """The other processes, and what this one answers them. A context manager, open while the process serves.
+
+    Args:
+        folder: only for this group.
+        number: of this process, from 0.
+        of: processes in all.
+    """
+
+    def __init__(self, folder: Path, number: int, of: int) -> None:
+        self.number = number
+        self.answers: dict[str, Answer] = {}
+        """What this process can be asked, by name."""
+        self._own = folder / f"{number}.sock"
+        self._others = {other: folder / f"{other}.sock" for other in range(of) if other != number}
+        self._server: asyncio.Server | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._own.unlink(missing_ok=True)  # Of the process that this one replaces.
+        try:
+            self._server = await asyncio.start_unix_server(self._accept, self._own)
+        except OSError as error:  # The path of a socket may have about 100 characters.
+            raise UsageError(
+                f"The processes of the server cannot use {self._own} ({error}); set TMPDIR to a shorter path."
+            ) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._answering:
+            task.cancel()
+        await asyncio.gather(*self._answering, return_exceptions=True)
+
+    async def ask(self, name: str, **arguments: Any) -> dict[int, bytes]:
+        """The replies of the other processes, by number; those that do not reply in time are left out."""
+
+        async def one(path: Path) -> bytes:
+            async with asyncio.timeout(_WAIT_S):
+                return b"".join([piece async for piece in _pieces(path, name, arguments)])
+
+        replies = await asyncio.gather(*map(one, self._others.values()), return_exceptions=True)
+        return {
+            number: reply
+            for number, reply in zip(self._others, replies, strict=True)
+            if isinstance(reply, bytes)
+        }
+
+    async def stream(self, name: str, **arguments: Any) -> AsyncGenerator[bytes]:
+        """The reply of the first process that has one, piece by piece."""
+        for path in self._others.values():
+            async with aclosing(_pieces(path, name, arguments)) as pieces:
+                try:
+                    async with asyncio.timeout(_WAIT_S):
+                        first = await anext(pieces, b"")
+                    if first:
+                        yield first
+                        async for piece in pieces:
+                            yield piece
+                        return
+                except (OSError, TimeoutError):
+                    continue
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._answering.add(task)
+
+        async def write(piece: bytes) -> None:
+            writer.write(piece)
+            await writer.drain()
+
+        try:
+            request = json.loads(await reader.readline())
+            answer = self.answers.get(request["name"])
+            if answer is not None:
+                await answer(request["arguments"], write)
+        except (OSError, ValueError, asyncio.CancelledError):
+            pass  # The other process has gone away, or this one ends.
+        finally:
+            self._answering.discard(task)
+            writer.close()
+
+
+def read_together(store: AsyncTraceStore, siblings: Siblings) -> None:
+    """Let each process find the traces of all, also those that were made a moment ago and are not written yet."""
+
+    async def answer(_: object, write: Write) -> None:
+        await store.flushed()
+        await write(b"written")
+
+    siblings.answers["write"] = answer
+    store.written_elsewhere = lambda: siblings.ask("write")
+
+
+async def _pieces(path: Path, name: str, arguments: dict[str, Any]) -> AsyncGenerator[bytes]:
+    reader, writer = await asyncio.open_unix_connection(path)
+    try:
+        writer.write(json.dumps({"name": name, "arguments": arguments}).encode() + b"\n")
+        while piece := await reader.read(_PIECE_BYTES):
+            yield piece
+    finally:
+        writer.close()

@@ -1,0 +1,225 @@
+"""`podium serve --workers N`: processes that share one address, its limits and budgets, and end together."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from chat_model import ChatModel, Say, chat_model
+from served_process import WAIT_S, Served, pool_file, processes_of, served
+
+from podium.trace.store import TraceStore
+
+TWO = ("--workers", "2", "--planner", "single:ada")
+INPUT_TOKENS = 100
+CALL_USD = (INPUT_TOKENS * 1.0 + 5 * 2.0) / 1e6
+"""Of each call, at the prices of `pool_file`."""
+
+
+class Model:
+    """Answers once `go_on` is set."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def __call__(self, body: dict[str, object]) -> Say:
+        return Say("yes", wait=lambda number: self.go_on.is_set())
+
+
+@pytest.fixture
+def said() -> Model:
+    return Model()
+
+
+@pytest.fixture
+def model(said: Model) -> Iterator[ChatModel]:
+    with chat_model(said) as running:
+        running.input_tokens = INPUT_TOKENS
+        yield running
+
+
+def ask(server: Served, text: str = "Is it so?", **headers: str) -> httpx.Response:
+    """One question over a connection of its own, so that any process may take it."""
+    body = {"model": "podium", "messages": [{"role": "user", "content": text}], "max_tokens": 5}
+    return httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=WAIT_S)
+
+
+def ask_many(server: Served, count: int, **headers: str) -> list[httpx.Response]:
+    with ThreadPoolExecutor(count) as threads:
+        return list(threads.map(lambda number: ask(server, f"Is it {number}?", **headers), range(count)))
+
+
+def until(met: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT_S
+    while not met():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def in_flight(server: Served) -> dict[str, float]:
+    """The questions in flight, by process."""
+    text = httpx.get(f"{server.url}/metrics").text
+    found = re.findall(r'podium_questions_in_flight\{process="(\d)"\} (\S+)', text)
+    return {process: float(value) for process, value in found}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_signal_ends_all_processes_after_their_questions(
+    tmp_path: Path, said: Model, model: ChatModel, number: signal.Signals
+) -> None:
+    said.go_on.clear()
+    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+        assert "(2 processes; no key is needed" in server.line
+        processes = processes_of(server)
+        assert len(processes) == 2
+        with ThreadPoolExecutor(8) as threads:
+            asked = [threads.submit(ask, server) for _ in range(8)]
+            until(lambda: sum(in_flight(server).values()) == 8)
+            server.tell(number)
+            time.sleep(0.2)
+            said.go_on.set()
+            assert [one.result().status_code for one in asked] == [200] * 8
+        assert server.ended() == (0, "")
+        assert not any(Path(f"/proc/{process}").exists() for process in processes)
+    with TraceStore(tmp_path / "traces.sqlite") as traces:
+        assert len(traces.list(status="ok")) == 8
+
+
+def test_a_killed_process_is_replaced_and_the_others_go_on(tmp_path: Path, model: ChatModel) -> None:
+    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+        first, second = processes_of(server)
+        os.kill(first, signal.SIGKILL)
+        assert ask(server).status_code == 200
+        until(lambda: len(processes_of(server)) == 2)
+        until(lambda: in_flight(server).keys() == {"0", "1"})
+        assert first not in processes_of(server)
+        assert second in processes_of(server)
+        status, err = server.end()
+    assert (status, err) == (0, "A process of the server ended with status -9; another takes its place.\n")
+
+
+def test_the_processes_of_a_killed_server_end_too(tmp_path: Path, model: ChatModel) -> None:
+    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+        processes = processes_of(server)
+        server.tell(signal.SIGKILL)
+        until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
+
+
+def test_two_processes_never_make_more_calls_at_once_than_the_worker_allows(
+    tmp_path: Path, said: Model, model: ChatModel
+) -> None:
+    said.go_on.clear()
+    pool = pool_file(tmp_path, model.url)
+    pool.write_text(pool.read_text().replace("concurrency = 64", "concurrency = 3"))
+    with served(tmp_path, "--pool", str(pool), *TWO) as server, ThreadPoolExecutor(16) as threads:
+        asked = [threads.submit(ask, server, f"Is it {number}?") for number in range(16)]
+        until(lambda: sum(in_flight(server).values()) == 16)
+        time.sleep(0.2)
+        assert 0 < len(model.bodies) <= 3
+        said.go_on.set()
+        assert {one.result().status_code for one in asked} == {200}
+        assert server.end() == (0, "")
+
+
+@pytest.mark.parametrize("limit", ["concurrency = 1", "rpm = 1"])
+def test_a_limit_that_cannot_be_divided_is_refused_before_anything_starts(tmp_path: Path, limit: str) -> None:
+    pool = pool_file(tmp_path, "http://127.0.0.1:9/v1")
+    pool.write_text(re.sub("concurrency = 64", limit, pool.read_text()))
+    ran = subprocess.run(
+        [sys.executable, "-m", "podium", "serve", "--port", "0", "--pool", str(pool), "--workers", "2"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")},
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        f"podium: The limit {limit} of the worker 'ada' cannot be divided among 2 processes: raise it, or serve with "
+        "--workers 1.\n"
+    )
+
+
+def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) -> None:
+    (tmp_path / "traces.sqlite").write_text("This is no database. " * 100)
+    ran = subprocess.run(
+        [sys.executable, "-m", "podium", "serve", "--port", "0", "--workers", "2"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")},
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.count("podium: ") == ran.stderr.count("\n") == 1
+    assert "cannot be opened" in ran.stderr
+
+
+def test_the_budget_of_a_start_holds_for_all_processes_together(tmp_path: Path, model: ChatModel) -> None:
+    pool = str(pool_file(tmp_path, model.url))
+    most = 7 * CALL_USD
+    with served(tmp_path, "--pool", pool, *TWO, "--run-budget-usd", f"{most:.6f}") as server:
+        statuses = []
+        while statuses[-4:] != [402] * 4:
+            statuses += [reply.status_code for reply in ask_many(server, 4)]
+        assert server.end()[0] == 0
+    assert set(statuses) == {200, 402}
+    assert 1 <= statuses.count(200) == len(model.bodies) <= 7
+
+
+def test_the_rate_and_the_budget_of_a_key_hold_for_all_processes_together(
+    tmp_path: Path, model: ChatModel
+) -> None:
+    def add(name: str, *limits: str) -> str:
+        words = [sys.executable, "-m", "podium", "keys", "add", name, *limits]
+        env = os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")}
+        made = subprocess.run(words, capture_output=True, text=True, env=env, check=True)
+        return f"Bearer {made.stdout.strip()}"
+
+    hurried, poor = add("hurried", "--rpm", "6"), add("poor", "--budget-usd", f"{5 * CALL_USD:.6f}/day")
+    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+        replies = ask_many(server, 16, authorization=hurried)
+        assert sorted(reply.status_code for reply in replies) == [200] * 6 + [429] * 10
+        statuses: list[int] = []
+        while statuses[-4:] != [402] * 4:
+            statuses += [reply.status_code for reply in ask_many(server, 4, authorization=poor)]
+        assert 1 <= statuses.count(200) <= 5
+        assert server.end()[0] == 0
+
+
+def test_what_one_process_has_answered_the_others_know_at_once(tmp_path: Path, model: ChatModel) -> None:
+    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+        for number in range(12):
+            id_ = ask(server, f"Is it {number}?").headers["x-podium-trace-id"]
+            assert httpx.get(f"{server.url}/api/traces/{id_}").status_code == 200
+        planned = httpx.post(f"{server.url}/api/ask", json={"question": "Is it so?", "dry_run": True}).json()
+        asked = {"plan_id": planned["podium"]["plan_id"]}
+        assert httpx.post(f"{server.url}/api/ask", json=asked).status_code == 202
+        assert httpx.post(f"{server.url}/api/ask", json=asked).status_code == 404
+        assert server.end() == (0, "")
+
+
+def test_a_question_is_followed_and_cancelled_at_any_process(
+    tmp_path: Path, said: Model, model: ChatModel
+) -> None:
+    said.go_on.clear()
+    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+        for _ in range(4):  # Each request has a connection of its own, which either process may take.
+            id_ = httpx.post(f"{server.url}/api/ask", json={"question": "Is it so?"}).json()["id"]
+            url = f"{server.url}/api/traces/{id_}/events"
+            with httpx.stream("GET", url, timeout=WAIT_S) as events:
+                kinds = (line[7:] for line in events.iter_lines() if line.startswith("event: "))
+                assert [next(kinds) for _ in range(3)] == ["started", "plan", "step_started"]
+                assert httpx.delete(f"{server.url}/api/ask/{id_}").status_code == 204
+                assert list(kinds)[-1] == "ended"
+            assert httpx.get(f"{server.url}/api/traces/{id_}").json()["status"] == "cancelled"
+        assert server.end() == (0, "")
