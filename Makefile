@@ -2,6 +2,7 @@
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; 2,000 odd requests to the server; an hour of fuzzing
+# make bench  Podium's own time beside other tools, in a quarter of an hour: docs/results/bench.md
 # make bench-gpu  what this machine's GPU does for training
 # make nightly-integrations  Podium in verifiers and in tinker-cookbook, with the real packages
 # Everything lives in .venv; nothing is installed outside this folder.
@@ -17,10 +18,10 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test smoke-train nightly nightly-integrations bench-gpu demo long clean
+.PHONY: help setup setup-dev install-gpu check test smoke-train nightly nightly-integrations bench bench-gpu demo long clean
 
 help:
-	@sed -n '1,7s/^# //p' Makefile
+	@sed -n '1,8s/^# //p' Makefile
 
 # The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
 $(VENV)/torch.done:
@@ -71,6 +72,10 @@ nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 7200 --durations 10 tests/security/test_fuzzing.py
 	runs/litellm.sh
 	runs/clients.sh
+
+# Each figure beside a peer's from the same run. Peers get environments of their own in the folder for temporary files.
+bench: setup-dev
+	$(BIN)/python benchmarks/all.py
 
 # Tokens a second, memory, share of the peak; says so and measures nothing where there is no GPU.
 bench-gpu: setup
