@@ -28,7 +28,7 @@ from pydantic import BaseModel, TypeAdapter
 from podium.evals.charts import COLOURS, Html, tag
 
 HERE = Path(__file__).parent
-ROW, WIDTH, BAR, MARGIN = 24, 900, 300, 16
+ROW, WIDTH, BAR, MARGIN = 24, 1100, 240, 16
 
 
 @dataclass(frozen=True, slots=True)
