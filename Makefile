@@ -3,6 +3,7 @@
 # make smoke-train   the whole path of training a language model, on random models of two layers
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; 2,000 odd requests to the server; an hour of fuzzing
 # make constraints  pin the dependencies for a release; make audit  look the pinned ones up in the database of known faults
+# make bench  Podium's own time beside other tools, in a quarter of an hour: docs/results/bench.md
 # make bench-gpu  what this machine's GPU does for training
 # make nightly-integrations  Podium in verifiers and in tinker-cookbook, with the real packages
 # Everything lives in .venv; nothing is installed outside this folder.
@@ -18,10 +19,10 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test smoke-train constraints audit nightly nightly-integrations bench-gpu demo long clean
+.PHONY: help setup setup-dev install-gpu check test smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo long clean
 
 help:
-	@sed -n '1,8s/^# //p' Makefile
+	@sed -n '1,9s/^# //p' Makefile
 
 # The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
 $(VENV)/torch.done:
@@ -76,6 +77,10 @@ nightly: setup-dev
 	runs/litellm.sh
 	runs/clients.sh
 	$(MAKE) audit
+
+# Each figure beside a peer's from the same run. Peers get environments of their own in the folder for temporary files.
+bench: setup-dev
+	$(BIN)/python benchmarks/all.py
 
 # Tokens a second, memory, share of the peak; says so and measures nothing where there is no GPU.
 bench-gpu: setup

@@ -8,9 +8,10 @@ processes; and transformers.
 "Token by token" is the plain way: one text, one token a pass, nothing shared and nothing drafted. The number of
 texts that equal those of the plain way is printed, and a digest of all texts: two releases that plan the same print
 the same. An evaluation asks sixteen at a time unless its `concurrency` says otherwise. Each way opens the policy
-anew, since a policy remembers its completions. The processes start before the time does; it is compared by the clock,
-since their processor time is not ours. The peer is transformers' `generate` on sixteen prompts, padded on
-the left, on one thread; its time includes its import.
+anew, before the time starts, since a policy remembers its completions. The processes start before, too; they are
+compared by the clock, since their processor time is not ours. The peer is transformers' `generate` on sixteen prompts,
+padded on the left, on one thread. Podium as it was before it wrote plans in batches (a thread for each plan) runs from
+the sources of that commit, where the checkout's history has them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from operator import eq
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rows import Row, report
 
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
 from podium.conductor.checkpoint import read_weights
@@ -37,40 +45,48 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 Prompts = Sequence[tuple[Message, ...]]
+Write = Callable[[Prompts], list[str]]
 _LIMIT = 384
+BEFORE = "4d9621aadb39"
+"""The last commit that wrote each plan in a thread of its own."""
+WORK = "plans of a shipped policy, 16 questions at once"
 
 
-def token_by_token(checkpoint: Checkpoint, prompts: Prompts) -> list[str]:
+def token_by_token(checkpoint: Checkpoint) -> Write:
     """The plain way."""
     llama = Llama(Shape.of(checkpoint.config), read_weights(checkpoint.path / "model.safetensors"))
     engine = NumpyEngine(checkpoint)
-    texts = []
-    for prompt in prompts:
-        cache, news, tokens = llama.start(engine.context), engine.encode(prompt), list[int]()
-        while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in engine.ends):
-            tokens.append(int(llama.logits(llama.read(news, cache)[-1]).argmax()))
-            news = tokens[-1:]
-        texts.append(engine.decode([token for token in tokens if token not in engine.ends]))
-    return texts
+
+    def write(prompts: Prompts) -> list[str]:
+        texts = []
+        for prompt in prompts:
+            cache, news, tokens = llama.start(engine.context), engine.encode(prompt), list[int]()
+            while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in engine.ends):
+                tokens.append(int(llama.logits(llama.read(news, cache)[-1]).argmax()))
+                news = tokens[-1:]
+            texts.append(engine.decode([token for token in tokens if token not in engine.ends]))
+        return texts
+
+    return write
 
 
-def at_once(
-    checkpoint: Checkpoint, prompts: Prompts, most: int, processes: PolicyProcesses | None = None
-) -> list[str]:
+def at_once(checkpoint: Checkpoint, most: int, processes: PolicyProcesses | None = None) -> Write:
     """By the policy, so many at a time."""
-    policy, free = open_policy(checkpoint, processes), asyncio.Semaphore(most)
+    policy = open_policy(checkpoint, processes)
 
-    async def write(prompt: tuple[Message, ...]) -> str:
-        async with free:
-            return (await policy.complete(prompt, Sampling())).text
+    async def write_all(prompts: Prompts) -> list[str]:
+        free = asyncio.Semaphore(most)
 
-    async def write_all() -> list[str]:
+        async def write(prompt: tuple[Message, ...]) -> str:
+            async with free:
+                return (await policy.complete(prompt, Sampling())).text
+
         return await asyncio.gather(*map(write, prompts))
 
-    return asyncio.run(write_all())
+    return lambda prompts: asyncio.run(write_all(prompts))
 
 
-def by_transformers(checkpoint: Checkpoint, prompts: Prompts, most: int) -> list[str]:
+def by_transformers(checkpoint: Checkpoint, most: int) -> Write:
     """By the peer, so many in a batch."""
     import torch  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
@@ -78,16 +94,51 @@ def by_transformers(checkpoint: Checkpoint, prompts: Prompts, most: int) -> list
     torch.set_num_threads(1)
     tokenizer = AutoTokenizer.from_pretrained(checkpoint.path, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype=torch.float32)
-    texts: list[str] = []
-    for start in range(0, len(prompts), most):
-        some = prompts[start : start + most]
-        given = [f"{tokenizer.bos_token}{prompt[0].content}" for prompt in some]
-        encoded = tokenizer(given, return_tensors="pt", padding=True, add_special_tokens=False)
-        encoded.pop("token_type_ids", None)
-        with torch.inference_mode():
-            written = model.generate(**encoded, max_new_tokens=_LIMIT, do_sample=False)
-        texts += tokenizer.batch_decode(written[:, encoded["input_ids"].shape[1] :], skip_special_tokens=True)
-    return texts
+
+    def write(prompts: Prompts) -> list[str]:
+        texts: list[str] = []
+        for start in range(0, len(prompts), most):
+            some = prompts[start : start + most]
+            given = [f"{tokenizer.bos_token}{prompt[0].content}" for prompt in some]
+            encoded = tokenizer(given, return_tensors="pt", padding=True, add_special_tokens=False)
+            encoded.pop("token_type_ids", None)
+            with torch.inference_mode():
+                written = model.generate(**encoded, max_new_tokens=_LIMIT, do_sample=False)
+            texts += tokenizer.batch_decode(
+                written[:, encoded["input_ids"].shape[1] :], skip_special_tokens=True
+            )
+        return texts
+
+    return write
+
+
+def before_batches(checkpoint: Checkpoint, prompts: Prompts) -> tuple[float, list[str]] | None:
+    """Plans a second of Podium as it was, and their texts; None: its sources cannot be had, and why was said."""
+    here = Path(__file__).parent
+    with TemporaryDirectory() as folder:
+        archive = Path(folder) / "sources.tar"
+        words = ["git", "-C", str(here.parent), "archive", "-o", str(archive), BEFORE, "src"]
+        try:
+            subprocess.run(words, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            print(f"Commit {BEFORE} is not in this checkout's history; Podium as it was is left out.")
+            return None
+        subprocess.run(["tar", "-xf", str(archive), "-C", folder], check=True)
+        done = subprocess.run(
+            [sys.executable, str(here / "plans_before.py")],
+            input=json.dumps(
+                {
+                    "checkpoint": str(checkpoint.path.resolve()),
+                    "prompts": [prompt[0].content for prompt in prompts],
+                }
+            ),
+            env=os.environ | {"PYTHONPATH": str(Path(folder) / "src")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    found = json.loads(done.stdout)
+    return len(prompts) / found["seconds"], found["texts"]
 
 
 def start(processes: PolicyProcesses, checkpoint: Checkpoint, count: int) -> None:
@@ -107,6 +158,7 @@ def main() -> None:
     parser.add_argument("--max-steps", type=int, default=5)
     parser.add_argument("--processes", type=int, default=processes_for(1000))
     parser.add_argument("--no-peer", action="store_true", help="leave transformers out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     options = parser.parse_args()
     checkpoint, pool = Checkpoint.read(options.checkpoint), open_pool(options.pool)
     tasks = open_tasks(options.tasks, "validation", size=options.plans, pool=pool)
@@ -118,22 +170,24 @@ def main() -> None:
     with PolicyProcesses(options.processes) as processes:
         start(processes, checkpoint, options.processes)
         over_processes = f"sixteen, {options.processes} processes"
-        ways: dict[str, Callable[[], list[str]]] = {
-            "token by token": lambda: token_by_token(checkpoint, prompts),
-            "one at a time": lambda: at_once(checkpoint, prompts, 1),
-            "sixteen at a time": lambda: at_once(checkpoint, prompts, 16),
-            "all at a time": lambda: at_once(checkpoint, prompts, len(prompts)),
-            over_processes: lambda: at_once(checkpoint, prompts, 16, processes),
+        ways: dict[str, Callable[[], Write]] = {
+            "token by token": lambda: token_by_token(checkpoint),
+            "one at a time": lambda: at_once(checkpoint, 1),
+            "sixteen at a time": lambda: at_once(checkpoint, 16),
+            "all at a time": lambda: at_once(checkpoint, len(prompts)),
+            over_processes: lambda: at_once(checkpoint, 16, processes),
         }
         if not options.no_peer:
-            ways["transformers, sixteen"] = lambda: by_transformers(checkpoint, prompts, 16)
+            ways["transformers, sixteen"] = lambda: by_transformers(checkpoint, 16)
+        rates: dict[str, float] = {}
         plain: tuple[float, float, list[str]] | None = None
-        for way, write in ways.items():
+        for way, opened in ways.items():
+            write = opened()
             began, spent = time.perf_counter(), time.process_time()
-            texts = write()
+            texts = write(prompts)
             rate = len(prompts) / (time.process_time() - spent)
             wall = len(prompts) / (time.perf_counter() - began)
-            plain = plain or (wall, rate, texts)
+            plain, rates[way] = plain or (wall, rate, texts), wall if way == over_processes else rate
             times = f"{rate:7.1f} a second of processor time ({rate / plain[1]:.1f} x)"
             if way == over_processes:
                 times = f"{wall / plain[0]:.1f} x by the clock"
@@ -143,6 +197,26 @@ def main() -> None:
                 f"digest {hashlib.sha256(repr(texts).encode()).hexdigest()[:16]}",
                 flush=True,
             )
+        assert plain is not None
+        theirs = rates.get("transformers, sixteen")
+        rows = [
+            Row(
+                f"{WORK}, per second of one core's time",
+                rates["sixteen at a time"],
+                "",
+                "transformers' generate" if theirs else None,
+                theirs,
+                "≥ 3" if theirs else "",
+            )
+        ]
+        if (before := before_batches(checkpoint, prompts)) is not None:
+            rate, texts = before
+            print(
+                f"{'before batches, sixteen':22} {rate:7.1f} plans/s, {sum(map(eq, texts, plain[2]))} texts equal"
+            )
+            work = f"{WORK}, a second, {options.processes} processes"
+            rows.append(Row(work, rates[over_processes], "", f"Podium at {BEFORE[:7]}", rate, "≥ 10"))
+    report(rows, options.json)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,10 @@ def test_equal_completions_have_the_gradient_of_completions_kept_apart(
         Group(PROMPT, (A,), (-3.0,)),
     ]
     rows = [
-        [batch.size_QGT[1] for batch in micro_batches(groups, LOSSES[loss_type].token_weights, max_tokens=9)]
+        [
+            batch.grid_QGT.shape[1]
+            for batch in micro_batches(groups, LOSSES[loss_type].token_weights, max_tokens=9)
+        ]
         for groups in (together, apart)
     ]
     assert rows == [[3], [2, 2, 1]]
@@ -160,6 +163,20 @@ def test_the_tokens_of_a_prompt_suffix_are_read_and_not_trained_on() -> None:
     assert batch.weighted_advantages_N.tolist() == pytest.approx(
         [*(0, 0, 1 / 6), 0, *[1 / 6] * 4, *[-1 / 3] * 3]
     )
+
+
+def test_tokens_after_the_same_beginning_are_one_token_with_the_sum_of_their_advantages() -> None:
+    group = Group(
+        PROMPT, (A, B, (5, 6), C), (1.0, -0.5, 2.0, 0.25), old_logprobs=((-1.0, -2.0, -3.0, -4.0),) * 4
+    )
+    (batch,) = micro_batches([group], mean_over_limits, max_tokens=1)
+    assert batch.inputs_N.tolist() == [7, 5, 6, 6, 8, 7, 11]
+    assert batch.targets_N.tolist() == [5, 6, 2, 8, 2, 11, 2]
+    assert batch.positive_advantages_N.tolist() == [0.75, 0.75, 0.25, 0, 0, 0.0625, 0.0625]
+    assert batch.negative_advantages_N.tolist() == [-0.125, -0.125, 0, -0.125, -0.125, 0, 0]
+    # Of the four rows one begins with another: it needs no attention of its own.
+    assert batch.grid_QGT.tolist() == [[[0, 1, 2, 0], [0, 1, 3, 4], [5, 6, 0, 0]]]
+    assert batch.places_N.tolist() == [0, 1, 2, 6, 7, 8, 9]
 
 
 @pytest.mark.parametrize(

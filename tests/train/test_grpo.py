@@ -69,15 +69,15 @@ def test_micro_batches_give_the_gradient_of_the_batch(model: PolicyModel, loss_t
 def test_padding_changes_nothing(model: PolicyModel) -> None:
     """A micro-batch with room to spare: more rows, longer rows, longer prompts than any that is real."""
     (tight,) = micro_batches([group("a")], mean_over_tokens, max_tokens=MAX_TOKENS)
-    _, G, T = tight.size_QGT
-    more = torch.Size((1, G + 2, T + 5))
+    T = tight.grid_QGT.shape[2]
+    more = torch.nn.functional.pad(tight.grid_QGT, (0, 5, 0, 2), value=1)
     places = tight.places_N.div(T, rounding_mode="floor") * (T + 5) + tight.places_N % T
     prompts = torch.nn.functional.pad(tight.prompt_QP, (0, 4), value=7)
     prompt = model.prompt(tight.prompt_QP, tight.prompt_lengths_Q)
     padded = model.prompt(prompts, tight.prompt_lengths_Q)
     torch.testing.assert_close(
         model.completions(tight.inputs_N, places, more, padded),
-        model.completions(tight.inputs_N, tight.places_N, tight.size_QGT, prompt),
+        model.completions(tight.inputs_N, tight.places_N, tight.grid_QGT, prompt),
         atol=1e-5,
         rtol=1e-5,
     )

@@ -87,7 +87,10 @@ def test_completions_that_share_a_prompt_equal_whole_sequences_and_so_do_gradien
     aim = torch.randn(len(places), shape.vocab, generator=generator("aim"))
 
     prompt = model.prompt(prompts, lengths)
-    hidden = model.completions(completions.flatten()[places], places, torch.Size((2, G, T)), prompt)
+    grid = (
+        torch.zeros(2 * G * T, dtype=torch.long).scatter_(0, places, torch.arange(len(places))).view(2, G, T)
+    )
+    hidden = model.completions(completions.flatten()[places], places, grid, prompt)
     shared = model.logits(hidden)
     (shared * aim).sum().backward()
     gradients = {name: p.grad.clone() for name, p in model.named_parameters()}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 from tiny_run import SHAPE
+from torch.utils.flop_counter import FlopCounterMode
 
-from podium.train.batch import Group, micro_batches
+from podium.train.batch import Group, MicroBatch, micro_batches
 from podium.train.grpo import completion_logprobs
 from podium.train.model import PolicyModel
 from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
-from podium.train.sampler import sample
+from podium.train.sampler import Samples, sample
 
 PROMPTS = [[1, 5, 9, 7, 4], [1, 8, 8], [1, 4, 5, 6, 7, 8, 9, 10]]
 
@@ -40,9 +41,10 @@ def test_sampled_logprobs_equal_the_trainers(model: PolicyModel, temperature: fl
     for prompt, samples in zip(PROMPTS, drawn, strict=True):
         group = Group(tuple(prompt), samples.tokens, (1.0,) * 16)
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=24)
-        trained = completion_logprobs(model, batch, temperature)
-        once = dict(zip(samples.tokens, samples.logprobs, strict=True))
-        sampled = torch.tensor([value for row in once.values() for value in row])
+        logprobs = completion_logprobs(model, batch, temperature)
+        (rows,) = batch.rows
+        trained = torch.cat([logprobs[rows[row, 0]] for row in samples.tokens])
+        sampled = torch.tensor([value for row in samples.logprobs for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
 
 
@@ -65,6 +67,24 @@ def test_a_question_is_sampled_alike_whatever_stands_beside_it(model: PolicyMode
     assert together[0].tokens == alone[0].tokens
 
 
+def test_rows_that_draw_the_same_tokens_cost_as_much_as_one_row(model: PolicyModel) -> None:
+    work = []
+    for rows in (1, 16):
+        with FlopCounterMode(display=False) as counted:
+            (drawn,) = sample(
+                model,
+                PROMPTS[:1],
+                prompt_suffixes=[[()] * rows],
+                max_tokens=12,
+                end=2,
+                seed="a",
+                temperature=1e-4,
+            )
+        assert len(set(drawn.tokens)) == 1
+        work.append(counted.get_total_flops())
+    assert work[0] == work[1]
+
+
 def test_frequencies_follow_the_probabilities(model: PolicyModel) -> None:
     prompt = PROMPTS[0]
     (drawn,) = sample(
@@ -80,6 +100,19 @@ SUFFIXES = [[(), (4, 6), (4, 6, 8, 10), (9,)] * 4, [(7,)] * 3, [()] * 5 + [(5, 4
 """For each prompt its rows: other numbers of them, with suffixes of other lengths."""
 
 
+def after_suffixes(
+    logprobs_N: torch.Tensor, batch: MicroBatch, suffixes: list[tuple[int, ...]], samples: Samples
+) -> torch.Tensor:
+    """The log-probabilities of the drawn tokens, row after row."""
+    (rows,) = batch.rows
+    return torch.cat(
+        [
+            logprobs_N[rows[(*suffix, *row), len(suffix)][len(suffix) :]]
+            for suffix, row in zip(suffixes, samples.tokens, strict=True)
+        ]
+    )
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_logprobs_after_prompt_suffixes_equal_the_trainers(model: PolicyModel, temperature: float) -> None:
     drawn = sample(
@@ -92,9 +125,8 @@ def test_logprobs_after_prompt_suffixes_equal_the_trainers(model: PolicyModel, t
         assert len(samples.tokens) == len(samples.logprobs) == len(samples.ended) == len(suffixes)
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(suffixes), prompt_suffixes=tuple(suffixes))
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=24)
-        trained = completion_logprobs(model, batch, temperature)[batch.weighted_advantages_N != 0]
-        once = dict(zip(zip(suffixes, samples.tokens, strict=True), samples.logprobs, strict=True))
-        sampled = torch.tensor([value for row in once.values() for value in row])
+        trained = after_suffixes(completion_logprobs(model, batch, temperature), batch, suffixes, samples)
+        sampled = torch.tensor([value for row in samples.logprobs for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
 
 
@@ -164,9 +196,8 @@ def test_what_each_question_can_read_is_counted_by_its_own_prompt_and_given_toke
     for prompt, own, samples in zip(prompts, given, drawn, strict=True):
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(own), prompt_suffixes=tuple(own))
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=18)
-        trained = completion_logprobs(model, batch)[batch.weighted_advantages_N != 0]
-        once = dict(zip(zip(own, samples.tokens, strict=True), samples.logprobs, strict=True))
-        sampled = torch.tensor([value for row in once.values() for value in row])
+        trained = after_suffixes(completion_logprobs(model, batch), batch, own, samples)
+        sampled = torch.tensor([value for row in samples.logprobs for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
     with pytest.raises(ValueError, match="a prompt of 111 tokens and 19 new ones exceed the model's 128"):
         sample(model, prompts, prompt_suffixes=given, max_tokens=19, end=2, seed="sums")

@@ -1,17 +1,31 @@
 """Attention of a group's completions to the prompt that they share, without copying the prompt.
 
 One large product gives the scores against the prompt for the whole group, and a small causal product for each row gives
-the scores within a completion. One softmax spans both. The backward pass is written out, because autograd's would read
-the scores twice as often. Shape suffixes: B questions x key/value heads, G rows, M query heads of a key/value head x
-positions, T positions, P prompt positions, D head size.
+the scores within a completion. One softmax spans both. A token that several rows begin with has its queries in one row
+alone, but its keys and values in all of them. The backward pass is written out, because autograd's would read the
+scores twice as often. Shape suffixes: N queries, B questions x key/value heads, G rows, M query heads of a key/value
+head x positions, T positions, S seats, P prompt positions, D head size.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLayout:
+    """Where each query lies when it attends to the prompt, and when it attends to its own row."""
+
+    seats_N: Tensor
+    """In the flattened [B, S]. All are distinct."""
+    seats: int
+    """S."""
+    places_N: Tensor
+    """In the flattened [B, G, M]. All are distinct."""
 
 
 class _SharedPromptAttention(torch.autograd.Function):
@@ -20,80 +34,83 @@ class _SharedPromptAttention(torch.autograd.Function):
     @staticmethod
     def forward(  # noqa: PLR0917 (autograd passes by position)
         ctx: Any,
-        query_BGMD: Tensor,
+        query_ND: Tensor,
         prompt_key_BPD: Tensor,
         prompt_value_BPD: Tensor,
         key_BGTD: Tensor,
         value_BGTD: Tensor,
+        layout: QueryLayout,
         prompt_bias_B1P: Tensor | None,
         causal_MT: Tensor,
     ) -> Tensor:
-        B, G, M, D = query_BGMD.shape
-        T = key_BGTD.shape[2]
-        query = query_BGMD * D**-0.5
-        flat, rows = query.view(B, G * M, D), query.view(B * G, M, D)
+        B, G, T, D = key_BGTD.shape
+        at_prompt, at_own = (B, layout.seats, layout.seats_N), (B * G, len(causal_MT), layout.places_N)
+        query = query_ND * D**-0.5
+        seated, rows = _place(query, *at_prompt), _place(query, *at_own)
         key, value = key_BGTD.reshape(B * G, T, D), value_BGTD.reshape(B * G, T, D)
 
         if prompt_bias_B1P is None:
-            prompt = torch.bmm(flat, prompt_key_BPD.transpose(1, 2))
+            prompt = torch.bmm(seated, prompt_key_BPD.transpose(1, 2))
         else:
-            prompt = torch.baddbmm(prompt_bias_B1P, flat, prompt_key_BPD.transpose(1, 2))
+            prompt = torch.baddbmm(prompt_bias_B1P, seated, prompt_key_BPD.transpose(1, 2))
         own = torch.baddbmm(causal_MT, rows, key.transpose(1, 2))
-        own_flat = own.view(B, G * M, T)
-        top = torch.maximum(prompt.amax(-1, keepdim=True), own_flat.amax(-1, keepdim=True))
-        prompt.sub_(top).exp_()
-        own_flat.sub_(top).exp_()
-        inverse = prompt.sum(-1, keepdim=True).add_(own_flat.sum(-1, keepdim=True)).reciprocal_()
-        output = torch.bmm(prompt, prompt_value_BPD)
-        output.view(B * G, M, D).add_(torch.bmm(own, value))
-        output.mul_(inverse)
-        ctx.save_for_backward(
-            query, prompt_key_BPD, prompt_value_BPD, key, value, output, prompt, own, inverse
+        top = torch.maximum(
+            _pick(prompt.amax(-1, keepdim=True), layout.seats_N),
+            _pick(own.amax(-1, keepdim=True), layout.places_N),
         )
-        return output.view(B, G, M, D)
+        prompt.sub_(_place(top, *at_prompt)).exp_()
+        own.sub_(_place(top, *at_own)).exp_()
+        inverse = _pick(prompt.sum(-1, keepdim=True), layout.seats_N)
+        inverse.add_(_pick(own.sum(-1, keepdim=True), layout.places_N)).reciprocal_()
+        output = _pick(torch.bmm(prompt, prompt_value_BPD), layout.seats_N)
+        output.add_(_pick(torch.bmm(own, value), layout.places_N)).mul_(inverse)
+        ctx.save_for_backward(
+            seated, rows, prompt_key_BPD, prompt_value_BPD, key, value, output, prompt, own, inverse
+        )
+        ctx.layout, ctx.size = layout, key_BGTD.shape
+        return output
 
     @staticmethod
-    def backward(ctx: Any, grad_BGMD: Tensor) -> tuple[Tensor | None, ...]:
-        query, prompt_key, prompt_value, key, value, output, prompt, own, inverse = ctx.saved_tensors
-        B, G, M, D = query.shape
-        T = key.shape[1]
-        flat, rows = query.view(B, G * M, D), query.view(B * G, M, D)
+    def backward(ctx: Any, grad_ND: Tensor) -> tuple[Tensor | None, ...]:
+        seated, rows, prompt_key, prompt_value, key, value, output, prompt, own, inverse = ctx.saved_tensors
+        seats_N, places_N = ctx.layout.seats_N, ctx.layout.places_N
+        at_prompt, at_own = (*seated.shape[:2], seats_N), (*rows.shape[:2], places_N)
         # Scaling the gradient once by 1/sum is cheaper than normalising both probability matrices.
-        grad = grad_BGMD.reshape(B, G * M, D) * inverse
-        grad_rows = grad.view(B * G, M, D)
+        grad = grad_ND * inverse
         shift = (grad * output).sum(-1, keepdim=True).neg_()
+        grad_seated, grad_rows = _place(grad, *at_prompt), _place(grad, *at_own)
 
-        grad_prompt_value = torch.bmm(prompt.transpose(1, 2), grad)
+        grad_prompt_value = torch.bmm(prompt.transpose(1, 2), grad_seated)
         grad_value = torch.bmm(own.transpose(1, 2), grad_rows)
-        prompt_score = torch.baddbmm(shift, grad, prompt_value.transpose(1, 2)).mul_(prompt)
-        own_score = torch.baddbmm(shift.view(B * G, M, 1), grad_rows, value.transpose(1, 2)).mul_(own)
-        grad_query = torch.bmm(prompt_score, prompt_key)
-        grad_query.view(B * G, M, D).add_(torch.bmm(own_score, key))
-        grad_query.mul_(D**-0.5)
-        grad_prompt_key = torch.bmm(prompt_score.transpose(1, 2), flat)
-        grad_key = torch.bmm(own_score.transpose(1, 2), rows)
+        prompt_score = torch.baddbmm(_place(shift, *at_prompt), grad_seated, prompt_value.transpose(1, 2))
+        prompt_score.mul_(prompt)
+        own_score = torch.baddbmm(_place(shift, *at_own), grad_rows, value.transpose(1, 2)).mul_(own)
+        grad_query = _pick(torch.bmm(prompt_score, prompt_key), seats_N)
+        grad_query.add_(_pick(torch.bmm(own_score, key), places_N)).mul_(key.shape[-1] ** -0.5)
         return (
-            grad_query.view(B, G, M, D),
-            grad_prompt_key,
+            grad_query,
+            torch.bmm(prompt_score.transpose(1, 2), seated),
             grad_prompt_value,
-            grad_key.view(B, G, T, D),
-            grad_value.view(B, G, T, D),
+            torch.bmm(own_score.transpose(1, 2), rows).view(ctx.size),
+            grad_value.view(ctx.size),
+            None,
             None,
             None,
         )
 
 
 def attend_shared(
-    query_BGMD: Tensor,
+    query_ND: Tensor,
     prompt_key_BPD: Tensor,
     prompt_value_BPD: Tensor,
     key_BGTD: Tensor,
     value_BGTD: Tensor,
     *,
+    layout: QueryLayout,
     prompt_bias_B1P: Tensor | None,
     causal_MT: Tensor,
 ) -> Tensor:
-    """Attention of G rows to P shared and up to T own positions. Gradients flow to all five tensors.
+    """Attention of queries to P shared and up to T own positions. Gradients flow to all five tensors.
 
     Args:
         prompt_bias_B1P: 0 where a prompt has a token and -inf where it is padding; None: no padding.
@@ -103,57 +120,24 @@ def attend_shared(
         The mixed values, shaped like the query.
     """
     output: Tensor = _SharedPromptAttention.apply(  # type: ignore[no-untyped-call]
-        query_BGMD,
+        query_ND,
         prompt_key_BPD,
         prompt_value_BPD,
         key_BGTD,
         value_BGTD,
+        layout,
         prompt_bias_B1P,
         causal_MT,
     )
     return output
 
 
-class _Place(torch.autograd.Function):
-    """Copies rows to distinct places of a zero tensor. The backward pass only reads them back: nothing is summed."""
-
-    @staticmethod
-    def forward(ctx: Any, rows_ND: Tensor, places_N: Tensor, size: int) -> Tensor:
-        ctx.save_for_backward(places_N)
-        return rows_ND.new_zeros(size, rows_ND.shape[1]).index_copy_(0, places_N, rows_ND)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (places_N,) = ctx.saved_tensors
-        return grad.index_select(0, places_N), None, None
+def _place(rows_ND: Tensor, batch: int, height: int, places_N: Tensor) -> Tensor:
+    """[batch, height, D]: zeros that hold row n at `places_N[n]` of the flattened [batch, height]."""
+    D = rows_ND.shape[1]
+    return rows_ND.new_zeros(batch * height, D).index_copy_(0, places_N, rows_ND).view(batch, height, D)
 
 
-class _Pick(torch.autograd.Function):
-    """Reads distinct rows; the inverse of `_Place`."""
-
-    @staticmethod
-    def forward(ctx: Any, rows_SD: Tensor, places_N: Tensor) -> Tensor:
-        ctx.save_for_backward(places_N)
-        ctx.size = rows_SD.shape[0]
-        return rows_SD.index_select(0, places_N)
-
-    @staticmethod
-    def backward(ctx: Any, grad_ND: Tensor) -> tuple[Tensor, None]:
-        (places_N,) = ctx.saved_tensors
-        return grad_ND.new_zeros(ctx.size, grad_ND.shape[1]).index_copy_(0, places_N, grad_ND), None
-
-
-def place(rows_ND: Tensor, places_N: Tensor, size: int) -> Tensor:
-    """A `[size, D]` tensor of zeros that holds row n at `places_N[n]`; places are distinct."""
-    placed: Tensor = _Place.apply(  # type: ignore[no-untyped-call]
-        rows_ND, places_N, size
-    )
-    return placed
-
-
-def pick(rows_SD: Tensor, places_N: Tensor) -> Tensor:
-    """The rows at `places_N`, which are distinct."""
-    picked: Tensor = _Pick.apply(  # type: ignore[no-untyped-call]
-        rows_SD, places_N
-    )
-    return picked
+def _pick(placed: Tensor, places_N: Tensor) -> Tensor:
+    """The rows that `_place` placed."""
+    return placed.view(-1, placed.shape[-1]).index_select(0, places_N)

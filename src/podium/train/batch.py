@@ -1,13 +1,14 @@
 """Makes the tensors of a micro-batch from groups of completions.
 
-The tokens of all rows are packed one after another; only attention sees the padded [Q, G, T]. A completion without an
-advantage (its workers failed) is left out, as if it had never been sampled. All functions are pure.
+The rows of a group form a tree: tokens after the same beginning are one token of the micro-batch, whose advantage is
+the sum over its rows. The tokens are packed one after another; only attention sees the padded [Q, G, T]. A completion
+without an advantage (its workers failed) is left out, as if it had never been sampled. All functions are pure.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -120,17 +121,20 @@ class MicroBatch:
     """All but the last token of each prompt."""
     prompt_lengths_Q: Tensor
     places_N: Tensor
-    """Where token n lies in the flattened [Q, G, T]; G counts distinct rows."""
-    size_QGT: torch.Size
+    """Where token n lies in the flattened [Q, G, T]: the first place of several, if several rows begin with it."""
+    grid_QGT: Tensor
+    """Which token lies at each place; 0 in the padding. G counts the rows that no other row begins with."""
+    rows: tuple[dict[TokenRow, list[int]], ...]
+    """For each question its rows, each with the numbers n of its tokens."""
     inputs_N: Tensor
     """The token before each target. Before a row's first target that is the last token of the prompt."""
     targets_N: Tensor
     positive_advantages_N: Tensor
-    """`RowTerms.positive_advantage` of each token's row; 0 in a prompt suffix."""
+    """The sum of `RowTerms.positive_advantage` over the token's rows; 0 in a prompt suffix."""
     negative_advantages_N: Tensor
-    """`RowTerms.negative_advantage` of each token's row; 0 in a prompt suffix."""
+    """The same of `RowTerms.negative_advantage`."""
     token_weights_N: Tensor
-    """`RowTerms.weight` of each token's row; 0 in a prompt suffix."""
+    """The same of `RowTerms.weight`."""
     old_logprobs_N: Tensor | None
     """Under the policy that sampled the tokens; 0 in a prompt suffix; None: not known."""
     reference_logprobs_N: Tensor | None
@@ -138,7 +142,7 @@ class MicroBatch:
 
     @property
     def weighted_advantages_N(self) -> Tensor:  # noqa: N802 (a tensor, named with its shape)
-        """`RowTerms.weighted_advantage` of each token's row; 0 in a prompt suffix."""
+        """The same of `RowTerms.weighted_advantage`."""
         return self.positive_advantages_N + self.negative_advantages_N
 
 
@@ -147,9 +151,9 @@ def micro_batches(
 ) -> list[MicroBatch]:
     """Split the batch into micro-batches of `questions` groups each.
 
-    Groups without a gradient are left out, and equal completions of a group share one row. The token weights still
-    count every completion, so this saves work and changes no result. With one group at a time no prompt is padded, and
-    the tensors stay in the processor's cache.
+    Groups without a gradient are left out, and completions of a group share the tokens with which they begin alike. The
+    token weights still count every completion, so this saves work and changes no result. With one group at a time no
+    prompt is padded, and the tensors stay in the processor's cache.
     """
     lengths = [length for group in groups for length in group.lengths]
     weights = dict(zip(lengths, token_weights(lengths, max_tokens=max_tokens), strict=True))
@@ -161,43 +165,82 @@ def micro_batches(
     return [_collate(with_gradient[at : at + questions]) for at in range(0, len(with_gradient), questions)]
 
 
+@dataclass(slots=True)
+class _Token:
+    """A token of a micro-batch, with what the loss reads of it."""
+
+    input: int
+    target: int
+    weight: float = 0.0
+    positive_advantage: float = 0.0
+    negative_advantage: float = 0.0
+    old_logprob: float = 0.0
+    reference_logprob: float = 0.0
+
+
 def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[TokenRow, RowTerms]]]) -> MicroBatch:
     """One micro-batch of prompts, each with its rows."""
     prompt_QP, lengths_Q = pad_prompts([prompt for prompt, _ in groups])
-    height = max(len(rows) for _, rows in groups)
-    longest = max(len(tokens) for _, rows in groups for tokens, _ in rows)
-    places: list[Tensor] = []
-    inputs: list[int] = []
-    targets: list[int] = []
-    positive: list[float] = []
-    negative: list[float] = []
-    old_logprobs: list[float] = []
-    token_weights: list[float] = []
-    reference_logprobs: list[float] = []
-    for q, (prompt, rows) in enumerate(groups):
-        for g, ((tokens, suffix), terms) in enumerate(rows.items()):
-            start = (q * height + g) * longest
-            places.append(torch.arange(start, start + len(tokens)))
-            inputs += (prompt[-1], *tokens[:-1])
-            targets += tokens
-            count = len(tokens) - suffix
-            positive += [0.0] * suffix + [terms.positive_advantage] * count
-            negative += [0.0] * suffix + [terms.negative_advantage] * count
-            token_weights += [0.0] * suffix + [terms.weight] * count
-            if terms.old_logprobs:
-                old_logprobs += (*[0.0] * suffix, *terms.old_logprobs)
-            if terms.reference_logprobs:
-                reference_logprobs += (*[0.0] * suffix, *terms.reference_logprobs)
+    tokens: list[_Token] = []
+    paths = tuple(_add_tree(prompt, rows, tokens) for prompt, rows in groups)
+    leaves = [_leaves(rows.values()) for rows in paths]
+    size = len(groups), max(map(len, leaves)), max(len(path) for rows in leaves for path in rows)
+    grid_QGT = torch.zeros(size, dtype=torch.long)
+    for q, rows in enumerate(leaves):
+        for g, path in enumerate(rows):
+            grid_QGT[q, g, : len(path)] = torch.tensor(path)
+    places = {n: place for place, n in reversed(list(enumerate(grid_QGT.flatten().tolist())))}
+    terms = [terms for _, rows in groups for terms in rows.values()]
     return MicroBatch(
         prompt_QP=prompt_QP,
         prompt_lengths_Q=lengths_Q,
-        places_N=torch.cat(places),
-        size_QGT=torch.Size((len(groups), height, longest)),
-        inputs_N=torch.tensor(inputs),
-        targets_N=torch.tensor(targets),
-        positive_advantages_N=torch.tensor(positive),
-        negative_advantages_N=torch.tensor(negative),
-        old_logprobs_N=torch.tensor(old_logprobs) if old_logprobs else None,
-        token_weights_N=torch.tensor(token_weights),
-        reference_logprobs_N=torch.tensor(reference_logprobs) if reference_logprobs else None,
+        places_N=torch.tensor([places[n] for n in range(len(tokens))]),
+        grid_QGT=grid_QGT,
+        rows=paths,
+        inputs_N=torch.tensor([token.input for token in tokens]),
+        targets_N=torch.tensor([token.target for token in tokens]),
+        positive_advantages_N=torch.tensor([token.positive_advantage for token in tokens]),
+        negative_advantages_N=torch.tensor([token.negative_advantage for token in tokens]),
+        token_weights_N=torch.tensor([token.weight for token in tokens]),
+        old_logprobs_N=torch.tensor([token.old_logprob for token in tokens])
+        if any(each.old_logprobs for each in terms)
+        else None,
+        reference_logprobs_N=torch.tensor([token.reference_logprob for token in tokens])
+        if any(each.reference_logprobs for each in terms)
+        else None,
     )
+
+
+def _add_tree(
+    prompt: tuple[int, ...], rows: Mapping[TokenRow, RowTerms], tokens: list[_Token]
+) -> dict[TokenRow, list[int]]:
+    """Append the tokens of one question, those of a common beginning once. Returns the numbers of each row's tokens."""
+    children: dict[tuple[int, int], int] = {}
+    paths: dict[TokenRow, list[int]] = {}
+    for row, terms in rows.items():
+        targets, suffix = row
+        path: list[int] = []
+        for place, target in enumerate(targets):
+            parent = path[-1] if path else -1
+            number = children.setdefault((parent, target), len(tokens))
+            if number == len(tokens):
+                tokens.append(_Token(prompt[-1] if place == 0 else targets[place - 1], target))
+            path.append(number)
+            if place >= suffix:
+                token = tokens[number]
+                token.weight += terms.weight
+                token.positive_advantage += terms.positive_advantage
+                token.negative_advantage += terms.negative_advantage
+                if terms.old_logprobs:
+                    token.old_logprob = terms.old_logprobs[place - suffix]
+                if terms.reference_logprobs:
+                    token.reference_logprob = terms.reference_logprobs[place - suffix]
+        paths[row] = path
+    return paths
+
+
+def _leaves(paths: Iterable[list[int]]) -> list[list[int]]:
+    """The paths with which no other path begins, each once."""
+    paths = list(paths)
+    inner = {number for path in paths for number in path[:-1]}
+    return list({path[-1]: path for path in paths if path[-1] not in inner}.values())

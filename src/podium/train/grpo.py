@@ -33,7 +33,7 @@ class Update:
 def completion_logprobs(model: PolicyModel, batch: MicroBatch, temperature: float = 1.0) -> Tensor:
     """Log-probabilities [N] of the targets under the model."""
     prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
-    hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.size_QGT, prompt)
+    hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.grid_QGT, prompt)
     return model.logprobs(hidden_ND, batch.targets_N, temperature)
 
 
@@ -128,20 +128,20 @@ class ReferencePolicy:
         completions: Sequence[tuple[int, ...]],
     ) -> tuple[tuple[float, ...], ...]:
         """Log-probabilities of each completion's tokens. A completion follows the prompt and its own prompt suffix."""
-        rows = list(zip(prompt_suffixes, completions, strict=True))
-        distinct = list(dict.fromkeys(rows))
         group = Group(
             tuple(prompt),
-            completions=tuple(completion for _, completion in distinct),
-            advantages=(1.0,) * len(distinct),
-            prompt_suffixes=tuple(suffix for suffix, _ in distinct),
+            completions=tuple(completions),
+            advantages=(1.0,) * len(completions),
+            prompt_suffixes=tuple(prompt_suffixes),
         )
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=1)
         with torch.no_grad():
-            logprobs_N = completion_logprobs(self._model, batch, self._temperature)
-        parts = torch.split(logprobs_N, [len(suffix) + len(completion) for suffix, completion in distinct])
-        by_row = {row: tuple(part[len(row[0]) :].tolist()) for row, part in zip(distinct, parts, strict=True)}
-        return tuple(by_row[row] for row in rows)
+            logprobs = completion_logprobs(self._model, batch, self._temperature).tolist()
+        (rows,) = batch.rows
+        return tuple(
+            tuple(logprobs[n] for n in rows[(*suffix, *completion), len(suffix)][len(suffix) :])
+            for suffix, completion in zip(prompt_suffixes, completions, strict=True)
+        )
 
 
 def log_ratios(samples: Samples, reference_logprobs: Sequence[Sequence[float]]) -> list[float]:

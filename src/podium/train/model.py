@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from podium.train.attention import attend_shared, pick, place
+from podium.train.attention import QueryLayout, attend_shared
 from podium.train.shape import ModelShape
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -138,18 +138,17 @@ class PolicyModel(nn.Module):
         self.run(tokens_QP.flatten(), torch.arange(P).repeat(Q), attend)
         return PromptKeys(tuple(attend.keys), tuple(attend.values), lengths_Q)
 
-    def completions(
-        self, tokens_N: Tensor, places_N: Tensor, size_QGT: torch.Size, prompt: PromptKeys
-    ) -> Tensor:
+    def completions(self, tokens_N: Tensor, places_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> Tensor:
         """Hidden states [N, hidden] of completion tokens, which attend to their question's prompt and their own row.
 
         Args:
-            tokens_N: the tokens without padding; only attention computes padded positions.
-            places_N: where each token lies in the flattened [Q, G, T]. Each row is filled from position 0 on.
-            size_QGT: questions, rows of a group, positions. A row's positions continue those of its prompt.
+            tokens_N: question after question, without padding, those of a common beginning once.
+            places_N: where each token lies in the flattened [Q, G, T]; of several places, any one.
+            grid_QGT: the token at each place of each row of each question; any token in the padding. Each row is filled
+                from position 0 on. A row's positions continue those of its prompt.
         """
-        attend = _Shared(self.shape, places_N, size_QGT, prompt)
-        _, G, T = size_QGT
+        attend = _Shared(self.shape, places_N, grid_QGT, prompt)
+        _, G, T = grid_QGT.shape
         start_N = prompt.lengths_Q[places_N.div(G * T, rounding_mode="floor")]
         return self.run(tokens_N, start_N + places_N % T, attend)
 
@@ -224,30 +223,31 @@ class _Causal:
 class _Shared:
     """Attention of packed completion tokens to their prompt and their own past (`attend_shared`)."""
 
-    def __init__(self, shape: ModelShape, places_N: Tensor, size_QGT: torch.Size, prompt: PromptKeys) -> None:
-        self.shape, self.prompt, self.size = shape, prompt, size_QGT
-        self.query_places = _head_places(places_N, size_QGT, shape.kv_heads, shape.queries_per_kv)
-        self.key_places = _head_places(places_N, size_QGT, shape.kv_heads, 1)
-        T = size_QGT[2]
+    def __init__(self, shape: ModelShape, places_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> None:
+        self.shape, self.prompt, self.size = shape, prompt, grid_QGT.shape
+        self.layout = _query_layout(places_N, self.size, shape)
+        K = shape.kv_heads
+        self.key_sources = (grid_QGT.unsqueeze(1) * K + torch.arange(K).view(-1, 1, 1)).flatten()
+        """[Q*K*G*T]: which head of which token lies there."""
         dtype = prompt.keys[0].dtype
-        self.causal_MT = _causal(T, shape.queries_per_kv, dtype)
+        self.causal_MT = _causal(self.size[2], shape.queries_per_kv, dtype)
         bias_Q1P = prompt.bias(dtype)
-        self.bias_B1P = None if bias_Q1P is None else bias_Q1P.repeat_interleave(shape.kv_heads, dim=0)
+        self.bias_B1P = None if bias_Q1P is None else bias_Q1P.repeat_interleave(K, dim=0)
 
     def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
         (Q, G, T), D = self.size, self.shape.head_size
-        B, R = Q * self.shape.kv_heads, self.shape.queries_per_kv
-        size = B * G * T
+        B = Q * self.shape.kv_heads
         mixed = attend_shared(
-            place(query_NHD.reshape(-1, D), self.query_places, size * R).view(B, G, R * T, D),
+            query_NHD.reshape(-1, D),
             self.prompt.keys[layer].reshape(B, -1, D),
             self.prompt.values[layer].reshape(B, -1, D),
-            place(key_NKD.reshape(-1, D), self.key_places, size).view(B, G, T, D),
-            place(value_NKD.reshape(-1, D), self.key_places, size).view(B, G, T, D),
+            key_NKD.reshape(-1, D).index_select(0, self.key_sources).view(B, G, T, D),
+            value_NKD.reshape(-1, D).index_select(0, self.key_sources).view(B, G, T, D),
+            layout=self.layout,
             prompt_bias_B1P=self.bias_B1P,
             causal_MT=self.causal_MT,
         )
-        return pick(mixed.view(-1, D), self.query_places).view(len(query_NHD), -1)
+        return mixed.view(len(query_NHD), -1)
 
 
 def _causal(length: int, queries_per_kv: int, dtype: torch.dtype) -> Tensor:
@@ -256,15 +256,24 @@ def _causal(length: int, queries_per_kv: int, dtype: torch.dtype) -> Tensor:
     return mask_TT.repeat(queries_per_kv, 1)
 
 
-def _head_places(places_N: Tensor, size_QGT: torch.Size, kv_heads: int, queries: int) -> Tensor:
-    """[N * K * queries]: where each head of each token lies in the flattened [Q, K, G, queries, T]."""
-    _, G, T = size_QGT
-    question = places_N.div(G * T, rounding_mode="floor").view(-1, 1, 1)
-    row = (places_N.div(T, rounding_mode="floor") % G).view(-1, 1, 1)
-    position = (places_N % T).view(-1, 1, 1)
-    kv = torch.arange(kv_heads).view(1, -1, 1)
-    query = torch.arange(queries).view(1, 1, -1)
-    return ((((question * kv_heads + kv) * G + row) * queries + query) * T + position).flatten()
+def _query_layout(places_N: Tensor, size_QGT: torch.Size, shape: ModelShape) -> QueryLayout:
+    """Where the query heads of tokens lie: seats in [Q, K, R, tokens of a question], and places in [Q, K, G, R, T]."""
+    Q, G, T = size_QGT
+    K, R = shape.kv_heads, shape.queries_per_kv
+    question = places_N.div(G * T, rounding_mode="floor")
+    counts_Q = question.bincount(minlength=Q)
+    seat = torch.arange(len(places_N)) - (counts_Q.cumsum(0) - counts_Q)[question]
+    most = int(counts_Q.max())
+    question, seat, row, position = (
+        x.view(-1, 1, 1) for x in (question, seat, places_N.div(T, rounding_mode="floor") % G, places_N % T)
+    )
+    head = question * K + torch.arange(K).view(1, -1, 1)
+    query = torch.arange(R).view(1, 1, -1)
+    return QueryLayout(
+        seats_N=((head * R + query) * most + seat).flatten(),
+        seats=R * most,
+        places_N=(((head * G + row) * R + query) * T + position).flatten(),
+    )
 
 
 _SLICE = 256

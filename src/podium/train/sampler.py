@@ -1,24 +1,24 @@
-"""Samples a group of completions for each of several prompts. Each prompt is prefilled once for its whole group.
+"""Samples a group of completions for each of several prompts. What completions have in common is computed once.
 
-A token is drawn by inverting the cumulative distribution at a uniform random number. One seeded generator draws these
-numbers for all rows in advance, so a row's tokens do not depend on when other rows end. Rows that have ended are
-dropped from the batch when that saves enough work. This module handles token ids, never text. Shape suffixes as in
-`model`, and: A rows of a question that still run, R query heads that share a key/value head.
+Each prompt is prefilled once for its whole group. Rows of a question that have drawn the same tokens so far are one
+branch: the model computes the next distribution once for a branch, and each of its rows draws from it. A branch that
+draws different tokens splits. A token is drawn by inverting the cumulative distribution at a uniform random number. One
+seeded generator draws these numbers for all rows in advance, so a row's tokens do not depend on other rows. This module
+handles token ids, never text. Shape suffixes as in `model`, and: B branches, A branches of a question, R query heads
+that share a key/value head.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from podium.train.model import PolicyModel, PromptKeys
 from podium.train.runtime import generator
-
-_COMPACT_BELOW = 0.85
-"""Ended rows are dropped when this share of the rows or less would remain. Dropping copies the cache."""
+from podium.train.shape import ModelShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,18 @@ class Samples:
     """Log-probability of each token under the distribution from which it was drawn."""
     ended: tuple[bool, ...]
     """False: the row was cut off at `max_tokens`."""
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    """A completion that is being sampled."""
+
+    suffix: Sequence[int]
+    uniform: Sequence[float]
+    """One random number for each token that it may draw."""
+    branch: int
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
 
 
 @torch.no_grad()
@@ -62,9 +74,6 @@ def sample(
     model = model.frozen()
     tokens_QP, lengths_Q = pad_prompts(prompts)
     Q, G = len(prompts), max(map(len, prompt_suffixes))
-    rows = [row for rows in prompt_suffixes for row in (*rows, *((),) * (G - len(rows)))]
-    suffix_N = torch.tensor([len(row) for row in rows])
-    most = int(suffix_N.max()) + max_tokens
     longest = max(
         len(prompt) + max(map(len, own)) + max_tokens
         for prompt, own in zip(prompts, prompt_suffixes, strict=True)
@@ -74,52 +83,57 @@ def sample(
             f"a prompt of {longest - max_tokens} tokens and {max_tokens} new ones exceed the model's "
             f"{model.shape.positions} positions"
         )
-    uniform_NT = torch.rand(Q * G, max_tokens, generator=generator(seed))
-    drawn_NT = torch.full((Q * G, most), end)
-    for row, tokens in enumerate(rows):
-        drawn_NT[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
-    logprobs_NT = torch.zeros(Q * G, max_tokens)
-    length_N = suffix_N + max_tokens
-    # A question with fewer rows than the others is padded with rows that count as ended from the start.
-    ended_N = torch.tensor([g >= len(rows) for rows in prompt_suffixes for g in range(G)])
-
-    cache = _Cache(model, model.prompt(tokens_QP, lengths_Q), G, most)
-    rows_QA = torch.arange(Q * G).view(Q, G)
-    token_N = torch.tensor([prompt[-1] for prompt in prompts]).repeat_interleave(G)
-    for step in range(most):
-        hidden_ND = model.run(token_N, cache.positions(step), cache)
-        rows_N = rows_QA.flatten()
-        # Rows that have ended are computed until they are dropped, but their tokens are not kept.
-        drawing = ((suffix_N[rows_N] <= step) & ~ended_N[rows_N]).nonzero().flatten()
-        if len(drawing):
-            live = rows_N[drawing]
-            at = step - suffix_N[live]
-            logits_NV = model.logits(hidden_ND[drawing]).float() / temperature
-            token, logprob = _draw(logits_NV, uniform_NT[live, at])
-            drawn_NT[live, step] = token
-            logprobs_NT[live, at] = logprob
-            stopped = live[(token == end) | (at + 1 == max_tokens)]
-            ended_N[stopped] = True
-            length_N[stopped] = step + 1
-
-        token_N = drawn_NT[rows_N, step]
-        running_QA = ~ended_N[rows_QA]
-        counts_Q = running_QA.sum(1)
-        most_rows, questions = int(counts_Q.max()), int((counts_Q > 0).sum())
-        if most_rows == 0:
-            break
-        if most_rows * questions <= _COMPACT_BELOW * rows_QA.numel():
-            keep_Q = counts_Q.nonzero().flatten()
-            order_QA = running_QA[keep_Q].int().argsort(dim=1, descending=True, stable=True)[:, :most_rows]
-            token_N = token_N.view_as(rows_QA)[keep_Q].gather(1, order_QA).flatten()
-            rows_QA = rows_QA[keep_Q].gather(1, order_QA)
-            cache.keep(keep_Q, order_QA, step + 1)
-
-    drawn = [
-        _row(drawn_NT[row, int(suffix_N[row]) : int(length_N[row])], logprobs_NT[row], end)
-        for row in range(Q * G)
+    uniform = torch.rand(Q, G, max_tokens, generator=generator(seed)).tolist()
+    questions = [
+        [_Row(suffix, uniform[q][g], branch=q) for g, suffix in enumerate(suffixes)]
+        for q, suffixes in enumerate(prompt_suffixes)
     ]
-    return [_samples(drawn[q * G : q * G + len(rows)]) for q, rows in enumerate(prompt_suffixes)]
+    live = [row for rows in questions for row in rows]
+    cache = _Cache(
+        model.shape,
+        model.prompt(tokens_QP, lengths_Q),
+        branches=len(live),
+        most=max(len(row.suffix) for row in live) + max_tokens,
+    )
+    inputs = [prompt[-1] for prompt in prompts]
+    while live:
+        hidden_BD = model.run(torch.tensor(inputs), cache.next_positions(), cache)
+        step = cache.length - 1
+        drawing = [row for row in live if len(row.suffix) <= step]
+        if drawing:
+            _draw(model, hidden_BD, drawing, temperature)
+        live = [
+            row for row in live if not row.tokens or (row.tokens[-1] != end and len(row.tokens) < max_tokens)
+        ]
+        children: dict[tuple[int, int], list[_Row]] = {}
+        for row in live:
+            token = row.suffix[step] if step < len(row.suffix) else row.tokens[-1]
+            children.setdefault((row.branch, token), []).append(row)
+        slots = cache.follow([parent for parent, _ in children])
+        inputs = [0] * len(slots)
+        for slot, ((_, token), rows) in zip(slots, children.items(), strict=True):
+            inputs[slot] = token
+            for row in rows:
+                row.branch = slot
+    return [_samples(rows, end) for rows in questions]
+
+
+def _draw(model: PolicyModel, hidden_BD: Tensor, rows: Sequence[_Row], temperature: float) -> None:
+    """Draw the next token of each row from the distribution of its branch."""
+    branches, branch_N = torch.tensor([row.branch for row in rows]).unique(  # type: ignore[no-untyped-call]
+        return_inverse=True
+    )
+    probs_BV = torch.softmax(model.logits(hidden_BD[branches]).float() / temperature, -1)
+    cumulative_NV = probs_BV.cumsum(-1)[branch_N]
+    uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows])
+    # Rounding may leave the last sum below 1. Scaled by that sum, no number lies beyond the last token.
+    target_N1 = (uniform_N * cumulative_NV[:, -1]).unsqueeze(1)
+    token_N1 = torch.searchsorted(cumulative_NV, target_N1, right=True).clamp_(max=probs_BV.shape[1] - 1)
+    token_N = token_N1.squeeze(1)
+    logprob_N = probs_BV[branch_N, token_N].log()
+    for row, token, logprob in zip(rows, token_N.tolist(), logprob_N.tolist(), strict=True):
+        row.tokens.append(token)
+        row.logprobs.append(logprob)
 
 
 def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -137,85 +151,99 @@ def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     return tokens_QP, torch.tensor(lengths)
 
 
-def _draw(logits_NV: Tensor, uniform_N: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw one token for each row. Returns the tokens and their log-probabilities."""
-    logprobs_NV = logits_NV.log_softmax(-1)
-    cumulative_NV = logprobs_NV.exp().cumsum(-1)
-    # Rounding may leave the last sum below 1. Scaled by that sum, no number lies beyond the last token.
-    target_N1 = (uniform_N * cumulative_NV[:, -1]).unsqueeze(1)
-    token_N1 = torch.searchsorted(cumulative_NV, target_N1, right=True).clamp_(max=logits_NV.shape[1] - 1)
-    return token_N1.squeeze(1), logprobs_NV.gather(1, token_N1).squeeze(1)
-
-
-_Row = tuple[tuple[int, ...], tuple[float, ...], bool]
-"""Tokens, their log-probabilities, and whether the last one is the end token."""
-
-
-def _row(tokens_T: Tensor, logprobs_T: Tensor, end: int) -> _Row:
-    tokens: list[int] = tokens_T.tolist()
-    logprobs: list[float] = logprobs_T[: len(tokens)].tolist()
-    return tuple(tokens), tuple(logprobs), tokens[-1] == end
-
-
-def _samples(rows: Sequence[_Row]) -> Samples:
+def _samples(rows: Sequence[_Row], end: int) -> Samples:
     return Samples(
-        tokens=tuple(tokens for tokens, _, _ in rows),
-        logprobs=tuple(logprobs for _, logprobs, _ in rows),
-        ended=tuple(ended for _, _, ended in rows),
+        tokens=tuple(tuple(row.tokens) for row in rows),
+        logprobs=tuple(tuple(row.logprobs) for row in rows),
+        ended=tuple(row.tokens[-1] == end for row in rows),
     )
 
 
 class _Cache:
-    """The KV cache of prompts and completions; called as the `Attend` of a decoding step."""
+    """The KV cache of prompts and branches; called as the `Attend` of a decoding step.
 
-    def __init__(self, model: PolicyModel, prompt: PromptKeys, group: int, max_tokens: int) -> None:
-        shape = model.shape
-        self.shape, self.rows, self.length = shape, group, 0
-        self.lengths_Q = prompt.lengths_Q
-        self.prompt_keys = [key.transpose(2, 3).contiguous() for key in prompt.keys]
-        self.prompt_values = [value.contiguous() for value in prompt.values]
-        self.bias_Q1P = prompt.bias(prompt.keys[0].dtype)
-        size = (len(self.lengths_Q), shape.kv_heads, group, max_tokens, shape.head_size)
+    It begins with one branch for each prompt. A branch has a slot of the cache: its number.
+
+    Args:
+        branches: the most branches at a time.
+        most: the most tokens of a branch.
+    """
+
+    def __init__(self, shape: ModelShape, prompt: PromptKeys, *, branches: int, most: int) -> None:
+        self.shape, self.length = shape, 0
+        self.prompt_lengths_Q = prompt.lengths_Q
+        self.prompt_keys = [key.transpose(2, 3).flatten(0, 1).contiguous() for key in prompt.keys]
+        self.prompt_values = [value.flatten(0, 1).contiguous() for value in prompt.values]
+        self.prompt_bias_Q1P = prompt.bias(prompt.keys[0].dtype)
+        size = (max(branches, len(prompt.lengths_Q)), shape.kv_heads, most, shape.head_size)
         self.keys = [key.new_empty(size) for key in prompt.keys]
         self.values = [value.new_empty(size) for value in prompt.values]
+        self.questions = list(range(len(prompt.lengths_Q)))
+        """The question of each branch."""
 
-    def positions(self, step: int) -> Tensor:
-        """Begin a step. Returns the positions of its tokens, one for each row."""
-        self.length = step + 1
-        return (self.lengths_Q + step).repeat_interleave(self.rows)
+    def next_positions(self) -> Tensor:
+        """Begin a step of one token for each branch. Returns the positions of these tokens."""
+        self.length += 1
+        question_B = torch.tensor(self.questions)
+        # The branches of a question stand side by side where they attend to their prompt.
+        counts = [0] * len(self.prompt_lengths_Q)
+        seats = []
+        for question in self.questions:
+            seats.append(counts[question])
+            counts[question] += 1
+        self.widest = max(counts)
+        K = self.shape.kv_heads
+        row_BK = question_B.unsqueeze(1) * K + torch.arange(K)
+        self.seats = (row_BK * self.widest + torch.tensor(seats).unsqueeze(1)).flatten()
+        """[B*K]: where the heads of each branch lie in [Q, K, A]."""
+        return self.prompt_lengths_Q[question_B] + (self.length - 1)
 
     def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
-        Q, A = len(self.lengths_Q), self.rows
-        K, R, D = self.shape.kv_heads, self.shape.queries_per_kv, self.shape.head_size
-        keys, values = self.keys[layer], self.values[layer]
-        at = self.length - 1
-        keys[:, :, :, at] = key_NKD.reshape(Q, A, K, D).transpose(1, 2)
-        values[:, :, :, at] = value_NKD.reshape(Q, A, K, D).transpose(1, 2)
-        own_keys = keys.view(Q * K * A, -1, D)[:, : self.length]
-        own_values = values.view(Q * K * A, -1, D)[:, : self.length]
+        B, K, R, D = len(query_NHD), self.shape.kv_heads, self.shape.queries_per_kv, self.shape.head_size
+        keys, values = self.keys[layer][:B], self.values[layer][:B]
+        keys[:, :, self.length - 1] = key_NKD
+        values[:, :, self.length - 1] = value_NKD
+        own_keys = keys.view(B * K, -1, D)[:, : self.length]
+        own_values = values.view(B * K, -1, D)[:, : self.length]
 
-        query = query_NHD.reshape(Q, A, K, R, D).transpose(1, 2).reshape(Q * K, A * R, D) * D**-0.5
-        to_prompt = torch.bmm(query, self.prompt_keys[layer].view(Q * K, D, -1))
-        if self.bias_Q1P is not None:
-            to_prompt.view(Q, K * A * R, -1).add_(self.bias_Q1P)
-        to_own = torch.bmm(query.view(Q * K * A, R, D), own_keys.transpose(1, 2))
+        query = query_NHD.reshape(B * K, R, D) * D**-0.5
+        to_prompt = torch.bmm(self._to_seats(query), self.prompt_keys[layer])
         P = to_prompt.shape[-1]
-        weights = torch.cat((to_prompt, to_own.view(Q * K, A * R, -1)), dim=-1).softmax(-1)
-        mixed = torch.bmm(weights[..., :P], self.prompt_values[layer].view(Q * K, P, D))
-        mixed.view(-1, R, D).add_(torch.bmm(weights[..., P:].reshape(Q * K * A, R, -1), own_values))
-        return mixed.view(Q, K, A, R, D).transpose(1, 2).reshape(Q * A, K * R * D)
+        if self.prompt_bias_Q1P is not None:
+            to_prompt.view(len(self.prompt_lengths_Q), -1, P).add_(self.prompt_bias_Q1P)
+        to_own = torch.bmm(query, own_keys.transpose(1, 2))
+        weights = torch.cat((self._from_seats(to_prompt), to_own), dim=-1).softmax(-1)
+        mixed = self._from_seats(torch.bmm(self._to_seats(weights[..., :P]), self.prompt_values[layer]))
+        return mixed.baddbmm_(weights[..., P:], own_values).view(B, K * R * D)
 
-    def keep(self, questions_Q: Tensor, rows_QA: Tensor, length: int) -> None:
-        """Keep only these questions, and of each only these rows, whose first `length` positions are filled."""
-        self.rows = rows_QA.shape[1]
-        for cache in (self.keys, self.values):
-            for layer, old in enumerate(cache):
-                new = old.new_empty(len(questions_Q), old.shape[1], self.rows, *old.shape[3:])
-                for to, question in enumerate(questions_Q.tolist()):
-                    new[to, :, :, :length] = old[question, :, rows_QA[to], :length]
-                cache[layer] = new
-        if len(questions_Q) < len(self.lengths_Q):
-            self.lengths_Q = self.lengths_Q[questions_Q]
-            self.prompt_keys = [key[questions_Q] for key in self.prompt_keys]
-            self.prompt_values = [value[questions_Q] for value in self.prompt_values]
-            self.bias_Q1P = None if self.bias_Q1P is None else self.bias_Q1P[questions_Q]
+    def follow(self, parents: Sequence[int]) -> list[int]:
+        """Replace the branches by children of theirs, given the parent of each. Returns the slot of each child.
+
+        The first child of a branch keeps its slot where it can; of the others the cache is copied.
+        """
+        stays = {
+            parent: child for child, parent in reversed(list(enumerate(parents))) if parent < len(parents)
+        }
+        free = iter(slot for slot in range(len(parents)) if slot not in stays)
+        slots = [parent if stays.get(parent) == child else next(free) for child, parent in enumerate(parents)]
+        moved = [(parent, slot) for parent, slot in zip(parents, slots, strict=True) if parent != slot]
+        if moved:
+            source, target = torch.tensor(moved).unbind(1)
+            for cache in (*self.keys, *self.values):
+                cache[target, :, : self.length] = cache[source, :, : self.length]
+        before = self.questions
+        self.questions = [0] * len(slots)
+        for slot, parent in zip(slots, parents, strict=True):
+            self.questions[slot] = before[parent]
+        return slots
+
+    def _to_seats(self, x_NRD: Tensor) -> Tensor:
+        """[B*K, R, D] -> [Q*K, A*R, D], with zeros where a question has fewer branches than another."""
+        _, R, D = x_NRD.shape
+        seats = x_NRD.new_zeros(len(self.prompt_keys[0]) * self.widest, R * D)
+        return seats.index_copy_(0, self.seats, x_NRD.reshape(-1, R * D)).view(-1, self.widest * R, D)
+
+    def _from_seats(self, x: Tensor) -> Tensor:
+        """The inverse of `_to_seats`."""
+        R, D = self.shape.queries_per_kv, x.shape[-1]
+        return x.view(-1, R * D).index_select(0, self.seats).view(-1, R, D)

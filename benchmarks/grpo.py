@@ -1,0 +1,254 @@
+"""Seconds of a GRPO iteration of the demo, beside TRL with the same model, questions and rewards, on one core.
+
+python benchmarks/grpo.py [--iterations 3] [--no-peer] [--json FILE]
+
+Podium and TRL train in turn, an iteration each: 256 rollouts of the shipped warm start, in fp32. The first iteration of
+both warms up and is left out. TRL's trainer has no code of ours but the reward. The matrix products' own time is that
+of every product of the same iterations: Podium trains them once before, draws the same tokens, and times each product.
+Ratio and share are of processor time, which other work on the machine changes less; both trainers use one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from podium.train.runtime import missing_variables
+
+if variables := missing_variables(os.environ):  # They take effect only where torch is not loaded yet.
+    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | variables)
+
+import torch
+from rows import Row, report
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
+
+from podium.conductor import Checkpoint, build_prompt
+from podium.conductor.codec import Codec
+from podium.orchestrator.team import open_pool
+from podium.planner import PlanRequest
+from podium.rollout import Scorer
+from podium.tasks import Task
+from podium.train.display import NoDisplay
+from podium.train.experiment import make_draw_tasks, run_experiment
+from podium.train.settings import Experiment
+
+WORK = "GRPO iteration of the demo, 256 rollouts, one core, fp32"
+CONFIG = Path(__file__).parents[1] / "configs" / "demo.toml"
+MICRO_BATCH = 32
+"""Of TRL; the fastest of 16, 32, 64 and 256 here."""
+
+
+class Products(TorchDispatchMode):
+    """Adds up the processor seconds of the matrix products that run inside."""
+
+    NAMES = ("mm", "addmm", "bmm", "baddbmm", "baddbmm_")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        began = time.process_time()
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__ in self.NAMES:
+            self.seconds += time.process_time() - began
+        return result
+
+
+class EachIteration(NoDisplay):
+    """Calls a function with the row of each iteration as soon as it ends."""
+
+    def __init__(self, ended: Callable[[Mapping[str, Any]], None]) -> None:
+        self._ended = ended
+
+    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
+        self._ended(row)
+
+
+def train(experiment: Experiment, ended: Callable[[Mapping[str, Any]], None]) -> None:
+    """Train with Podium."""
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run_experiment(experiment, Path(folder) / "run", display=EachIteration(ended)))
+
+
+class Seconds(TrainerCallback):  # type: ignore[misc]
+    """The processor time of TRL's latest step."""
+
+    latest = 0.0
+    _began = 0.0
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        self._began = time.process_time()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self.latest = time.process_time() - self._began
+
+
+class Peer:
+    """TRL's trainer, which takes one step at a time."""
+
+    def __init__(self, experiment: Experiment, folder: Path) -> None:
+        from datasets import Dataset  # noqa: PLC0415
+        from trl import GRPOConfig, GRPOTrainer  # noqa: PLC0415
+
+        grpo = self.grpo = experiment.grpo
+        self.experiment = experiment
+        self.start = Checkpoint.read(experiment.start)
+        self.tasks: list[Task] = []
+        self.draw = make_draw_tasks(experiment, open_pool(experiment.pool))
+        self.dataset, self.seconds = Dataset, Seconds()
+        batch = grpo.questions * grpo.group
+        self.trainer = GRPOTrainer(
+            model=str(self.start.path),
+            reward_funcs=self.reward,
+            args=GRPOConfig(
+                output_dir=str(folder),
+                max_steps=1,
+                learning_rate=grpo.lr,
+                lr_scheduler_type="constant",
+                weight_decay=0.0,
+                num_generations=grpo.group,
+                per_device_train_batch_size=MICRO_BATCH,
+                gradient_accumulation_steps=batch // MICRO_BATCH,
+                max_completion_length=grpo.max_tokens,
+                temperature=grpo.temperature,
+                loss_type="bnpo",
+                beta=0.0,
+                activation_checkpointing=False,
+                shuffle_dataset=False,
+                use_cpu=True,
+                bf16=False,
+                save_strategy="no",
+                logging_steps=1,
+                report_to="none",
+                disable_tqdm=True,
+                model_init_kwargs={"dtype": "float32"},
+            ),
+            train_dataset=self.questions(0),
+            processing_class=AutoTokenizer.from_pretrained(self.start.path),
+            callbacks=[self.seconds],
+        )
+        self.trainer.remove_callback(PrinterCallback)
+
+    def questions(self, iteration: int) -> Any:
+        """The prompts of an iteration, as Podium writes them."""
+        pool = open_pool(self.experiment.pool)
+        self.tasks = [task for task, _ in self.draw(iteration)]
+        prompts = []
+        for task in self.tasks:
+            request = PlanRequest(
+                task.question, pool.profiles_for(task.question.text), max_steps=self.grpo.max_steps
+            )
+            messages = build_prompt(request, self.start.prompt)
+            tokens = Codec.of(self.start).encode(messages)
+            prompts.append(self.start.tokenizer().decode(tokens, skip_special_tokens=False))
+        return self.dataset.from_dict({"prompt": prompts, "number": list(range(len(prompts)))})
+
+    def step(self, iteration: int) -> tuple[float, float]:
+        """Processor seconds of one iteration, and the mean tokens of its completions."""
+        self.trainer.train_dataset = self.questions(iteration)
+        self.trainer.train()
+        logged = next(row for row in self.trainer.state.log_history if "completions/mean_length" in row)
+        return self.seconds.latest, logged["completions/mean_length"]
+
+    def reward(self, completions: list[str], number: list[int], **_: Any) -> list[float | None]:
+        """What Podium's scorer gives for the same plans."""
+
+        async def score_all() -> list[float | None]:
+            pool, scorer = open_pool(self.experiment.pool), Scorer(reward=self.experiment.reward)
+            scores = [
+                scorer.score(text, self.tasks[which], pool, seed=f"peer/{place}")
+                for place, (text, which) in enumerate(zip(completions, number, strict=True))
+            ]
+            return [rollout and rollout.reward.total for rollout in await asyncio.gather(*scores)]
+
+        with ThreadPoolExecutor(1) as thread:  # An event loop already runs in this one.
+            return thread.submit(asyncio.run, score_all()).result()
+
+
+def products_s(experiment: Experiment) -> list[float]:
+    """The processor seconds that the matrix products of each iteration take by themselves."""
+    seconds: list[float] = []
+    with Products() as products:
+        train(experiment, lambda row: seconds.append(products.seconds))
+    return [after - before for before, after in zip([0.0, *seconds], seconds, strict=False)]
+
+
+def rows_of(
+    parts: list[Mapping[str, float]],
+    ours: list[float],
+    products: list[float],
+    theirs: list[float],
+    title: str,
+) -> list[Row]:
+    """What is reported: medians without the first iteration."""
+    totals = ours[1:]
+    ratio = [their_s / our_s for their_s, our_s in zip(theirs[1:], totals, strict=False)]
+    share = [own / total for own, total in zip(products[1:], totals, strict=True)]
+    middle = {part: median(each[part] for each in parts[1:]) for part in parts[0]}
+    rows = [Row(f"{WORK}: {part}", seconds, "s", higher_is_better=False) for part, seconds in middle.items()]
+    if theirs:
+        iterations = 1 / median(totals)
+        rows.append(
+            Row(f"{WORK}: iterations a second", iterations, "", title, iterations / median(ratio), "≥ 6")
+        )
+    rows.append(Row(f"{WORK}: share of the matrix products' own time", median(share), "", goal="≥ 0.5"))
+    return rows
+
+
+def main(iterations: int, file: Path | None, *, peer: bool) -> None:
+    """Measure, print, and write the rows to `file`."""
+    torch.set_num_threads(1)
+    settings = tomllib.loads(CONFIG.read_text())
+    settings["grpo"] |= {"iterations": iterations, "dtype": "fp32", "save_every": iterations, "minutes": None}
+    experiment = Experiment.model_validate(settings)
+    products = products_s(experiment)
+    parts: list[Mapping[str, float]] = []
+    ours: list[float] = []
+    theirs: list[float] = []
+    title, began = "", 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        opened = None
+        if peer:
+            import trl  # noqa: PLC0415
+
+            title, opened = f"TRL {trl.__version__}", Peer(experiment, Path(folder))
+
+        def ended(row: Mapping[str, Any]) -> None:
+            nonlocal began
+            ours.append(time.process_time() - began)
+            parts.append(row["seconds"])
+            written = ", ".join(f"{name} {value:.2f}" for name, value in row["seconds"].items())
+            print(
+                f"Podium {ours[-1]:.2f} s of processor time (by the clock {written}; "
+                f"{row['completion_tokens']:.0f} tokens)"
+            )
+            if opened is not None:
+                seconds, tokens = opened.step(row["iteration"])
+                theirs.append(seconds)
+                print(f"{title} {seconds:.2f} s of processor time ({tokens:.0f} tokens)", flush=True)
+            began = time.process_time()
+
+        began = time.process_time()
+        train(experiment, ended)
+    report(rows_of(parts, ours, products, theirs, title), file)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--no-peer", action="store_true", help="leave TRL out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    options = parser.parse_args()
+    main(options.iterations, options.json, peer=not options.no_peer)
