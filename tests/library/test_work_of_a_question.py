@@ -29,7 +29,7 @@ access_list = [[], [], [], [], ["all"]]
 MOST = {
     "tasks of Podium's coroutines": 3,  # The four steps that start together need three; the fifth needs none.
     "timers": 10,
-    "SQL statements": 20,
+    "SQL statements": 30,  # Of a trace, a row for each worker in two tables, so that no page has to search.
     "pydantic objects": 35,
     "messages": 5,
     "JSON encodes": 8,
