@@ -41,14 +41,14 @@ class Script:
 
 
 SCRIPTS = (
-    Script("graph", 60),
+    Script("graph", 40),
     Script("calls", 120),
-    Script("in_flight", 90),
-    Script("serve", 180),
+    Script("in_flight", 60),
+    Script("serve", 240),
     Script("plans", 90, ("--plans", "64")),
-    Script("grpo", 200),
-    Script("traces", 100),
-    Script("startup", 60),
+    Script("grpo", 160),
+    Script("traces", 60),
+    Script("startup", 130),
 )
 
 
@@ -61,7 +61,8 @@ class Result(BaseModel):
     peer: str | None = None
     peer_figure: float | None = None
     goal: float | str | None = None
-    """A number: of the figure. Text, such as "≥ 3": of the ratio, or of the figure where there is no peer."""
+    """A number, or text with the figure's unit such as "≤ 15 s": of the figure. Other text, such as "≥ 3": of the
+    ratio, or of the figure where there is no peer."""
     higher_is_better: bool = True
 
     @property
@@ -70,13 +71,18 @@ class Result(BaseModel):
         return self.figure / self.peer_figure if self.peer_figure else None
 
     @property
+    def _of_the_figure(self) -> bool:
+        return isinstance(self.goal, str) and self.unit != "" and self.goal.endswith(f" {self.unit}")
+
+    @property
     def reached(self) -> str:
         """Whether the goal is reached; nothing where there is none."""
         if self.goal is None or self.goal == "":
             return ""
         if isinstance(self.goal, str):
-            sign, _, number = self.goal.partition(" ")
-            figure, goal, high = self.ratio or self.figure, float(number.split()[0]), sign == "≥"
+            sign, number = self.goal.split()[:2]
+            figure = (None if self._of_the_figure else self.ratio) or self.figure
+            goal, high = float(number.replace(",", "")), sign == "≥"
         else:
             figure, goal, high = self.figure, self.goal, self.higher_is_better
         return "yes" if (figure >= goal if high else figure <= goal) else "no"
@@ -88,7 +94,7 @@ class Result(BaseModel):
         goal = self.goal or ""
         if isinstance(goal, float):
             goal = f"{'≥' if self.higher_is_better else '≤'} {shown(goal)} {self.unit}"
-        elif goal and self.ratio:
+        elif goal and self.ratio and not self._of_the_figure:
             goal = f"ratio {goal}"
         ratio = f"{self.ratio:.3g}" if self.ratio else ""
         ours = f"{shown(self.figure)} {self.unit}"

@@ -29,6 +29,8 @@ from operator import eq
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is imported.
+
 from rows import Row, report
 
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
@@ -40,9 +42,6 @@ from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.tasks import open_tasks
 from podium.types import Message
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 
 Prompts = Sequence[tuple[Message, ...]]
 Write = Callable[[Prompts], list[str]]

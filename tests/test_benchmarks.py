@@ -22,6 +22,7 @@ ROWS = [
         "higher_is_better": False,
     },
     {"work": "memory", "figure": 900, "unit": "MiB", "goal": 1024.0, "higher_is_better": False},
+    {"work": "room", "figure": 900, "unit": "MiB", "peer": "plain", "peer_figure": 90, "goal": "≤ 1,024 MiB"},
     {
         "work": "share",
         "figure": 0.4,
@@ -62,6 +63,7 @@ def test_the_table_says_what_was_reached_and_what_was_not_measured(
         "| calls | 30 /s | plain: 10 /s | 3 | ratio ≥ 3 × | yes |",
         "| a call | 3 | plain: 2 | 1.5 | ratio ≤ 1.4 | no |",
         "| memory | 900 MiB |  |  | ≤ 1,024 MiB | yes |",
+        "| room | 900 MiB | plain: 90 MiB | 10 | ≤ 1,024 MiB | yes |",
         "| share | 0.4 |  |  | ≥ 0.5 | no |",
         "| a / b | 1,500 /s |  |  |  |  |",
     ]
