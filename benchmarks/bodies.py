@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import json
 import os
 import re
 import sys
@@ -31,6 +30,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "server"))
 
 from hostile_bodies import HOSTILE, Hostile
+from rows import Row, write
 from served_process import Served, served
 
 QUIET_S = 0.3
@@ -53,18 +53,15 @@ class Noticed:
     """The same while nothing was sent."""
     more_mib: float
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[Row]:
         """As `make bench` reads them."""
-        wait = _row(f"{self.name}: others wait", self.wait_ms, "ms", WAIT_GOAL_MS)
-        peer = {"peer": "nothing sent", "peer_figure": round(self.quiet_ms, 2)}
-        ratio = {"ratio": round(self.wait_ms / self.quiet_ms, 2)}
-        return [wait | peer | ratio, _row(f"{self.name}: memory", self.more_mib, "MiB", MEMORY_GOAL_MIB)]
-
-
-def _row(work: str, figure: float, unit: str, goal: float) -> dict[str, object]:
-    none = {"peer": None, "peer_figure": None, "ratio": None}
-    goals = {"goal": f"<= {goal:g} {unit}", "higher_is_better": False}
-    return {"work": work, "figure": round(figure, 2), "unit": unit} | none | goals
+        wait, memory = f"{self.name}: others wait", f"{self.name}: memory"
+        return [
+            Row(
+                wait, self.wait_ms, "ms", "nothing sent", self.quiet_ms, WAIT_GOAL_MS, higher_is_better=False
+            ),
+            Row(memory, self.more_mib, "MiB", goal=MEMORY_GOAL_MIB, higher_is_better=False),
+        ]
 
 
 def main() -> None:
@@ -85,10 +82,7 @@ def main() -> None:
             # A server each: what one left behind is not the next one's.
             with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as server:
                 found.append(measure(server, hostile, given.times, given.wait))
-    if given.json is not None:
-        given.json.write_text(
-            json.dumps([row for noticed in found for row in noticed.rows()], indent=1) + "\n"
-        )
+    write([row for noticed in found for row in noticed.rows()], given.json)
     if given.table is not None:
         text = given.table.read_text(encoding="utf-8")
         between = re.compile("(?<=<!-- bodies -->\n).*(?=<!-- /bodies -->)", re.DOTALL)

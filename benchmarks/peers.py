@@ -17,6 +17,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from environments import environment
+
 Messages = list[dict[str, str]]
 Call = Callable[[Messages], Awaitable[str]]
 ENVIRONMENT = Path(tempfile.gettempdir()) / "podium-benchmark-peers"
@@ -120,32 +122,13 @@ async def measure(client: str, url: str, work: dict[str, Any]) -> dict[str, floa
     return {"p50_ms": sorted(singles)[len(singles) // 2], "calls_s": calls / seconds}
 
 
-def python() -> str | None:
-    """The interpreter of the peers' environment; None: it cannot be had, and why was said."""
-    found = ENVIRONMENT / "bin" / "python"
-    if not (ENVIRONMENT / "done").exists():
-        print(f"Installing {', '.join(PACKAGES)} in an environment of their own ...", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True)
-        installed = subprocess.run(
-            [str(found), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if installed.returncode:
-            print(f"The peers cannot be installed here: {installed.stderr.strip().splitlines()[-1]}")
-            return None
-        (ENVIRONMENT / "done").touch()
-    return str(found)
-
-
 def run(words: Sequence[str], given: object) -> Any:
     """What a script of this folder prints as JSON, run in the peers' environment; None: that cannot be had."""
-    interpreter = python()
-    if interpreter is None:
+    programs = environment(ENVIRONMENT, *PACKAGES)
+    if programs is None:
         return None
     done = subprocess.run(
-        [interpreter, *words], input=json.dumps(given), capture_output=True, text=True, check=False
+        [programs / "python", *words], input=json.dumps(given), capture_output=True, text=True, check=False
     )
     if done.returncode:
         print(f"{' '.join(words[1:])} does not run here: {done.stderr.strip().splitlines()[-1]}")

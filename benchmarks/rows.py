@@ -21,8 +21,9 @@ class Row:
     peer: str | None = None
     """What the figure is compared with; None: nothing comparable exists."""
     peer_figure: float | None = None
-    goal: str = ""
-    """The ratio or the figure that we want."""
+    goal: float | str | None = None
+    """A number, or text with the figure's unit such as "≤ 15 s": of the figure. Other text: of the ratio, or of the
+    figure where there is no peer."""
     higher_is_better: bool = True
 
     @property
@@ -37,10 +38,17 @@ def report(rows: Sequence[Row], file: Path | None) -> None:
     for row in rows:
         theirs = "" if row.peer_figure is None else f"{row.peer_figure:,.4g}"
         ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
-        lines.append((row.work, f"{row.figure:,.4g}", row.unit, row.peer or "", theirs, ratio, row.goal))
+        lines.append(
+            (row.work, f"{row.figure:,.4g}", row.unit, row.peer or "", theirs, ratio, str(row.goal or ""))
+        )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    write(rows, file)
+
+
+def write(rows: Sequence[Row], file: Path | None) -> None:
+    """Write the rows to `file`, if there is one."""
     if file is not None:
         rows_written = [asdict(row) | {"ratio": row.ratio} for row in rows]
         file.write_text(json.dumps(rows_written, indent=1, ensure_ascii=False) + "\n")

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from environments import environment
+from rows import Row, write
 from serve_clients import (
     CLIENTS,
     KEY,
@@ -120,28 +119,10 @@ async def streams(url: str, number: int, process_number: int, seconds: float) ->
     return warm.answered + asked.answered, max(sizes)
 
 
-def litellm_ready(folder: Path) -> str | None:
-    """LiteLLM's command in an environment of its own; None: it cannot be had, and why was said."""
-    command = folder / "bin" / "litellm"
-    if not command.exists():
-        print("Installing LiteLLM's proxy in an environment of its own ...", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        installed = subprocess.run(
-            [str(folder / "bin" / "pip"), "install", "-q", "--disable-pip-version-check", "litellm[proxy]"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if installed.returncode:
-            print(f"LiteLLM's proxy cannot be installed here: {installed.stderr.strip().splitlines()[-1]}")
-            return None
-    return str(command)
-
-
 async def beside_litellm(folder: Path, worker: str, seconds: float) -> Measured | None:
     """The same questions through LiteLLM's proxy."""
-    command = litellm_ready(LITELLM)
-    if command is None:
+    programs = environment(LITELLM, "litellm[proxy]")
+    if programs is None:
         return None
     config = folder / "litellm.yaml"
     config.write_text(
@@ -150,7 +131,7 @@ async def beside_litellm(folder: Path, worker: str, seconds: float) -> Measured 
     )
     port = 20_000 + os.getpid() % 20_000
     words = [
-        command,
+        str(programs / "litellm"),
         "--config",
         str(config),
         "--port",
@@ -233,56 +214,26 @@ async def main(given: argparse.Namespace) -> None:
             print(f"  traces kept of {streamed} answers: {kept(store) - before}")
         if theirs is not None:
             print(f"Podium serves {one.rate / theirs.rate:.1f} times as many questions a second.")
-        if given.json is not None:
-            rows = [*beside(one, two, theirs), row(f"memory with {given.streams} streams", mib, "MiB")]
-            given.json.write_text(json.dumps(rows, indent=1) + "\n")
+        memory = Row(f"memory with {given.streams} streams", mib, "MiB", higher_is_better=False)
+        write([*beside(one, two, theirs), memory], given.json)
 
 
-def beside(one: Measured, two: Measured, theirs: Measured | None) -> list[dict[str, Any]]:
+def beside(one: Measured, two: Measured, theirs: Measured | None) -> list[Row]:
     """The figures of one process and of two, each beside LiteLLM's."""
     work = "questions a second through `podium serve`, kept in SQLite"
+    added = "time that `podium serve` adds to a question, p50"
+    peer = None if theirs is None else PEER
     rows = []
     for name, ours in (("", one), (", --workers 2", two)):
-        peer = None if theirs is None else theirs.rate
-        rows.append(row(f"{work}{name}", ours.rate, "1/s", peer=peer, goal=GOAL, higher=True))
-        peer = None if theirs is None else 1000 / theirs.cpu_ms
-        rows.append(
-            row(
-                f"{work}{name}, of one core's time",
-                1000 / ours.cpu_ms,
-                "1/s",
-                peer=peer,
-                goal=GOAL,
-                higher=True,
-            )
+        rate, core_rate, added_ms = (
+            (theirs.rate, 1000 / theirs.cpu_ms, theirs.added_ms) if theirs else [None] * 3
         )
-        peer = None if theirs is None else theirs.added_ms
-        rows.append(
-            row(f"time that `podium serve` adds to a question, p50{name}", ours.added_ms, "ms", peer=peer)
-        )
+        rows += [
+            Row(f"{work}{name}", ours.rate, "1/s", peer, rate, GOAL),
+            Row(f"{work}{name}, of one core's time", 1000 / ours.cpu_ms, "1/s", peer, core_rate, GOAL),
+            Row(f"{added}{name}", ours.added_ms, "ms", peer, added_ms, higher_is_better=False),
+        ]
     return rows
-
-
-def row(
-    work: str,
-    figure: float,
-    unit: str,
-    *,
-    peer: float | None = None,
-    goal: float | None = None,
-    higher: bool = False,
-) -> dict[str, Any]:
-    """One row of `--json`."""
-    return {
-        "work": work,
-        "figure": round(figure, 3),
-        "unit": unit,
-        "peer": None if peer is None else PEER,
-        "peer_figure": None if peer is None else round(peer, 3),
-        "ratio": round(figure / peer, 3) if peer else None,
-        "goal": goal,
-        "higher_is_better": higher,
-    }
 
 
 if __name__ == "__main__":

@@ -12,15 +12,16 @@ packages, with the bytecode that pip compiles; pip and setuptools do not count.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import venv
 from pathlib import Path
+
+from environments import environment
+from rows import Row, write
 
 ROOT = Path(__file__).parents[1]
 HELP_GOAL_S = 0.25
@@ -33,18 +34,6 @@ tools = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-pre
 files = (path for top in site.iterdir() if not top.name.startswith(tools) for path in (top, *top.rglob("*")))
 print(len(brought), sum(path.stat().st_size for path in files if path.is_file()) / 1e6)
 """
-
-
-def environment(folder: Path, package: str) -> Path:
-    """The programs of an environment that has this package, made if it is missing."""
-    programs = folder / "bin"
-    if not (folder / "complete").exists():
-        print(f"Installing {package} into {folder} ...")
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install", package]
-        subprocess.run(pip, check=True)
-        (folder / "complete").touch()
-    return programs
 
 
 def installed(programs: Path) -> tuple[int, float]:
@@ -69,9 +58,11 @@ def seconds(command: list[str]) -> tuple[float, float]:
     return taken, used.ru_utime + used.ru_stime
 
 
-def main(rounds: int, folder: Path) -> list[dict[str, object]]:
+def main(rounds: int, folder: Path) -> list[Row]:
     """Measure and print; returns the rows for --json."""
     ours, theirs = environment(folder / "podium", str(ROOT)), environment(folder / "litellm", "litellm")
+    if ours is None or theirs is None:
+        sys.exit(1)
     commands = {
         "podium --help": [str(ours / "podium"), "--help"],
         "podium --version": [str(ours / "podium"), "--version"],
@@ -93,21 +84,17 @@ def main(rounds: int, folder: Path) -> list[dict[str, object]]:
     print(f"base install       {packages} packages, {megabytes:.0f} MB")
     print(f"litellm            {their_packages} packages, {their_megabytes:.0f} MB")
 
-    def row(
-        work: str, figure: float, unit: str, peer_figure: float, goal: float | None = None
-    ) -> dict[str, object]:
-        peer = "import litellm" if unit == "s" else "litellm"
-        return {
-            "work": work, "figure": figure, "unit": unit, "peer": peer, "peer_figure": peer_figure,
-            "ratio": figure / peer_figure, "goal": goal, "higher_is_better": False,
-        }  # fmt: skip
-
+    import_litellm = ("import litellm", used["import litellm"])
     return [
-        row("podium --help", used["podium --help"], "s", used["import litellm"], HELP_GOAL_S),
-        row("podium --version", used["podium --version"], "s", used["import litellm"]),
-        row("import podium", used["import podium"], "s", used["import litellm"]),
-        row("base install: size", megabytes, "MB", their_megabytes),
-        row("base install: packages", packages, "packages", their_packages),
+        Row(
+            "podium --help", used["podium --help"], "s", *import_litellm, HELP_GOAL_S, higher_is_better=False
+        ),
+        Row("podium --version", used["podium --version"], "s", *import_litellm, higher_is_better=False),
+        Row("import podium", used["import podium"], "s", *import_litellm, higher_is_better=False),
+        Row("base install: size", megabytes, "MB", "litellm", their_megabytes, higher_is_better=False),
+        Row(
+            "base install: packages", packages, "packages", "litellm", their_packages, higher_is_better=False
+        ),
     ]
 
 
@@ -117,6 +104,4 @@ if __name__ == "__main__":
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "podium-startup")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     options = parser.parse_args()
-    rows = main(options.rounds, options.folder)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=2) + "\n")
+    write(main(options.rounds, options.folder), options.json)

@@ -21,7 +21,6 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -29,6 +28,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from rows import Row, write
 
 from podium.trace import Attempt, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
@@ -49,24 +50,6 @@ WORDS = (
 )  # fmt: skip
 MODELS = 2000
 """Different traces; the others are copies with an id and a time of their own."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One line of the table."""
-
-    work: str
-    figure: float
-    unit: str
-    goal: float
-    higher_is_better: bool
-    peer: str | None = None
-    peer_figure: float | None = None
-
-    def row(self) -> dict[str, object]:
-        """As all benchmarks write it."""
-        ratio = None if self.peer_figure is None else self.figure / self.peer_figure
-        return {**vars(self), "ratio": ratio}
 
 
 def make(number: int, words: int, rng: Random) -> Trace:
@@ -166,7 +149,7 @@ async def median_ms(call: Callable[[], Awaitable[object]]) -> tuple[float, float
     return statistics.median(taken), statistics.median(used)
 
 
-async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[Measured]:
+async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[Row]:
     """Print the milliseconds of pages and sums, and in brackets those of the processor in this process.
 
     Returns the slowest page of each filter.
@@ -199,7 +182,7 @@ async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[M
             shown.append(f"{place} {taken:8.2f} ms ({used:.2f})")
         print(f"{filtered:<30} {'   '.join(shown)}")
         work = f"{name}, {count:,} traces: slowest page, {filtered}"
-        measured.append(Measured(work, slowest, "ms", PAGE_GOAL_MS, higher_is_better=False))
+        measured.append(Row(work, slowest, "ms", goal=PAGE_GOAL_MS, higher_is_better=False))
     for by in SPEND_BY:
         query = SpendQuery(START.date(), START.date() + timedelta(days=count // 86_400 + 1), by)
         taken, used = await median_ms(lambda q=query: store.spend(q))  # type: ignore[misc]
@@ -209,7 +192,7 @@ async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[M
 
 async def measure(
     place: str, name: str, count: int, words: int, peer: float, *, filled: Callable[[], object] = lambda: None
-) -> list[Measured]:
+) -> list[Row]:
     """Print and return the figures of one store. `filled` is called between writing and reading."""
     print(name)
     store = open_store(place)
@@ -217,14 +200,14 @@ async def measure(
         speed = await fill(store, count, words)
         print(f"{speed:8.0f} traces a second, one by one; plain sqlite3 {peer:.0f}")
         work = f"{name}, {count:,} traces: inserts, one by one"
-        inserts = Measured(work, speed, "a second", INSERTS_GOAL, True, "sqlite3 executemany", peer)
+        inserts = Row(work, speed, "a second", "sqlite3 executemany", peer, INSERTS_GOAL)
         filled()
         return [inserts, *await measure_reads(store, name, count)]
     finally:
         await store.close()
 
 
-async def main(count: int, words: int, *, postgres: bool) -> list[Measured]:
+async def main(count: int, words: int, *, postgres: bool) -> list[Row]:
     """Measure a file, then the database, if it is wanted."""
     with TemporaryDirectory() as folder:
         peer = plain_inserts(Path(folder) / "plain.sqlite", min(count, 50_000), words)
@@ -235,7 +218,7 @@ async def main(count: int, words: int, *, postgres: bool) -> list[Measured]:
         speed = imported(path, words)
         print(f"{speed:8.0f} traces a second imported; {size:.1f} kB a trace")
         work = f"SQLite, {count:,} traces: inserts, an import of {IMPORTED:,}"
-        measured.append(Measured(work, speed, "a second", INSERTS_GOAL, True, "sqlite3 executemany", peer))
+        measured.append(Row(work, speed, "a second", "sqlite3 executemany", peer, INSERTS_GOAL))
     if postgres:
         with closing(PostgresServer()) as server:
             server.start()
@@ -255,6 +238,4 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if options.postgres and PROGRAMS is None:
         parser.error("--postgres: no PostgreSQL is installed here")
-    found = asyncio.run(main(options.traces, options.words, postgres=options.postgres))
-    if options.json:
-        options.json.write_text(json.dumps([one.row() for one in found], indent=2) + "\n")
+    write(asyncio.run(main(options.traces, options.words, postgres=options.postgres)), options.json)

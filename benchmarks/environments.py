@@ -1,0 +1,25 @@
+"""Environments of their own for what Podium is compared with. Each is made when it is first used."""
+
+from __future__ import annotations
+
+import subprocess
+import venv
+from pathlib import Path
+
+
+def environment(folder: Path, *packages: str) -> Path | None:
+    """The programs of the environment in `folder`, with these packages; None: it cannot be had, and why was said."""
+    programs = folder / "bin"
+    if not (folder / "complete").exists():
+        print(f"Installing {', '.join(packages)} into {folder} ...", flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        install = ["-m", "pip", "--disable-pip-version-check", "--quiet", "install", *packages]
+        installed = subprocess.run(
+            [programs / "python", *install], capture_output=True, text=True, check=False
+        )
+        if installed.returncode:
+            why = installed.stderr.strip().splitlines()[-1]
+            print(f"{', '.join(packages)} cannot be installed here: {why}")
+            return None
+        (folder / "complete").touch()
+    return programs
