@@ -20,6 +20,8 @@ class Outcome:
     """The response of the latest step that succeeded; empty if none did."""
     votes: VoteCount | None = None
     """The count of votes, if that step was a vote with a winner; else None."""
+    responses: tuple[str | None, ...] = ()
+    """The response of each step of the plan; None: it was not run, or failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Plan:
     """Whether a user changed the decision afterwards, so that `text` has another one."""
     reason: str | None = None
     """One sentence: why the decision differs from the text; None: it does not."""
+    accepted_step: tuple[int, int] | None = None
+    """With an acceptance: (round, step), both from 0, whose response is the answer. None: the latest response is."""
 
 
 class Planner(Protocol):

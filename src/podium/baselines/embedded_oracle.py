@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podium.baselines.controls import PlanFor
+from podium.baselines.baseline import PlanFor
 from podium.errors import ConfigError
 from podium.lab import read_problem
 from podium.types import Profile, Question

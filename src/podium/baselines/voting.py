@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_members, read_worker
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import plan_once, position_of, voting_step
 from podium.errors import ConfigError
@@ -97,3 +98,39 @@ class SelfConsistency:
     async def plan(self, request: PlanRequest) -> Plan:
         """The samples and the vote; `ConfigError` when the pool lacks the worker or the vote."""
         return await Committee((self.worker,) * self.samples).plan(request)
+
+
+def _open_single(worker: str, context: BaselineContext) -> Single:
+    return Single(read_worker(worker, context, f"single:{worker}" if worker else "single"))
+
+
+def _open_self_consistency(argument: str, context: BaselineContext) -> SelfConsistency:
+    worker, _, written = argument.rpartition(":")
+    name = f"self-consistency:{argument}" if argument else "self-consistency"
+    samples = read_count(written)
+    if not worker or samples is None:
+        raise ConfigError(
+            f"The baseline {name!r} is not of the form self-consistency:WORKER:SAMPLES, with a number of "
+            "samples."
+        )
+    return SelfConsistency(read_worker(worker, context, name), samples)
+
+
+def _open_committee(argument: str, context: BaselineContext) -> Committee:
+    name = f"committee:{argument}" if argument else "committee"
+    members = read_members(argument) or ("",)
+    return Committee(tuple(read_worker(worker, context, name) for worker in members))
+
+
+SINGLE = Baseline("single:WORKER", _open_single, needs=lambda worker: (worker,))
+SELF_CONSISTENCY = Baseline(
+    "self-consistency:WORKER:SAMPLES",
+    _open_self_consistency,
+    needs=lambda argument: (argument.rpartition(":")[0], VOTE),
+)
+COMMITTEE = Baseline(
+    "committee:A+B",
+    _open_committee,
+    needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),
+    team_only=True,
+)

@@ -1,8 +1,10 @@
-"""Why a plan cannot be run, and why a round's last step gave no answer. `orchestrator` puts both into the trace."""
+"""What went wrong: with a plan, with a round's last step, with a question. `orchestrator` puts it into the trace."""
 
 from __future__ import annotations
 
-from podium.trace import Span
+from collections.abc import Sequence
+
+from podium.trace import RoundTrace, Span, TraceStatus
 from podium.workflow import Acceptance, PlanError, Workflow, check
 
 
@@ -28,3 +30,22 @@ def answer_concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
     if latest == len(spans) - 1:
         return None
     return f"The last step did not succeed ({spans[-1].error}); step {latest} is the latest that did."
+
+
+def trace_status(
+    answer: str | None, rounds: Sequence[RoundTrace], concern: str | None, trouble: str | None
+) -> tuple[TraceStatus, str | None]:
+    """The status of a question that ended, and its error in a sentence or two.
+
+    Args:
+        concern: why the answer is not that of the latest plan's last step; None: it is.
+        trouble: why storage failed, if that stopped the question.
+    """
+    error = trouble or concern
+    if answer is None:
+        return "failed", error
+    if error is None:
+        return "ok", None
+    if rounds[-1].response is None and trouble is None:
+        error += " The answer is that of an earlier round."
+    return "degraded", error

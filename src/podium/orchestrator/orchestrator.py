@@ -21,10 +21,10 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.orchestrator.faults import answer_concern, plan_fault
+from podium.orchestrator.faults import answer_concern, plan_fault, trace_status
 from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest
-from podium.trace import RoundTrace, Span, Trace, TraceStatus
+from podium.trace import RoundTrace, Span, Trace
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workflow import Acceptance, PlanError, Step, Workflow
@@ -225,12 +225,21 @@ class _QuestionRun:
                     if self._rounds[-1].spans[-1].tool_calls:
                         return  # The caller runs its tools, then continues with the same worker.
                 case Acceptance():
-                    self._close(number, plan, seconds, accepted=True)
+                    self._accept(number, plan, seconds)
                     return
                 case PlanError(message=message):
                     self._concern = f"There is no plan to run. {message}"
                     self._close(number, plan, seconds, error=error)
                     return
+
+    def _accept(self, number: int, plan: Plan, seconds: float) -> None:
+        """End with the answer so far, or with the response of the step that the plan names."""
+        response = None
+        if plan.accepted_step is not None:
+            round, step = plan.accepted_step
+            response = self._answer = self._outcomes[round].responses[step]
+            self._concern = None
+        self._close(number, plan, seconds, accepted=True, response=response)
 
     async def _make_plan(self, number: int) -> PlanReady:
         """Get the plan of round `number`, or what runs in its place if planning failed."""
@@ -294,13 +303,7 @@ class _QuestionRun:
             error: why planning failed, where `workflow` sends the question to the fallback worker.
         """
         previous = self._outcomes[-1].response if self._outcomes else None
-        earlier_calls = Counter(
-            round_.workflow.steps[span.position].worker
-            for round_ in self._rounds
-            if round_.workflow is not None
-            for span in round_.spans
-            if span.status != "skipped"
-        )
+        earlier_calls = Counter(worker for round_ in self._rounds for worker in round_.called_workers)
         execution = Execution(
             self._question_context,
             workflow,
@@ -317,7 +320,8 @@ class _QuestionRun:
             latest = max((span.position for span in spans if span.status == "done"), default=None)
             response = None if latest is None else spans[latest].response
             votes = None if latest is None else spans[latest].votes
-            self._outcomes = (*self._outcomes, Outcome(workflow, response or "", votes))
+            responses = tuple(span.response for span in spans)
+            self._outcomes = (*self._outcomes, Outcome(workflow, response or "", votes, responses))
             self._answer = self._answer if response is None else response
             self._concern = answer_concern(spans, latest)
             if error is not None:
@@ -344,6 +348,7 @@ class _QuestionRun:
             plan_text=plan.text,
             workflow=workflow,
             accepted=accepted,
+            accepted_step=plan.accepted_step if accepted else None,
             plan_error=None if error is None else str(error),
             plan_error_kind=None if error is None else error.kind,
             plan_usage=plan.usage,
@@ -366,18 +371,11 @@ class _QuestionRun:
             trouble: why storage failed, if that stopped the question.
         """
         orchestrator, question_context = self._orchestrator, self._question_context
-        status: TraceStatus = "ok"
-        error = trouble or self._concern
+        status, error = trace_status(self._answer, self._rounds, self._concern, trouble)
         if cancelled:
             status, error = "cancelled", "The question was cancelled."
         elif self._only_planned:
             status, error = "planned", "The plan was not run."
-        elif self._answer is None:
-            status = "failed"
-        elif error is not None:
-            status = "degraded"
-            if self._rounds[-1].response is None and trouble is None:
-                error += " The answer is that of an earlier round."
         trace = Trace(
             id=self._trace_id,
             question=question_context.question,

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from podium.baselines import open_baseline
+from podium.baselines.plans import rounds_of
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, PlanSettings
 from podium.conductor.opening import (
     ConductorSettings,
@@ -100,7 +101,8 @@ def open_planner(
 
 
 def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
-    """The plan settings with which the Conductor of `open_planner` was trained; for an untrained planner, the defaults.
+    """The plan settings with which the Conductor of `open_planner` was trained; for an untrained planner, the defaults;
+    for a baseline, as many rounds as its method needs.
 
     Applications use its rounds and its steps unless the user sets others.
 
@@ -108,7 +110,7 @@ def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
         UsageError: its checkpoint or its podium.json cannot be read.
     """
     if settings.planner != "conductor":
-        return PlanSettings()
+        return PlanSettings(rounds=rounds_of(open_baseline(settings.planner, pool.profiles)))
     table = conductor_settings(pool)
     if settings.conductor is not None:
         plan = Checkpoint.read(settings.conductor).plan

@@ -155,6 +155,8 @@ class RoundTrace(Value):
     """The workflow that was run. None: the plan was an acceptance, or an error and no worker took the question."""
     accepted: bool = False
     """The planner accepted the answer of the round before."""
+    accepted_step: tuple[int, int] | None = None
+    """(round, step) whose response the planner accepted instead, which is then `response`."""
     plan_error: str | None = None
     """The whole text of the error, if the planner wrote no plan that could be run. If there is a workflow all the same,
     one worker got the question instead."""
@@ -173,6 +175,12 @@ class RoundTrace(Value):
     spans: tuple[Span, ...] = ()
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""
+
+    @property
+    def called_workers(self) -> tuple[int, ...]:
+        """The number of the worker of each step that was not skipped."""
+        steps = () if self.workflow is None else self.workflow.steps
+        return tuple(steps[span.position].worker for span in self.spans if span.status != "skipped")
 
     @property
     def critical_path_s(self) -> float:

@@ -1,0 +1,118 @@
+"""A `Baseline`: the name of a planner on the command line, what it needs, and the function that opens it.
+
+Each planner's file has one and `registry` lists them. The functions below read the arguments that many planners share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.baselines.plans import position_of
+from podium.errors import ConfigError
+from podium.planner import Planner
+from podium.types import Profile, Question
+from podium.workflow import Workflow
+
+_MOST_DIGITS = 9
+"""Digits of a number in a baseline's name."""
+
+PlanFor = Callable[[Question, Sequence[Profile]], Workflow]
+"""The best known workflow for a question over a pool."""
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswers:
+    """What each worker alone scored and cost on questions that are not those of the comparison."""
+
+    workers: tuple[str, ...]
+    texts: tuple[str, ...]
+    """Q questions."""
+    score_QW: Floats
+    """The score of each worker's answer, in [0, 1]; the mean over its samples."""
+    cost_QW: Floats
+    """Dollars of one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineContext:
+    """What a baseline may use when it is opened."""
+
+    pool: Sequence[Profile]
+    seed: str = "0"
+    """Seeds a planner that plans at random."""
+    oracle: PlanFor | None = None
+    """Returns the best known plan of a question; None: the tasks do not know it."""
+    scored: ScoredAnswers | None = None
+    """Answers from which a planner may learn; None: there are none."""
+
+
+def _nothing(argument: str) -> tuple[str, ...]:
+    return ()
+
+
+def _no_rows(workers: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A planner that users name as NAME or NAME:ARGUMENT."""
+
+    form: str
+    """How users write it, such as "self-consistency:WORKER:SAMPLES"; without a colon it takes no argument."""
+    open: Callable[[str, BaselineContext], Planner]
+    """Makes the planner from the argument; `ConfigError` if the argument cannot be used."""
+    needs: Callable[[str], tuple[str, ...]] = _nothing
+    """Returns, from the argument, the workers that the pool must have."""
+    reads_files: bool = False
+    """Whether the argument names a file of this machine. Clients of a server may not use such a planner."""
+    team_only: bool = False
+    """Whether only the team's own settings may name it, and no client of a server."""
+    needs_oracle: bool = False
+    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know "
+    "the plans."""
+    learns: bool = False
+    """Whether it needs `BaselineContext.scored`."""
+    rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
+    """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""
+    on_recordings: bool = True
+    """Whether a recording of single answers can serve it: each of its steps gives the whole question to a worker that
+    sees no other answer, or votes."""
+
+    @property
+    def name(self) -> str:
+        """The text before the first colon."""
+        return self.form.partition(":")[0]
+
+    @property
+    def for_clients(self) -> bool:
+        """Whether a client of a server may name it."""
+        return not (self.reads_files or self.team_only or self.needs_oracle or self.learns)
+
+
+def read_worker(worker: str, context: BaselineContext, name: str) -> str:
+    """The worker that the argument of the baseline `name` names; `ConfigError` if it names none of the pool."""
+    if not worker:
+        names = ", ".join(profile.name for profile in context.pool)
+        raise ConfigError(f"The baseline {name!r} names no worker; write one after a colon: {names}.")
+    return context.pool[position_of(worker, context.pool)].name
+
+
+def read_members(argument: str) -> tuple[str, ...]:
+    """The workers of "2xA+B": A twice, then B. The pool need not have them."""
+    members: list[str] = []
+    for part in filter(None, argument.split("+")):
+        count, times, name = part.partition("x")
+        repeated = bool(times and name) and count.isdecimal() and 0 < len(count) <= 2
+        members += [name] * int(count) if repeated else [part]
+    return tuple(members)
+
+
+def read_count(text: str) -> int | None:
+    """The number that `text` is, of nine digits at most; None: it is none."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
