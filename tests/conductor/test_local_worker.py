@@ -8,11 +8,13 @@ import pytest
 from conftest import MakeCheckpoint
 from podium.baselines import Committee, Single
 from podium.conductor import Checkpoint, Sampling, open_policy
+from podium.conductor.local_worker import prompt_of
 from podium.errors import ConfigError, WorkerError
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
 from podium.types import AnswerOptions, Message, Question
 from podium.workers.base import Request
+from podium.workers.view import EarlierStep, View
 
 MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)
 
@@ -82,3 +84,16 @@ def test_a_folder_that_is_no_model_is_refused_before_any_call(tmp_path):
     file.write_text('[[worker]]\nname = "small"\nkind = "local"\npath = "nothing"\n')
     with pytest.raises(ConfigError, match=r"'small': .*nothing is not a folder"):
         open_pool(str(file))
+
+
+async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
+    file = tmp_path / "pool.toml"
+    file.write_text(file.read_text().replace('path = "model"', 'path = "model"\nreads = "view"'))
+    reader = open_pool(str(file)).named("small")
+    view = View("Who?", "Find it.", (EarlierStep(0, "Where?", "There."),), previous="Nobody.")
+    prompt = prompt_of(view)
+    assert prompt == (
+        "Question: Who?\nBefore: Nobody.\nStep 0: Where?\nResponse: There.\nSubtask: Find it.\nResponse: "
+    )
+    written = await worker.answer(Request((Message(role="user", content=prompt),), seed="1"))
+    assert (await reader.answer(Request(MESSAGES, seed="1", structured=view))).text == written.text

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import file_digest
-from typing import Any
+from typing import Any, Literal
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.local_policy import LocalPolicy
@@ -22,6 +22,7 @@ from podium.types import Limits, Message, Price, Profile
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext
 from podium.workers.spec import LocalSpec
+from podium.workers.view import View
 
 _MILLION = 1_000_000
 
@@ -43,6 +44,7 @@ class LocalWorker:
         fallback: str | None = None,
         system: str | None = None,
         temperature: float = 0.0,
+        reads: Literal["messages", "view"] = "messages",
         identity: Mapping[str, Any] | None = None,
     ) -> None:
         self.profile = profile
@@ -52,6 +54,7 @@ class LocalWorker:
         self._policy = policy
         self._system = system
         self._temperature = temperature
+        self._reads = reads
 
     def __repr__(self) -> str:
         return f"LocalWorker({self.profile.name!r}, {self._policy.name!r})"
@@ -76,7 +79,8 @@ class LocalWorker:
             with suppress(RuntimeError):  # The loop has ended, and nobody waits for the text.
                 loop.call_soon_threadsafe(on_text or str, text)
 
-        messages = (*own, *request.messages)
+        view = Message(role="user", content=prompt_of(request.view)) if self._reads == "view" else None
+        messages = (*own, *(request.messages if view is None else (view,)))
         done = self._policy.submit(messages, sampling, None if on_text is None else show)
         try:
             completion = await asyncio.wrap_future(done)
@@ -93,6 +97,16 @@ class LocalWorker:
 
     async def close(self) -> None:
         """Nothing to close: the thread that writes ends after the last text."""
+
+
+def prompt_of(view: View) -> str:
+    """What a worker is shown, in short lines for a small model: question, earlier work, subtask, and "Response:"."""
+    lines = [f"Question: {view.question}"]
+    if view.previous is not None:
+        lines.append(f"Before: {view.previous}")
+    for step in view.earlier:
+        lines += [f"Step {step.position}: {step.subtask}", f"Response: {step.response}"]
+    return "\n".join([*lines, f"Subtask: {view.subtask}", "Response: "])
 
 
 def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
@@ -113,11 +127,13 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
         fallback=spec.fallback,
         system=spec.system,
         temperature=spec.temperature,
+        reads=spec.reads,
         identity={
             "kind": "local",
             "model": _digest(checkpoint),
             "system": spec.system,
             "temperature": spec.temperature,
+            "reads": spec.reads,
             "max_tokens": spec.limits.max_tokens,
         },
     )

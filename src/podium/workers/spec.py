@@ -258,6 +258,9 @@ class LocalSpec(WorkerSpec):
     """The worker's own system prompt, the first message of every call."""
     temperature: float = Field(default=0.0, ge=0)
     """0: always the most likely token."""
+    reads: Literal["messages", "view"] = "messages"
+    """What the model reads: the executor's messages, or their content in a few short lines, for small models that were
+    trained on them."""
     price_compute: bool = False
     """Whether a call costs what it computes: a dollar for each 10^12 parameters x tokens, of prompt and answer."""
 
