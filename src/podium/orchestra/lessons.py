@@ -7,6 +7,7 @@ earlier work that is right, wrong, missing or about something else. An answer sa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 from podium.baselines.phrases import CHECK, COMPARE, WHOLE
@@ -88,6 +89,28 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str
     reference = rng.choice(_RESULTS if len(earlier) > 1 or rng.random() < 0.5 else _LAST)
     reference = reference.format(j=found.position, field=relation.field)
     return View(question, _one(relation, reference, rng), earlier), answer
+
+
+def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> Iterator[tuple[str, View]]:
+    """One fact in each form in which a worker may be asked for it: (form, what the worker is shown).
+
+    "named": the subtask names the thing; "result": an earlier step found it; "kept": in a clause that lessons never
+    use; "question": the whole question.
+    """
+    subject = named(thing, relation.field)
+    question = word_question(Problem((Path(thing, (relation.name,)),)), facts, rng)
+    yield "named", View(question, _one(relation, subject, rng))
+    before = [r for r in RELATIONS.values() if r.gives == relation.field]
+    sources = [(r, s) for r in before for s, value in facts.values[r.name].items() if value == thing]
+    if sources:
+        earlier, source = rng.choice(sources)
+        long = word_question(Problem((Path(source, (earlier.name, relation.name)),)), facts, rng)
+        asked = _one(earlier, named(source, earlier.field), rng)
+        reference = rng.choice(_RESULTS).format(j=0, field=relation.field)
+        step = EarlierStep(0, asked, _said(earlier, source, thing))
+        yield "result", View(long, _one(relation, reference, rng), (step,))
+    yield "kept", View(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
+    yield "question", View(question, WHOLE)
 
 
 def _join_lesson(rng: Random, facts: World) -> tuple[View, str]:
