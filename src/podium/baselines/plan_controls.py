@@ -204,7 +204,7 @@ def _shuffled(workflow: Workflow, setting: Setting) -> Workflow:
 
 
 def most_frequent(plans: Sequence[Workflow]) -> Workflow:
-    """The most frequent workers and access lists, with the most frequent subtasks among these plans; at least one plan."""
+    """The most frequent workers and access lists, with the most frequent subtasks among these; needs a plan."""
     shape, _ = Counter(map(_shape, plans)).most_common(1)[0]
     return Counter(plan for plan in plans if _shape(plan) == shape).most_common(1)[0][0]
 

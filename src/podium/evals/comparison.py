@@ -21,9 +21,9 @@ from podium.types import Value
 
 Kind = Literal[
     "conductor", "untrained", "single", "self-consistency", "constant", "random", "committee", "cascade", "chosen",
-    "bandit", "oracle", "other",
+    "bandit", "oracle", "control", "other",
 ]  # fmt: skip
-"""The kinds of planners; "other": a planner that another package adds."""
+"""The kinds of planners; "control": another planner without one of its parts; "other": a planner of no other kind."""
 
 SIMULATED = (
     "Simulated workers: their skill, prices and times are made up, so these figures compare planners "
@@ -79,6 +79,8 @@ class ComparisonRow(Value):
     """Accuracy on the questions with each number of hops."""
     beyond_recording: float = 0.0
     """Share of its recorded responses that stand where a recording cannot show what would have been said."""
+    rules_out: str = ""
+    """For a control: what explains the planner's accuracy if this row is as accurate."""
 
 
 class ExampleStep(Value):
@@ -136,6 +138,8 @@ class Comparison(JsonFile):
     """How far the Conductor chooses workers by the skills that a question needs."""
     steps_by_hops: Interval | None = None
     """Spearman's rank correlation of hops and the Conductor's steps; None: it is not defined."""
+    reference: str = "Conductor"
+    """The planner that the others are compared with, as the table calls it."""
     examples: tuple[BeforeAfter, ...] = ()
     """The first question of each number of hops, not selected by hand."""
 

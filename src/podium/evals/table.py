@@ -38,6 +38,7 @@ def grid(comparison: Comparison) -> list[tuple[str, ...]]:
         "Conductor ahead by": all(row.difference is None for row in comparison.rows),
         "seconds": not comparison.timed,
     }
+    lines[0] = tuple(heading.replace("Conductor", comparison.reference) for heading in HEADINGS)
     kept = [place for place, heading in enumerate(HEADINGS) if not left_out.get(heading)]
     return [tuple(line[place] for place in kept) for line in lines]
 
