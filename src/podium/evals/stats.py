@@ -14,6 +14,8 @@ import numpy as np
 
 from podium.types import Value
 
+_AT_ONCE = 10**6
+"""Most values that a bootstrap holds in memory."""
 _FINEST = 120
 """The finest part of a question that the permutation test tells apart."""
 
@@ -43,8 +45,11 @@ def mean_interval(scores: Sequence[float], *, resamples: int = 2000) -> Interval
         return None
     values = np.asarray(scores, dtype=float)
     rng = np.random.default_rng(list(b"mean-interval"))
-    drawn = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(resamples)]
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    blocks = np.array_split(np.arange(resamples), math.ceil(resamples * len(values) / _AT_ONCE))
+    drawn = [
+        values[rng.integers(len(values), size=(len(block), len(values)))].mean(axis=1) for block in blocks
+    ]
+    low, high = np.quantile(np.concatenate(drawn), [0.025, 0.975])
     return Interval(mean=float(values.mean()), low=float(low), high=float(high))
 
 

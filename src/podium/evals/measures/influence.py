@@ -12,7 +12,9 @@ from podium.evals.stats import Interval, accuracy_interval
 from podium.types import Value
 
 Position = Literal["first", "middle", "last"]
-"""Which step of a plan the adversary does, among the steps that models do and that the answer needs."""
+"""Which step of a plan the adversary does, among the steps that no tool does and that the answer needs. In a plan with
+one such step all three are the same."""
+POSITIONS: tuple[Position, ...] = ("first", "middle", "last")
 
 
 class Influence(Value):
