@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
@@ -14,7 +15,7 @@ from pydantic import BeforeValidator
 from podium.evals.evaluation import Evaluation
 from podium.evals.json_file import JsonFile
 from podium.evals.routing import Routing
-from podium.evals.stats import Interval, mcnemar, paired_difference
+from podium.evals.stats import Interval, holm, paired_difference, permutation_test
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.types import Value
@@ -58,7 +59,9 @@ class ComparisonRow(Value):
     difference: Interval | None = None
     """The Conductor's accuracy minus this planner's, paired by question; None for the Conductor itself."""
     p_value: float | None = None
-    """p-value of McNemar's exact test that both are right equally often; None: not tested, or repeated questions."""
+    """p-value that both are right equally often, of this row alone (`stats.permutation_test`); None: not tested."""
+    adjusted_p: float | None = None
+    """The p-value adjusted by Holm for all tested rows of the comparison; None: not tested, as in older files."""
     steps: float
     calls: float
     cost_usd: Figure
@@ -166,13 +169,11 @@ def row(
     evaluation: Evaluation,
     *,
     against: Evaluation | None = None,
-    tested: bool = False,
 ) -> ComparisonRow:
     """The row of one evaluation.
 
     Args:
-        against: the Conductor's, for the paired difference.
-        tested: whether the difference is also put to McNemar's test (scipy).
+        against: the Conductor's, for the paired difference and its p-value.
     """
 
     difference = p_value = None
@@ -182,7 +183,7 @@ def row(
         both = [task_id for task_id in against.right if task_id in evaluation.right]
         pair = [against.right[task_id] for task_id in both], [evaluation.right[task_id] for task_id in both]
         difference = paired_difference(*pair)
-        p_value = mcnemar(*pair) if tested else None
+        p_value = permutation_test(*pair)
     return ComparisonRow(
         kind=kind,
         label=label,
@@ -201,6 +202,12 @@ def row(
         by_hops=_by_hops(evaluation),
         beyond_recording=evaluation.beyond_recording,
     )
+
+
+def adjusted(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
+    """The rows with their p-values adjusted for the number of tested rows."""
+    p_values = holm([shown.p_value for shown in rows])
+    return tuple(shown.model_copy(update={"adjusted_p": p}) for shown, p in zip(rows, p_values, strict=True))
 
 
 def _by_hops(evaluation: Evaluation) -> dict[int, float]:

@@ -54,7 +54,8 @@ class Evaluation:
         """The mean of a figure for each question."""
         return [sum(map(of, rollouts)) / len(rollouts) for rollouts in self.by_question.values()]
 
-    def _mean(self, of: Callable[[Rollout], float]) -> float:
+    def mean(self, of: Callable[[Rollout], float]) -> float:
+        """The mean of a figure over all questions."""
         scores = self.scores(of)
         return sum(scores) / len(scores)
 
@@ -92,32 +93,32 @@ class Evaluation:
     @property
     def cost_usd(self) -> float:
         """Dollars a question, the planner's own cost included. A cached answer counts with its original cost."""
-        return self._mean(lambda r: r.trace.uncached_usd)
+        return self.mean(lambda r: r.trace.uncached_usd)
 
     @property
     def saved_usd(self) -> float:
         """The part of `cost_usd` that was not paid again, because the answers were in a response cache."""
-        return self._mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
+        return self.mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
 
     @property
     def steps(self) -> float:
         """Planned steps a question, without those that the answer does not need."""
-        return self._mean(lambda r: r.steps)
+        return self.mean(lambda r: r.steps)
 
     @property
     def calls(self) -> float:
         """Worker calls a question."""
-        return self._mean(lambda r: r.trace.calls)
+        return self.mean(lambda r: r.trace.calls)
 
     @property
     def latency_s(self) -> float:
         """Seconds a question along the critical path, planning left out."""
-        return self._mean(lambda r: r.trace.critical_path_s)
+        return self.mean(lambda r: r.trace.critical_path_s)
 
     @property
     def validity(self) -> float:
         """Share of rollouts whose first plan could be parsed and passed the checks."""
-        return self._mean(lambda r: r.valid)
+        return self.mean(lambda r: r.valid)
 
     @property
     def failures(self) -> int:
