@@ -226,12 +226,13 @@ def example(task: Task, after: Rollout, before: Rollout | None = None) -> Before
         question=task.question.text,
         gold=task.gold if len(task.gold) <= _LONGEST else f"{task.gold[:_LONGEST]} ...",
         hops=hops if isinstance(hops, int) else 0,
-        before=None if before is None else _example_plan(before),
-        after=_example_plan(after),
+        before=None if before is None else example_plan(before),
+        after=example_plan(after),
     )
 
 
-def _example_plan(rollout: Rollout) -> ExamplePlan:
+def example_plan(rollout: Rollout) -> ExamplePlan:
+    """The first round of a rollout, as it was run."""
     first = rollout.trace.rounds[0] if rollout.trace.rounds else None
     steps = tuple(
         ExampleStep(

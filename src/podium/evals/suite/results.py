@@ -26,6 +26,10 @@ RESULTS = "results"
 """The folder of these files in a run's folder."""
 
 
+GOLD = "gold"
+"""The fact of a question that is its right answer."""
+
+
 class GradedAnswer(Value):
     """One graded answer, a line of a file."""
 
@@ -134,7 +138,7 @@ class Results:
             pool=tuple(dict.fromkeys(profile.name for a in answers for profile in a.trace.pool)),
             seed=", ".join(dict.fromkeys(answer.trace.seed.split("/")[1] for answer in answers)),
             rollouts=tuple(answer.rollout for answer in answers),
-            facts={answer.task: answer.facts for answer in answers},
+            facts={answer.task: {**answer.facts, GOLD: answer.gold} for answer in answers},
         )
 
     def _path(self, cell: str) -> Path:

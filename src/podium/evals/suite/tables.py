@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from podium.evals.comparison import Comparison, ComparisonRow, row
+from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation
 from podium.evals.looks import sentence_on
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
@@ -44,9 +44,11 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
         pool=evaluations[first].pool,
         simulated=any(evaluation.simulated for evaluation in evaluations.values()),
         recorded=any(evaluation.recorded for evaluation in evaluations.values()),
-        rows=tuple(
-            _compared(rows[label], evaluation, None if label == first else evaluations[first])
-            for label, evaluation in evaluations.items()
+        rows=adjusted(
+            [
+                _compared(rows[label], evaluation, None if label == first else evaluations[first])
+                for label, evaluation in evaluations.items()
+            ]
         ),
         tasks=f"{table.tasks}/{table.split}",
         max_steps=manifest.max_steps,
@@ -61,7 +63,7 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
 
 
 def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:
-    found = row(shown.kind, shown.label, evaluation, against=against, tested=True)
+    found = row(shown.kind, shown.label, evaluation, against=against)
     return found.model_copy(update={"rules_out": shown.rules_out})
 
 
