@@ -75,15 +75,17 @@ def test_a_run_on_test_is_declared_first_and_every_table_says_how_often_the_spli
     assert [line["declared"] for line in lines] == [True, False, True, False]
 
 
-def test_an_evaluation_by_options_counts_its_look_too_and_warns_on_test(podium: Podium) -> None:
+def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_declared(podium: Podium) -> None:
     mine = ("eval", "--tasks", "mine.parquet", "--pool", "mine.toml", "--json")
     first = podium(*mine)
     assert first.status == 0, first.err
-    assert "This run on the test split was not declared" in first.err
-    assert "Look 1 at the test split of mine.parquet." in Comparison.model_validate_json(first.out).notes
-    declared = podium(*mine, "--seed", "1", "--declare", "A second seed.")
-    assert "not declared" not in declared.err
+    assert "Look 1 at the test split of mine.parquet, not declared." in first.out
+    assert "Look 2 at the test split of mine.parquet, declared: A second seed." in (
+        podium(*mine, "--seed", "1", "--declare", "A second seed.").out
+    )
     assert podium(*mine).out == first.out
+    assert podium(*mine, "--split", "tests").status == 2
+    assert len(Path("mine.looks.jsonl").read_text().splitlines()) == 3, "what is refused is no look"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from podium.cli.eval_setup import (
     second_conductor,
     tasks_and_pool,
 )
-from podium.cli.looking import count_look
+from podium.cli.looking import Looking
 from podium.cli.opening import (
     encoder_from_options,
     open_console,
@@ -147,17 +147,7 @@ def compare_planners(
         markdown: Print the table as Markdown.
     """
     if suite:
-        _refuse_beside_suite(locals())
-        return evaluate_suite(
-            Path(suite[0]),
-            suite[1:],
-            run,
-            declare=declare,
-            calls=calls,
-            run_budget_usd=run_budget_usd,
-            json=json,
-            markdown=markdown,
-        )
+        return _evaluate_suite(locals())
     counts = (questions, repeats, max_steps, rounds, concurrency, plan_processes)
     if min(count for count in counts if count is not None) < 1 or (tuning is not None and tuning < 0):
         raise UsageError(
@@ -190,7 +180,7 @@ def compare_planners(
         refuse_without_conductor(chosen, versus)
     reading = encoder_from_options(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
-    looked = count_look(
+    looking = Looking.of(
         {key: value for key, value in locals().items() if key in _MEASURED}, chosen, run, declare
     )
     constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
@@ -213,7 +203,6 @@ def compare_planners(
             execution=ExecutionSettings(early_stop=early_stop),
             notes=(
                 *warnings_of(held_out),
-                *looked,
                 *([_STOPPED] if early_stop else []),
                 *([_SAMPLES_NOTE] if early_stop and not recorded else []),
             ),
@@ -251,7 +240,7 @@ def compare_planners(
 
         count = plan_processes or processes_for(len(settings.tasks) * repeats)
         with PolicyProcesses(count) as processes:
-            comparison = asyncio.run(measure(processes))
+            comparison = _with_look(asyncio.run(measure(processes)), looking)
     # Shown before it is saved: if the folder cannot be written, the result is not lost.
     _show(comparison, json=json, markdown=markdown)
     if run is not None:
@@ -281,8 +270,9 @@ _OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "j
 """The parameters that a suite takes from the command line."""
 
 
-def _refuse_beside_suite(given: Mapping[str, Any]) -> None:
-    """Refuse the options that the file of a suite takes the place of."""
+def _evaluate_suite(given: Mapping[str, Any]) -> int:
+    """Run the suite; refuse the options that its file takes the place of."""
+    file, *overrides = given["suite"]
     for name, parameter in signature(compare_planners).parameters.items():
         value, default = given[name], parameter.default
         if name in _OF_SUITES or value == default:
@@ -292,8 +282,17 @@ def _refuse_beside_suite(given: Mapping[str, Any]) -> None:
             fields = (field.name for field in dataclasses.fields(value))
             option = next(field for field in fields if getattr(value, field) != getattr(default, field))
         raise UsageError(
-            f"The file of a suite takes the place of --{option.replace('_', '-')}; set it in {given['suite'][0]}."
+            f"The file of a suite takes the place of --{option.replace('_', '-')}; set it in {file}."
         )
+    return evaluate_suite(
+        Path(file), overrides, **{name: given[name] for name in sorted(_OF_SUITES - {"suite"})}
+    )
+
+
+def _with_look(comparison: Comparison, looking: Looking | None) -> Comparison:
+    """The comparison with a sentence on the look that it was."""
+    looked = () if looking is None else looking.count()
+    return comparison.model_copy(update={"notes": (*comparison.notes, *looked)})
 
 
 def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from podium.cli.options import PlannerOptions
 from podium.errors import StoreError, UsageError
@@ -17,51 +17,53 @@ from podium.workers.pool import pool_file
 _ROWS = ("Conductor", "all baselines")
 
 
-def count_look(
-    measured: Mapping[str, Any], conductor: PlannerOptions, run: Path | None, note: str | None
-) -> tuple[str, ...]:
-    """Count a look in the task set's ledger, if it has one. Returns a sentence for the table.
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """The look of one command."""
 
-    Args:
-        measured: all parameters on which the figures depend, beside the Conductor.
-        note: what a run on the test split is for; it is declared with this note. None: it is not declared.
+    ledger: Looks
+    tasks: str
+    split: str
+    config: str
 
-    Raises:
-        UsageError: a note without a test split, or without a ledger.
-    """
-    tasks, split = str(measured["tasks"]), str(measured["split"])
-    file = ledger_file(tasks, run)
-    if note is not None and (split != TEST or file is None or not note.strip()):
-        raise UsageError(
-            "--declare NOTE says what a run on the test split of a file, or in a run's folder, is for; leave it out."
-        )
-    if file is None or split == TRAIN:
-        return ()
-    files = (
-        tasks,
-        str(pool_file(str(measured["pool"]))),
-        conductor.conductor or "",
-        measured["versus"] or "",
-    )
-    config = digest(
-        {
+    @classmethod
+    def of(
+        cls, measured: Mapping[str, Any], conductor: PlannerOptions, run: Path | None, note: str | None
+    ) -> Self | None:
+        """The look at a split, declared if there is a note; None: this task set or split has no ledger.
+
+        Args:
+            measured: all parameters on which the figures depend, beside the Conductor.
+            note: what a run on the test split is for; None: it is not declared.
+
+        Raises:
+            UsageError: a note without a test split, or without a ledger.
+            StoreError: the declaration cannot be written.
+        """
+        tasks, split = str(measured["tasks"]), str(measured["split"])
+        file = ledger_file(tasks, run)
+        if note is not None and (split != TEST or file is None or not note.strip()):
+            raise UsageError(
+                "--declare NOTE says what a run on test, of a file or in a run's folder, is for; leave it out here."
+            )
+        if file is None or split == TRAIN:
+            return None
+        files = (tasks, str(pool_file(str(measured["pool"]))), conductor.conductor, measured["versus"])
+        described = {
             **{key: str(value) for key, value in measured.items()},
             "conductor": asdict(conductor),
-            "files": [fingerprint(Path(name)) for name in files],
+            "files": [fingerprint(Path(name)) for name in files if name],
         }
-    )
-    ledger = Looks(file)
-    try:
-        if note is not None and not ledger.is_declared(split, config):
-            ledger.declare(tasks, split, config, _ROWS, note.strip())
-        elif split == TEST and not ledger.is_declared(split, config):
-            print(
-                "This run on the test split was not declared: say with --declare NOTE what it is for, or choose with "
-                "--split validation.",
-                file=sys.stderr,
-            )
-        looks = ledger.count(tasks, split, config, _ROWS)
-    except StoreError as error:
-        print(f"This look is not counted: {error}", file=sys.stderr)
-        return ()
-    return (sentence_on(looks, config),)
+        look = cls(Looks(file), tasks, split, digest(described))
+        if note is not None and not look.ledger.is_declared(split, look.config):
+            look.ledger.declare(tasks, split, look.config, _ROWS, note.strip())
+        return look
+
+    def count(self) -> tuple[str, ...]:
+        """Count the look. Returns a sentence for the table; none if the ledger cannot be written."""
+        try:
+            looks = self.ledger.count(self.tasks, self.split, self.config, _ROWS)
+        except StoreError as error:
+            print(f"This look is not counted: {error}", file=sys.stderr)
+            return ()
+        return (sentence_on(looks, self.config),)

@@ -32,8 +32,8 @@ from podium.workers.pool import has_real_workers
 def evaluate_suite(
     file: Path,
     overrides: Sequence[str],
-    run: Path | None,
     *,
+    run: Path | None,
     declare: str | None,
     calls: DispatchOptions,
     run_budget_usd: float | None,

@@ -122,4 +122,6 @@ def sentence_on(looks: tuple[Look, ...], config: str) -> str:
     number = next(place for place, look in enumerate(looks, 1) if look.config == config)
     this = looks[number - 1]
     said = f"Look {number} at the {this.split} split of {Path(this.tasks).name}"
-    return f"{said}, declared: {this.note}" if this.note else f"{said}."
+    if this.note:
+        return f"{said}, declared: {this.note}"
+    return f"{said}{', not declared' * (this.split == TEST)}."
