@@ -20,7 +20,7 @@ from podium.evals.suite.opening import Checked, check_suite
 from podium.evals.suite.page import write_suite_report
 from podium.evals.suite.results import GradedAnswer, Results
 from podium.evals.suite.run import OnAnswer, answers_left, run_suite
-from podium.evals.suite.settings import CHANGEABLE, SuiteSettings
+from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
@@ -48,11 +48,11 @@ def evaluate_suite(
     if run is None:
         raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
     settings = load(file, SuiteSettings, overrides)
-    RunFolder.check(run, settings, changeable=CHANGEABLE)
+    RunFolder.check(run, SuiteRun(suite=settings), changeable=CHANGEABLE)
     checked = asyncio.run(check_suite(settings))
     manifest = Manifest.of(checked, run)
     _check_declared(manifest, declare)
-    RunFolder.open(run, settings, changeable=CHANGEABLE)
+    RunFolder.open(run, SuiteRun(suite=settings), changeable=CHANGEABLE)
     manifest.save(run / SUITE)
     if declare is not None:
         _declare(manifest, declare)

@@ -81,7 +81,7 @@ class OpenTable:
 
     def trained(self, entry: PlannerEntry) -> PlanSettings:
         """How the planner of an entry was trained to plan; the defaults for one that was not trained."""
-        return planning.plan_settings(entry, self.pool) if entry.planner == "conductor" else PlanSettings()
+        return planning.plan_settings(entry, self.pool) if entry.conducts else PlanSettings()
 
     @asynccontextmanager
     async def open_planner(
@@ -97,7 +97,7 @@ class OpenTable:
         Raises:
             UsageError: it does not exist, or must not plan for this pool.
         """
-        if entry.planner != "conductor":
+        if not entry.conducts:
             yield open_baseline(
                 entry.planner,
                 self.pool.profiles,
@@ -249,7 +249,7 @@ async def _problems(opened: OpenTable, entry: PlannerEntry) -> list[str]:
 
 def _cannot(opened: OpenTable, entry: PlannerEntry) -> str | None:
     known = find_baseline(entry.planner)
-    if entry.planner == "conductor" or known is None:
+    if entry.conducts or known is None:
         return None
     baseline, argument = known
     lacking = [name for name in baseline.needs(argument) if name and name not in opened.pool.names]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from podium.evals.charts import Html, fragment, pareto_chart, tag, whisker
 from podium.evals.comparison import Comparison, ComparisonRow
+from podium.evals.looks import TEST
 from podium.evals.measures import Measures, PlannerMeasures, measure
 from podium.evals.report import REPORT, html_page
 from podium.evals.suite.cases import failures, topologies, wins_and_losses
@@ -46,7 +47,8 @@ def write_suite_report(runs: Sequence[Path], *, title: str | None = None) -> Pat
         RunMismatchError: a file of answers is damaged.
     """
     manifests = [(Manifest.load(run / SUITE), Results(run)) for run in runs]
-    heading = title or next((manifest.title for manifest, _ in manifests if manifest.title), runs[0].name)
+    titles = (manifest.title for manifest, _ in manifests if manifest.title)
+    heading = title or next(titles, f"Podium: {runs[0].resolve().name}")
     sections = [
         _section(manifest, table, results) for manifest, results in manifests for table in manifest.tables
     ]
@@ -247,7 +249,8 @@ def _ledger(table: SuiteTable) -> Html:
         return Html("")
 
     def line(number: int, date: str, note: str, planners: Sequence[str], this: bool) -> Html:
-        cells = (date[:10], f"{len(planners)}", note or "not declared")
+        undeclared = "not declared" if table.split == TEST else ""
+        cells = (date[:10], f"{len(planners)}", note or undeclared)
         return tag("tr", tag("td", f"{number}{', this one' * this}"), (tag("td", cell) for cell in cells))
 
     return fragment(

@@ -53,6 +53,7 @@ async def _run_child(waiting: Iterable[Job], emit: Emit) -> None:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=_LONGEST,
+        start_new_session=True,  # The terminal's Ctrl-C reaches the parent alone, which then ends its children.
     )
     assert child.stdin is not None
     assert child.stdout is not None

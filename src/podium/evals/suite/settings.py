@@ -45,6 +45,11 @@ class PlannerEntry(PlannerSettings):
         return controls
 
     @property
+    def conducts(self) -> bool:
+        """Whether a model writes its plans."""
+        return self.planner.partition(":")[0] == "conductor"
+
+    @property
     def row(self) -> str:
         """The label of its row."""
         if self.label:
@@ -129,5 +134,13 @@ class SuiteSettings(Settings):
         return tasks.split or self.split
 
 
-CHANGEABLE = frozenset({"title", "seeds", "planner", "tasks", "pool", "concurrency", "processes"})
-"""Settings that may change when a run is resumed. Results of what is no longer named are kept and not shown."""
+class SuiteRun(Settings):
+    """The configuration of a suite's run: a key of its own keeps it apart from that of a training."""
+
+    suite: SuiteSettings
+
+
+CHANGEABLE = frozenset(
+    f"suite.{key}" for key in ("title", "seeds", "planner", "tasks", "pool", "concurrency", "processes")
+)
+"""Settings that may change when a run is resumed. Answers of what is no longer named are kept and not shown."""
