@@ -10,6 +10,8 @@ are those of `podium.evals.stats` that every comparison uses:
 - the permutation test should call a difference that is none in 5 % of them,
 - of ten planners that are compared with a first one, in at most 5 % of them any that does not differ should be called
   different after Holm's adjustment.
+
+A second table has other intervals beside it: by the t distribution, and BCa.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ from itertools import product
 from statistics import NormalDist
 
 import numpy as np
+from scipy.stats import bootstrap, t
 
 from podium.evals.stats import holm, paired_difference, permutation_test
 
 BASE = 0.6
 """Accuracy of the first planner."""
 LEVEL = 0.05
-KINDS = {"often": (1.0, 0.7), "seldom": (4.0, 1.0)}
+KINDS = {"often": (1.0, 0.7), "seldom": (4.0, 1.0), "rarely": (40.0, 2.0)}
 """How often two planners differ on a question -> standard deviations of the shared difficulty and of each planner's own
 part, where that of luck is 1."""
 
@@ -93,11 +96,11 @@ def errors(setting: Setting, simulations: int) -> Errors:
 def settings() -> Iterator[Setting]:
     """The sizes that Podium uses: two planners, and tables of eleven, of which all or half do not differ."""
     for effects in ((0.0,), (0.05,), (0.0,) * 10, (0.1,) * 5 + (0.0,) * 5):
-        yield from (Setting(*size, effects) for size in product((100, 400, 600), (1, 3), KINDS))
+        yield from (Setting(*size, effects) for size in product((100, 400, 600), (1, 3), ("often", "seldom")))
 
 
 def main(simulations: int = 2000) -> None:
-    """Print a Markdown table."""
+    """Print the tables in Markdown."""
     print(f"{simulations} simulations; shares in percent.\n")
     headings = (
         "questions",
@@ -114,8 +117,38 @@ def main(simulations: int = 2000) -> None:
         for cell, found in zip(cells, pool.map(errors, cells, [simulations] * len(cells)), strict=True):
             sizes = sorted({*cell.effects}, reverse=True)
             effects = ", ".join(f"{cell.effects.count(size)} of {size * 100:g}" for size in sizes)
-            shares = (f"{share * 100:.1f}" for share in astuple(found))
-            _print_row(cell.questions, cell.repeats, cell.differ, effects, *shares)
+            _print_row(cell.questions, cell.repeats, cell.differ, effects, *map(_percent, astuple(found)))
+        print(f"\n{simulations // 4} simulations; how often each interval holds the true difference.\n")
+        _print_row(*headings[:4], "differ on", "bootstrap", "t", "BCa")
+        _print_row(*["---"] * 8)
+        cells = [Setting(*size, (0.02,)) for size in product((100, 400), (1, 3), KINDS)]
+        every = zip(cells, pool.map(coverages, cells, [simulations // 4] * len(cells)), strict=True)
+        for cell, found in every:
+            _print_row(cell.questions, cell.repeats, cell.differ, "1 of 2", *map(_percent, found))
+
+
+def coverages(setting: Setting, simulations: int) -> tuple[float, ...]:
+    """The share of questions on which two planners differ, and the shares of simulations in which the bootstrap, t and
+    BCa intervals hold the true difference."""
+    rng = np.random.default_rng(list(f"paired-tests/others/{setting}".encode()))
+    counts = np.zeros(4)
+    for _ in range(simulations):
+        first, second = answers(rng, setting)
+        difference = second - first
+        used = paired_difference(second, first)
+        mean, error = difference.mean(), difference.std(ddof=1) / math.sqrt(len(difference))
+        half = t.ppf(0.975, len(difference) - 1) * error
+        bounds = [(used.low, used.high), (mean - half, mean + half), (mean, mean)]
+        if error > 0:
+            accelerated = bootstrap((difference,), np.mean, method="BCa", n_resamples=2000, rng=rng)
+            bounds[2] = accelerated.confidence_interval
+        held = [low - 1e-9 <= setting.effects[0] <= high + 1e-9 for low, high in bounds]
+        counts += (difference != 0).mean(), *held
+    return tuple(counts / simulations)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f}"
 
 
 def _print_row(*columns: object) -> None:

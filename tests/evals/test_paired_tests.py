@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-_SIMULATIONS = 400
-"""Of each setting; the standard error of a share of 5 % is then 1.1 points."""
+_SIMULATIONS = 300
+"""Of each setting; the standard error of a share of 5 % is then 1.3 points."""
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +25,13 @@ def paired_tests():
 @pytest.mark.parametrize("effect", [0.0, 0.05])
 def test_intervals_hold_the_true_difference_and_tests_call_few_that_are_none(paired_tests, repeats, effect):
     found = paired_tests.errors(paired_tests.Setting(100, repeats, "seldom", (effect,)), _SIMULATIONS)
-    assert 0.92 <= found.covered <= 0.98
+    assert 0.91 <= found.covered <= 0.99
     if effect == 0:
-        assert 0.02 <= found.called <= 0.08
+        assert 0.01 <= found.called <= 0.09
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_a_table_calls_any_difference_that_is_none_in_few_cases_after_holm(paired_tests, repeats):
     found = paired_tests.errors(paired_tests.Setting(100, repeats, "often", (0.0,) * 10), _SIMULATIONS)
     assert found.any_false > 0.15
-    assert found.any_false_by_holm <= 0.08
+    assert found.any_false_by_holm <= 0.09

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from podium.types import Value
 
@@ -97,19 +97,19 @@ def permutation_test(first: Sequence[float], second: Sequence[float]) -> float:
         second: the same for the other method, in the same order. Differences whose common denominator is above 120 are
             rounded to 1/120.
     """
-    difference_Q = np.subtract(first, second)
-    denominators = {
-        Fraction(share).limit_denominator(_FINEST).denominator for share in np.unique(difference_Q)
-    }
-    scale = min(math.lcm(*denominators), _FINEST)
-    units_Q = np.rint(difference_Q * scale).astype(int)
-    observed, most = abs(int(units_Q.sum())), int(np.abs(units_Q).sum())
-    sizes, counts = np.unique(np.abs(units_Q), return_counts=True)
+    differences, counts = np.unique(np.subtract(first, second), return_counts=True)
+    scales = (scale for scale in range(1, _FINEST) if _all_whole(differences * scale))
+    units = np.rint(differences * next(scales, _FINEST))
+    observed, most = abs(int(units @ counts)), int(np.abs(units) @ counts)
     angles = 2 * np.pi / (2 * most + 1) * np.arange(most + 1)
-    characteristic = np.prod(np.cos(np.outer(sizes, angles)) ** counts[:, None], axis=0)
+    characteristic = np.prod(np.cos(np.outer(units, angles)) ** counts[:, None], axis=0)
     probabilities = np.fft.irfft(characteristic, n=2 * most + 1)
     tail = 2 * probabilities[observed : most + 1].sum() - probabilities[observed]
     return float(np.clip(tail, 0.0, 1.0))
+
+
+def _all_whole(values: npt.NDArray[np.float64]) -> bool:
+    return bool(np.abs(values - np.rint(values)).max(initial=0.0) < 1e-9)
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:

@@ -84,7 +84,7 @@ def usd_for(points: Iterable[Point], accuracy: float) -> float:
 
 
 def area(points: Iterable[Point], least_usd: float, most_usd: float) -> float:
-    """AIQ, the average improvement in quality of RouterBench (Hu et al. 2024, arXiv 2403.12031, section 3.3).
+    """AIQ, the average improvement in quality of RouterBench (Hu et al. 2024, arXiv 2403.12031).
 
     ∫ accuracy d$ / (most_usd - least_usd) from `least_usd` to `most_usd`, over the front. All fronts that are compared
     need the same two limits.

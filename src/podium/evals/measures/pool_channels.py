@@ -122,7 +122,7 @@ def effective_channels(right_WN: Floats) -> float:
     """K* = 2^H(λ), where λ are the eigenvalues of the correlation matrix of the rows, divided by their sum, and H is
     Shannon's entropy in bits.
 
-    From the effective channels of "Agent Scaling" (arXiv 2602.03794), which takes the embeddings of the answers; here
+    From the effective channels of arXiv 2602.03794 (SafeRL-Lab/Agent-Scaling), which takes embeddings of answers. Here
     the rows say which answers are right, so no embedding model is needed, and only rightness counts as diversity.
 
     Args:
