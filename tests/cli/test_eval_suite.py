@@ -73,6 +73,10 @@ def test_a_run_on_test_is_declared_first_and_every_table_says_how_often_the_spli
     assert "Look 2 at the test split" in str(Comparison.model_validate_json(other.out).notes)
     lines = [json.loads(line) for line in Path("mine.looks.jsonl").read_text().splitlines()]
     assert [line["declared"] for line in lines] == [True, False, True, False]
+    both = podium("report", "runs/r", "runs/q")
+    assert both.out == "runs/r/report.html\n"
+    assert Path("runs/r/report.html").read_text().count("<section>") == 2
+    assert "only suites share a page" in one_sentence(podium("report", "runs/r", "runs"))
 
 
 def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_declared(podium: Podium) -> None:

@@ -106,7 +106,7 @@ def _table(table: Table, cells: list[Cell], checked: Checked, run: Path) -> Suit
         split=table.split,
         pool=table.pool.name,
         config=digest(sorted(cell.key for cell in cells)),
-        ledger=None if ledger is None else str(ledger),
+        ledger=None if ledger is None else str(ledger.absolute()),
         notes=checked.notes[table.label],
         rows=tuple(_row(label, found, checked) for label, found in rows.items()),
     )

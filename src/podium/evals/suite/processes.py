@@ -53,6 +53,8 @@ async def _run_child(waiting: Iterable[Job], emit: Emit) -> None:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=_LONGEST,
+        # One thread each: the processes have the cores already.
+        env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **os.environ},
         start_new_session=True,  # The terminal's Ctrl-C reaches the parent alone, which then ends its children.
     )
     assert child.stdin is not None
