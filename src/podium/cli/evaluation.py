@@ -143,7 +143,7 @@ def compare_planners(
         plan_processes: How many processes write the plans of a small local policy; 1: no other than this one. Default:
             for 100 questions and more one for each core, at most 8.
         seed: Seeds the choice of questions and all other randomness.
-        json: Print the comparison as one line of JSON.
+        json: Print the comparison as one line of JSON; of a suite, a line for each table.
         markdown: Print the table as Markdown.
     """
     if suite:

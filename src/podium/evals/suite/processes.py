@@ -48,13 +48,14 @@ async def _run_child(waiting: Iterable[Job], emit: Emit) -> None:
     """A child that runs jobs until none waits."""
     child = await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         "-m",
         __name__,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=_LONGEST,
-        # One thread each: the processes have the cores already.
-        env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **os.environ},
+        # It imports what our process would import, and uses one core.
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"},
         start_new_session=True,  # The terminal's Ctrl-C reaches the parent alone, which then ends its children.
     )
     assert child.stdin is not None
