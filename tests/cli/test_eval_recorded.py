@@ -87,7 +87,7 @@ def test_votes_that_stop_early_say_so_in_the_notes_and_answer_alike(podium: Podi
     assert {label: row.accuracy for label, row in everybody.items()} == {
         label: row.accuracy for label, row in stopped.items()
     }
-    assert [len(comparison.notes) for comparison in shown] == [0, 1]
+    assert [len(comparison.notes) for comparison in shown] == [1, 2], "each has the look as its last note"
     assert shown[1].notes[0].startswith("In every row votes stopped early")
 
 
@@ -190,7 +190,7 @@ def test_where_lengths_are_unknown_the_table_says_what_dollars_count(podium: Pod
     Path("replay.toml").write_text(POOL.replace("price", "assumed_output_tokens = 50\nprice"))
     assumed = Comparison.model_validate_json(podium(*EVAL, "--json").out)
     assert {row.label: row.cost_usd for row in assumed.rows}["bob alone"] == pytest.approx(1e-4)
-    assert assumed.notes == ()
+    assert [note[:6] for note in assumed.notes] == ["Look 2"]
 
 
 # --- a Conductor that reads ratings ------------------------------------------------------------------------

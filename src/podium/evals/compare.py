@@ -19,7 +19,7 @@ from podium.baselines import (
     open_baseline,
 )
 from podium.baselines.plans import tools_of
-from podium.evals.comparison import BeforeAfter, Comparison, ComparisonRow, Kind, example, row
+from podium.evals.comparison import BeforeAfter, Comparison, ComparisonRow, Kind, adjusted, example, row
 from podium.evals.constant_search import ConstantPlanFront, search_constant
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, evaluate
 from podium.evals.plan_selection import COST_TOLERANCE
@@ -148,7 +148,7 @@ async def compare(
         pool=settings.pool.names,
         simulated=any(simulated),
         recorded=any(recorded),
-        rows=tuple(rows),
+        rows=adjusted(rows),
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,
         rounds=settings.budget.rounds,

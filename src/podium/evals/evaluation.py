@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 from podium.baselines.phrases import requests_whole_question
 from podium.errors import BudgetError, UsageError, flatten_group
@@ -53,7 +54,8 @@ class Evaluation:
         """The mean of a figure for each question."""
         return [sum(map(of, rollouts)) / len(rollouts) for rollouts in self.by_question.values()]
 
-    def _mean(self, of: Callable[[Rollout], float]) -> float:
+    def mean(self, of: Callable[[Rollout], float]) -> float:
+        """The mean of a figure over all questions."""
         scores = self.scores(of)
         return sum(scores) / len(scores)
 
@@ -91,32 +93,32 @@ class Evaluation:
     @property
     def cost_usd(self) -> float:
         """Dollars a question, the planner's own cost included. A cached answer counts with its original cost."""
-        return self._mean(lambda r: r.trace.uncached_usd)
+        return self.mean(lambda r: r.trace.uncached_usd)
 
     @property
     def saved_usd(self) -> float:
         """The part of `cost_usd` that was not paid again, because the answers were in a response cache."""
-        return self._mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
+        return self.mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
 
     @property
     def steps(self) -> float:
         """Planned steps a question, without those that the answer does not need."""
-        return self._mean(lambda r: r.steps)
+        return self.mean(lambda r: r.steps)
 
     @property
     def calls(self) -> float:
         """Worker calls a question."""
-        return self._mean(lambda r: r.trace.calls)
+        return self.mean(lambda r: r.trace.calls)
 
     @property
     def latency_s(self) -> float:
         """Seconds a question along the critical path, planning left out."""
-        return self._mean(lambda r: r.trace.critical_path_s)
+        return self.mean(lambda r: r.trace.critical_path_s)
 
     @property
     def validity(self) -> float:
         """Share of rollouts whose first plan could be parsed and passed the checks."""
-        return self._mean(lambda r: r.valid)
+        return self.mean(lambda r: r.valid)
 
     @property
     def failures(self) -> int:
@@ -207,11 +209,14 @@ async def evaluate(
     execution: ExecutionSettings | None = None,
     dispatcher: Dispatcher | None = None,
     on_progress: Progress | None = None,
+    kept: Mapping[tuple[str, int], Rollout] = MappingProxyType({}),
+    on_rollout: Callable[[int, Rollout], None] | None = None,
 ) -> Evaluation:
     """Answer and grade every task `repeats` times, at most `concurrency` at once.
 
     `pool` is one pool for all questions, or gives the pool of each question. Evaluations over the same workers may
-    share a `dispatcher`; None: limits of its own, no cache and no accounts.
+    share a `dispatcher`; None: limits of its own, no cache and no accounts. `kept` has rollouts that were made before,
+    by task id and repeat; they are not made again. `on_rollout` is called with (repeat, rollout) after each new one.
 
     The same arguments give the same rollouts in the same order. Two planners with one seed get the same
     random numbers for the same calls, which narrows the interval of their difference.
@@ -228,9 +233,11 @@ async def evaluate(
     pools = {task.id: pool if isinstance(pool, Pool) else pool(task) for task in tasks}
     planners = [planner.make(r) if isinstance(planner, PlannerPerRepeat) else planner for r in range(repeats)]
     shared = dispatcher or Dispatcher()
-    rollouts: dict[int, Rollout] = {}
+    rollouts = {
+        index: kept[task.id, repeat] for index, (task, repeat) in enumerate(jobs) if (task.id, repeat) in kept
+    }
     refusals: list[BudgetError] = []
-    pending = iter(enumerate(jobs))
+    pending = iter([(index, job) for index, job in enumerate(jobs) if index not in rollouts])
 
     async def work() -> None:
         for index, (task, repeat) in pending:
@@ -252,6 +259,8 @@ async def evaluate(
                 # Not raised here: calls in flight are paid for, so they may end, and a cache keeps their answers.
                 refusals.append(error)
                 return
+            if on_rollout:
+                on_rollout(repeat, rollouts[index])
             if on_progress:
                 on_progress(len(rollouts), len(jobs))
 

@@ -19,7 +19,7 @@ from podium.baselines.plans import rounds_of
 from podium.baselines.routers import LinUCB, Method, learn_router
 from podium.errors import UsageError
 from podium.evals.compare import ComparisonSettings, Entry, table_rows
-from podium.evals.comparison import Comparison, ComparisonRow, row
+from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, rollout_seed
 from podium.evals.plan_selection import (
     COST_TOLERANCE,
@@ -80,7 +80,7 @@ async def compare_recorded(
     simulated: list[bool] = []
     for label, conductor in (conductors or {}).items():
         evaluation = await settings.run(label, conductor)
-        rows.append(row("conductor", label, evaluation, against=first, tested=True))
+        rows.append(row("conductor", label, evaluation, against=first))
         simulated.append(evaluation.simulated)
         first = first or evaluation
     baselines = _RecordedBaselines(
@@ -95,7 +95,7 @@ async def compare_recorded(
     )
     for kind, label, planner in baselines.entries():
         evaluation = await _with_rounds(settings, planner).run(label, planner)
-        rows.append(row(kind, label, evaluation, against=first, tested=True))
+        rows.append(row(kind, label, evaluation, against=first))
         simulated.append(evaluation.simulated)
     warning = unknown_length_warning(recorded, [task.question.text for task in settings.tasks])
     return Comparison(
@@ -104,7 +104,7 @@ async def compare_recorded(
         pool=settings.pool.names,
         simulated=any(simulated) or any(worker.simulated for worker in recorded),
         recorded=True,
-        rows=tuple(rows),
+        rows=adjusted(rows),
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,
         rounds=settings.budget.rounds,
