@@ -59,6 +59,10 @@ def _no_rows(workers: Sequence[str]) -> Iterable[tuple[str, str]]:
     return ()
 
 
+def _no_examples(workers: Sequence[str]) -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """A planner that users name as NAME or NAME:ARGUMENT."""
@@ -74,12 +78,14 @@ class Baseline:
     team_only: bool = False
     """Whether only the team's own settings may name it, and no client of a server."""
     needs_oracle: bool = False
-    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know "
-    "the plans."""
+    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know the plans."""
     learns: bool = False
     """Whether it needs `BaselineContext.scored`."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
     """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""
+    examples: Callable[[Sequence[str]], Iterable[str]] = _no_examples
+    """Returns full names to try, from the names of a pool's workers, which are one or more. A test opens each and runs
+    it. A form without a colon needs none."""
     on_recordings: bool = True
     """Whether a recording of single answers can serve it: each of its steps gives the whole question to a worker that
     sees no other answer, or votes."""
