@@ -73,6 +73,9 @@ class Plan:
     """One sentence: why the decision differs from the text; None: it does not."""
     accepted_step: tuple[int, int] | None = None
     """With an acceptance: (round, step), both from 0, whose response is the answer. None: the latest response is."""
+    max_tokens: tuple[int | None, ...] = ()
+    """The most output tokens of each step, besides the limits of its worker; None: no further limit. Empty: for no
+    step."""
 
 
 class Planner(Protocol):

@@ -36,6 +36,7 @@ class Execution:
         earlier_calls: how many steps of earlier rounds each worker of the pool had, by its number.
         known: steps that ended in another process, by position; they are not called again.
         interrupted: attempts of a step that another process did not end, by position. The step is called again.
+        max_tokens: the plan's limit of output tokens for each step, None for none; empty: for no step.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Execution:
         earlier_calls: Mapping[int, int] | None = None,
         known: Mapping[int, Span] = MappingProxyType({}),
         interrupted: Mapping[int, tuple[Attempt, ...]] = MappingProxyType({}),
+        max_tokens: Sequence[int | None] = (),
     ) -> None:
         self._question_context = question_context
         self._workflow = workflow
@@ -64,6 +66,7 @@ class Execution:
         )
         self._known = known
         self._interrupted = interrupted
+        self._max_tokens = max_tokens or (None,) * count
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set(known)
         self._wanted = set() if self._early_stops else set(self._to_run)
@@ -159,7 +162,7 @@ class Execution:
             mark=question_context.token,
             missing=self._missing(position),
             structured=context.view(question_context.settings.context),
-            options=question_context.question.options if self._is_last(position) else AnswerOptions(),
+            options=self._options(position),
         )
         question_context.asked[asked] += 1
         journal = question_context.journal
@@ -191,6 +194,14 @@ class Execution:
                 )
         if journal is not None:
             await journal.written()
+
+    def _options(self, position: int) -> AnswerOptions:
+        """The caller's options for the last step, and the lower of the caller's and the plan's limit of tokens."""
+        options = self._question_context.question.options if self._is_last(position) else AnswerOptions()
+        planned = self._max_tokens[position]
+        if planned is None or (options.max_tokens is not None and options.max_tokens <= planned):
+            return options
+        return options.model_copy(update={"max_tokens": planned})
 
     def _response(self, position: int) -> str | None:
         """The response of a step; None: it has none."""
@@ -270,6 +281,7 @@ class Execution:
             subtask=step.subtask,
             reads=self._reads[position],
             waited=self._waited.get(position, ()),
+            max_tokens=self._max_tokens[position],
             **result,
         )
 

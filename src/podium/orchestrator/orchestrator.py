@@ -312,6 +312,7 @@ class _QuestionRun:
             earlier_calls=earlier_calls,
             known=self._past.known(number),
             interrupted=self._past.tries(number),
+            max_tokens=() if error is not None else plan.max_tokens,
         )
         try:
             await execution.run()

@@ -55,6 +55,8 @@ class Span(Value):
     """Earlier steps that the worker was allowed to see."""
     waited: tuple[int, ...] = ()
     """Steps that had to end first, so that a vote could tell whether it needed this one (`early_stop`)."""
+    max_tokens: int | None = None
+    """The most output tokens that the plan allowed the step; None: as many as its worker may write."""
     status: SpanStatus
     """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
     when the time was up, or the caller went away."""
