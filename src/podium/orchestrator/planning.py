@@ -34,6 +34,7 @@ from podium.workers.pool import Pool, has_real_workers, real_workers
 from podium.workflow import PlanError
 
 _CHECK = "What is 17 plus 25?"
+_CHOSEN = "a worker of the pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,9 @@ def open_planner(
     fault = settings.fault(called)
     if fault is not None:
         raise UsageError(fault)
+    if settings.conducting_worker is not None:
+        worker = pool.named(settings.conducting_worker)
+        return _of_worker(worker, conductor_settings(pool), pool, dispatcher)
     if settings.planner != "conductor":
         planner = open_baseline(settings.planner, pool.profiles, seed=seed)
         return OpenedPlanner(planner, f"the baseline {planner.name}")
@@ -109,6 +113,8 @@ def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
     Raises:
         UsageError: its checkpoint or its podium.json cannot be read.
     """
+    if settings.conducting_worker is not None:
+        return PlanSettings()
     if settings.planner != "conductor":
         return PlanSettings(rounds=rounds_of(open_baseline(settings.planner, pool.profiles)))
     table = conductor_settings(pool)
@@ -162,6 +168,8 @@ async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
 
 def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
     """Whether the planner is a model that costs money."""
+    if settings.conducting_worker is not None:
+        return has_real_workers(pool)
     if settings.planner != "conductor" or settings.conductor is not None:
         return False
     table = conductor_settings(pool)
@@ -198,14 +206,24 @@ def _of_file(
         except ConfigError as error:
             raise error if pool.source is None else pool.source.refuse(error) from None
     assert worker is not None
+    why = "the pool's first model, since its file names none"
+    return _of_worker(worker, table, pool, dispatcher, why=why if table.worker is None else _CHOSEN)
+
+
+def _of_worker(
+    worker: Worker,
+    table: ConductorSettings,
+    pool: Pool,
+    dispatcher: Dispatcher | None,
+    *,
+    why: str = _CHOSEN,
+) -> OpenedPlanner:
+    """A worker of the pool writes the plans, by the Conductor's prompt."""
     policy = WorkerPolicy(worker, pool, dispatcher)
-    why = (
-        "the pool's first model, since its file names none"
-        if table.worker is None
-        else "a worker of the pool"
-    )
     return OpenedPlanner(
-        conductor_of(policy, table.prompt), f"{policy.name}, {why}, untrained", fallback=policy.name
+        conductor_of(policy, table.prompt),
+        f"{policy.name}, {why}, untrained",
+        fallback=table.fallback or policy.name,
     )
 
 
