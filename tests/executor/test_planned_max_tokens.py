@@ -7,7 +7,9 @@ from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow, render
 
-CHAIN = Workflow((Step(0, "Think."), Step(0, "Check.", Access(all=True)), Step(0, "Write.", Access(all=True))))
+CHAIN = Workflow(
+    (Step(0, "Think."), Step(0, "Check.", Access(all=True)), Step(0, "Write.", Access(all=True)))
+)
 
 
 class Limiting:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
-from podium.baselines import by_ratings, cascade, controls, voting
+from podium.baselines import by_ratings, cascade, ceo, controls, dylan, iterative, magentic, voting
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
 from podium.config import closest_name
 from podium.errors import ConfigError
@@ -23,6 +23,10 @@ _ALL = (
     voting.SELF_CONSISTENCY,
     voting.COMMITTEE,
     cascade.BASELINE,
+    dylan.BASELINE,
+    magentic.BASELINE,
+    iterative.BASELINE,
+    ceo.BASELINE,
     by_ratings.BASELINE,
     controls.CONSTANT,
     controls.RANDOM,

@@ -302,13 +302,12 @@ class _QuestionRun:
         Args:
             error: why planning failed, where `workflow` sends the question to the fallback worker.
         """
-        previous = self._outcomes[-1].response if self._outcomes else None
         earlier_calls = Counter(worker for round_ in self._rounds for worker in round_.called_workers)
         execution = Execution(
             self._question_context,
             workflow,
             round=number,
-            previous=previous or None,
+            previous=(self._outcomes[-1].response or None) if self._outcomes else None,
             shown=plan.steps_shown(self._outcomes),
             earlier_calls=earlier_calls,
             known=self._past.known(number),
