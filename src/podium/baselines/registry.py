@@ -9,7 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
-from podium.baselines import by_ratings, cascade, ceo, controls, dylan, iterative, magentic, voting
+from podium.baselines import (
+    adaptive,
+    by_ratings,
+    cascade,
+    ceo,
+    controls,
+    debate,
+    dylan,
+    escalation,
+    iterative,
+    judged,
+    magentic,
+    mixture,
+    rectify,
+    refiner,
+    reflection,
+    self_refine,
+    voting,
+    weighted_vote,
+)
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
 from podium.config import closest_name
 from podium.errors import ConfigError
@@ -23,6 +42,17 @@ _ALL = (
     voting.SELF_CONSISTENCY,
     voting.COMMITTEE,
     cascade.BASELINE,
+    escalation.BASELINE,
+    adaptive.BASELINE,
+    weighted_vote.BASELINE,
+    judged.BEST_OF_N,
+    judged.UNIVERSAL_SELF_CONSISTENCY,
+    reflection.BASELINE,
+    self_refine.BASELINE,
+    mixture.BASELINE,
+    debate.BASELINE,
+    refiner.BASELINE,
+    rectify.BASELINE,
     dylan.BASELINE,
     magentic.BASELINE,
     iterative.BASELINE,
