@@ -294,6 +294,16 @@ def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podi
     assert "imulated" not in asked.out
 
 
+def test_a_planner_whose_workers_see_one_another_is_refused_on_a_recording(podium: Podium) -> None:
+    for command in (["ask", "Is 6 right?", "--no-store"], ["serve"]):
+        refused = podium(*command, "--pool", "replay.toml", "--planner", "debate:ada+bob")
+        assert (refused.status, refused.out) == (2, "")
+        assert (
+            "The planner 'debate:ada+bob' gives workers more than the bare question, and this pool's recording has no "
+            "answers to that; use a pool of live workers, or one of these planners: single, "
+        ) in " ".join(refused.err.split())
+
+
 def test_a_recorded_question_is_found_whatever_space_is_around_it(podium: Podium) -> None:
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("q", "Is 6 right?\n", "yes", None, "test"))

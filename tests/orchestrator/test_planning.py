@@ -55,6 +55,16 @@ async def answer(path: Path, *, budget: Budget = UNLIMITED, **settings: Any) -> 
         await pool.close()
 
 
+def test_a_planner_that_votes_is_refused_for_a_pool_without_a_vote_before_a_question_comes(
+    tmp_path: Path,
+) -> None:
+    pool = open_pool(str(write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")))
+    with pytest.raises(UsageError, match=r'this pool has none: add a .*kind = "vote" to the pool file'):
+        open_planner(PlannerSettings(planner="debate:large+small"), pool, seed="t")
+    for alone in ("committee:large", "self-consistency:large:1"):
+        open_planner(PlannerSettings(planner=alone), pool, seed="t")
+
+
 async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
         trace = await answer(write_pool(tmp_path / "pool.toml", server.url))

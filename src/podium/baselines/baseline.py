@@ -98,6 +98,11 @@ class Baseline:
         return self.form.partition(":")[0]
 
     @property
+    def replays_anywhere(self) -> bool:
+        """Whether any pool of recorded workers can serve it, with nothing else at hand."""
+        return self.on_recordings and not (self.reads_files or self.needs_oracle or self.learns)
+
+    @property
     def for_clients(self) -> bool:
         """Whether a client of a server may name it."""
         return not (self.reads_files or self.team_only or self.needs_oracle or self.learns)

@@ -43,8 +43,9 @@ def log_odds(scored: ScoredAnswers, worker: str) -> float:
 def _open(argument: str, context: BaselineContext) -> Committee:
     if context.scored is None:
         raise ConfigError("A weighted vote learns its weights from scored answers, and there are none.")
-    named = read_members(argument) or context.scored.workers
+    named = read_members(argument)
     members = tuple(read_worker(member, context, "weighted-vote") for member in named)
+    members = members or tuple(one.name for one in context.pool if one.name in context.scored.workers)
     return Committee(members, tuple(log_odds(context.scored, member) for member in members))
 
 

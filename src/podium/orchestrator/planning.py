@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from podium.baselines import open_baseline
-from podium.baselines.plans import rounds_of
+from podium.baselines import VOTE, find_baseline, open_baseline
+from podium.baselines.plans import refuse_without_vote, rounds_of
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, PlanSettings
 from podium.conductor.opening import (
     ConductorSettings,
@@ -31,6 +31,7 @@ from podium.types import Price, Question
 from podium.workers.base import Worker
 from podium.workers.checkup import CheckResult
 from podium.workers.pool import Pool, has_real_workers, real_workers
+from podium.workers.replay import ReplayWorker
 from podium.workflow import PlanError
 
 _CHECK = "What is 17 plus 25?"
@@ -86,8 +87,7 @@ def open_planner(
         worker = pool.named(settings.conducting_worker)
         return _of_worker(worker, conductor_settings(pool), pool, dispatcher)
     if settings.planner != "conductor":
-        planner = open_baseline(settings.planner, pool.profiles, seed=seed)
-        return OpenedPlanner(planner, f"the baseline {planner.name}")
+        return _of_baseline(settings.planner, pool, seed)
     table = conductor_settings(pool)
     first = first_model(pool)
     if settings.conductor is None and not settings.served:
@@ -174,6 +174,16 @@ def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
         return False
     table = conductor_settings(pool)
     return bool(settings.served or table.base_url or table.worker) or has_real_workers(pool)
+
+
+def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
+    """A baseline. What it needs and the pool cannot give is refused here, before a question is answered."""
+    recorded = any(isinstance(worker, ReplayWorker) for worker in pool)
+    planner = open_baseline(name, pool.profiles, seed=seed, recorded=recorded)
+    found = find_baseline(name)
+    if found is not None and VOTE in found[0].needs(found[1]):
+        refuse_without_vote(pool.profiles)
+    return OpenedPlanner(planner, f"the baseline {planner.name}")
 
 
 def _of_file(
