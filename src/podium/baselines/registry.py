@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
-from podium.baselines import by_ratings, cascade, ceo, controls, dylan, iterative, magentic, voting
+from podium.baselines import by_ratings, cascade, ceo, controls, dylan, iterative, magentic, trinity, voting
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
 from podium.config import closest_name
 from podium.errors import ConfigError
@@ -27,6 +27,8 @@ _ALL = (
     magentic.BASELINE,
     iterative.BASELINE,
     ceo.BASELINE,
+    trinity.FROM_FILE,
+    trinity.FROM_SCORES,
     by_ratings.BASELINE,
     controls.CONSTANT,
     controls.RANDOM,
