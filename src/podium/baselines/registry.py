@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
-from podium.baselines import by_ratings, cascade, ceo, controls, dylan, iterative, magentic, trinity, voting
+from podium.baselines import (
+    by_ratings,
+    cascade,
+    ceo,
+    controls,
+    dylan,
+    iterative,
+    magentic,
+    selforg,
+    trinity,
+    voting,
+)
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
 from podium.config import closest_name
 from podium.errors import ConfigError
@@ -29,6 +40,7 @@ _ALL = (
     ceo.BASELINE,
     trinity.FROM_FILE,
     trinity.FROM_SCORES,
+    selforg.BASELINE,
     by_ratings.BASELINE,
     controls.CONSTANT,
     controls.RANDOM,
