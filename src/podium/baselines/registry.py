@@ -26,6 +26,8 @@ from podium.baselines import (
     refiner,
     reflection,
     self_refine,
+    selforg,
+    trinity,
     voting,
     weighted_vote,
 )
@@ -57,6 +59,9 @@ _ALL = (
     magentic.BASELINE,
     iterative.BASELINE,
     ceo.BASELINE,
+    trinity.FROM_FILE,
+    trinity.FROM_SCORES,
+    selforg.BASELINE,
     by_ratings.BASELINE,
     controls.CONSTANT,
     controls.RANDOM,
