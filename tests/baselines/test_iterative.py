@@ -6,7 +6,10 @@ from teams import answered, called, team
 
 from podium.baselines.iterative import Iterative
 from podium.errors import WorkerError
+from podium.planner import Outcome, PlanRequest
+from podium.types import Profile, Question
 from podium.workers.view import read_view
+from podium.workflow import Acceptance, Access, Step, Workflow
 
 PLANNER = Iterative("ada", "judge", candidates=2, iterations=3)
 
@@ -40,3 +43,15 @@ async def test_scores_are_of_the_candidates_that_were_shown_and_a_verdict_that_c
 async def test_without_a_round_to_accept_in_the_worker_answers_alone():
     trace = await answered(PLANNER, team(ada=["a"], judge=[]), rounds=1)
     assert (trace.answer, called(trace)) == ("a", [["ada"]])
+
+
+async def test_a_plan_that_a_user_rewords_goes_on_and_one_with_other_steps_ends():
+    async def next_plan(*steps: Step):
+        pool = tuple(Profile(name=name) for name in ("ada", "judge"))
+        outcome = Outcome(Workflow(steps), verdict(9, 2), responses=("a", "b", verdict(9, 2))[-len(steps) :])
+        request = PlanRequest(Question(text="How many?"), pool, (outcome,), rounds=3)
+        return await PLANNER.plan(request)
+
+    reworded = await next_plan(Step(0, "Try."), Step(1, "Try."), Step(1, "Judge.", Access(all=True)))
+    assert reworded.shows == ((0, 0), (0, 1), (0, 2))
+    assert (await next_plan(Step(0, "Try."))).decision == Acceptance()

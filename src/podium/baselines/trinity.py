@@ -174,7 +174,16 @@ def _open_file(file: str, context: BaselineContext) -> Trinity:
 
 def _open_scored(argument: str, context: BaselineContext) -> Trinity:
     assert context.scored is not None
-    return Trinity(train_head(context.scored), "trinity-scored")
+    scored, names = context.scored, {profile.name for profile in context.pool}
+    kept = [w for w, worker in enumerate(scored.workers) if worker in names]
+    if not kept or not scored.texts:
+        raise ConfigError(
+            "The planner 'trinity-scored' learns from answers of the pool's workers, and there are none; give training "
+            "questions that they answered."
+        )
+    workers = tuple(scored.workers[w] for w in kept)
+    known = ScoredAnswers(workers, scored.texts, scored.score_QW[:, kept], scored.cost_QW[:, kept])
+    return Trinity(train_head(known), "trinity-scored")
 
 
 FROM_FILE = Baseline("trinity:FILE", _open_file, reads_files=True, on_recordings=False)

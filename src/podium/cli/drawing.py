@@ -129,7 +129,9 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
     if round_.workflow is not None:
         title.append(f": {counted(len(round_.workflow.steps), 'step')}, {topology(round_.workflow)}")
     elif round_.accepted:
-        title.append(": accepted the answer so far")
+        at = round_.accepted_step
+        which = "the answer so far" if at is None else f"the response of step {at[1]} in round {at[0] + 1}"
+        title.append(f": accepted {which}")
     planned = f"  planned in {seconds(round_.plan_seconds)}"
     if round_.plan_usage.tokens:
         planned += f", {counted(round_.plan_usage.tokens, 'token')}"
@@ -181,7 +183,8 @@ def _draw_span(span: Span, previous: int, full: bool) -> RenderableType:
     if span.answered_by not in (None, span.worker):
         label.append(f"  answered by {printable(span.answered_by or '')}", "yellow")
     label.append(f"\n{_cut(span.subtask, _SUBTASK, full)}")
-    label.append(f"\n{_sees(span.reads, previous)}", "dim")
+    limit = "" if span.max_tokens is None else f", may write {counted(span.max_tokens, 'token')}"
+    label.append(f"\n{_sees(span.reads, previous)}{limit}", "dim")
     if full:
         for message in span.messages:
             label.append(f"\n{message.role}: ", "dim bold").append(printable(message.content), "dim")
