@@ -1,19 +1,19 @@
 """`podium eval` and `podium ask` over recorded responses, and that both say what they show."""
 
 from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
+from podium.evals import Comparison
+from podium.evals import SIMULATED
+from podium.evals.comparison import RECORDED
+from podium.recordings import RecordedQuestion
+from podium.recordings import RecordingWriter
+from podium.recordings import Response
+from podium.trace import Trace
 import pytest
 from refusal import one_sentence
 from small_recording import record_small
-
-from podium.evals import SIMULATED, Comparison
-from podium.evals.comparison import RECORDED
-from podium.recordings import RecordedQuestion, RecordingWriter, Response
-from podium.trace import Trace
+from typing import Any
 
 Podium = Callable[..., Any]
 POOL = """
@@ -292,6 +292,16 @@ def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podi
     assert "Recorded: 2 responses, given to the bare question beforehand." in asked.out
     assert asked.out.count("recorded as rec#q6/ada/0") == 2
     assert "imulated" not in asked.out
+
+
+def test_a_planner_whose_workers_see_one_another_is_refused_on_a_recording(podium: Podium) -> None:
+    for command in (["ask", "Is 6 right?", "--no-store"], ["serve"]):
+        refused = podium(*command, "--pool", "replay.toml", "--planner", "debate:ada+bob")
+        assert (refused.status, refused.out) == (2, "")
+        assert (
+            "The planner 'debate:ada+bob' gives workers more than the bare question, and this pool's recording has no "
+            "answers to that; use a pool of live workers, or one of these planners: single, "
+        ) in " ".join(refused.err.split())
 
 
 def test_a_recorded_question_is_found_whatever_space_is_around_it(podium: Podium) -> None:

@@ -23,6 +23,8 @@ _MOST_DIGITS = 9
 PlanFor = Callable[[Question, Sequence[Profile]], Workflow]
 """The best known workflow for a question over a pool."""
 Floats = npt.NDArray[np.float64]
+Layers = tuple[tuple[str, ...], ...]
+"""Workers of the pool, by name, in each layer of a planner's argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ def _no_rows(workers: Sequence[str]) -> Iterable[tuple[str, str]]:
     return ()
 
 
+def _no_examples(workers: Sequence[str]) -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """A planner that users name as NAME or NAME:ARGUMENT."""
@@ -74,12 +80,14 @@ class Baseline:
     team_only: bool = False
     """Whether only the team's own settings may name it, and no client of a server."""
     needs_oracle: bool = False
-    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know "
-    "the plans."""
+    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know the plans."""
     learns: bool = False
     """Whether it needs `BaselineContext.scored`."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
     """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""
+    examples: Callable[[Sequence[str]], Iterable[str]] = _no_examples
+    """Returns full names to try, from the names of a pool's workers, which are one or more. A test opens each and runs
+    it. A form without a colon needs none."""
     on_recordings: bool = True
     """Whether a recording of single answers can serve it: each of its steps gives the whole question to a worker that
     sees no other answer, or votes."""
@@ -88,6 +96,11 @@ class Baseline:
     def name(self) -> str:
         """The text before the first colon."""
         return self.form.partition(":")[0]
+
+    @property
+    def replays_anywhere(self) -> bool:
+        """Whether any pool of recorded workers can serve it, with nothing else at hand."""
+        return self.on_recordings and not (self.reads_files or self.needs_oracle or self.learns)
 
     @property
     def for_clients(self) -> bool:
@@ -111,6 +124,26 @@ def read_members(argument: str) -> tuple[str, ...]:
         repeated = bool(times and name) and count.isdecimal() and 0 < len(count) <= 2
         members += [name] * int(count) if repeated else [part]
     return tuple(members)
+
+
+def read_layers(argument: str, context: BaselineContext, name: str, *, form: str, layers: int) -> Layers:
+    """The workers of "2xA+B>C", layer by layer.
+
+    Raises:
+        ConfigError: there are fewer or more than `layers`, or a layer names no worker of the pool.
+    """
+    written = argument.split(">")
+    if len(written) != layers:
+        raise ConfigError(f"The baseline {name!r} is not of the form {form}.")
+    return tuple(
+        tuple(read_worker(worker, context, name) for worker in read_members(layer) or ("",))
+        for layer in written
+    )
+
+
+def named_in(argument: str) -> tuple[str, ...]:
+    """The workers that "2xA+B>C" names, each once."""
+    return tuple(dict.fromkeys(worker for layer in argument.split(">") for worker in read_members(layer)))
 
 
 def read_count(text: str) -> int | None:

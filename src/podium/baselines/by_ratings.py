@@ -63,4 +63,4 @@ def _open(argument: str, context: BaselineContext) -> ByRatings:
     return ByRatings(per_usd)
 
 
-BASELINE = Baseline("by-ratings:PER_USD", _open, team_only=True)
+BASELINE = Baseline("by-ratings:PER_USD", _open, team_only=True, examples=lambda workers: ["by-ratings:10"])

@@ -57,4 +57,10 @@ def _needs(argument: str) -> tuple[str, ...]:
     return (*dict.fromkeys(read_members(first)), then, VOTE)
 
 
-BASELINE = Baseline("cascade:A+B>C", _open, needs=_needs, team_only=True)
+BASELINE = Baseline(
+    "cascade:A+B>C",
+    _open,
+    needs=_needs,
+    team_only=True,
+    examples=lambda workers: [f"cascade:{'+'.join(workers)}>{workers[-1]}"],
+)

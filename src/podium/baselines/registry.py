@@ -9,7 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
-from podium.baselines import by_ratings, cascade, controls, voting
+from podium.baselines import (
+    adaptive,
+    by_ratings,
+    cascade,
+    ceo,
+    controls,
+    debate,
+    dylan,
+    escalation,
+    iterative,
+    judged,
+    magentic,
+    mixture,
+    rectify,
+    refiner,
+    reflection,
+    self_refine,
+    selforg,
+    trinity,
+    voting,
+    weighted_vote,
+)
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
 from podium.config import closest_name
 from podium.errors import ConfigError
@@ -23,6 +44,24 @@ _ALL = (
     voting.SELF_CONSISTENCY,
     voting.COMMITTEE,
     cascade.BASELINE,
+    escalation.BASELINE,
+    adaptive.BASELINE,
+    weighted_vote.BASELINE,
+    judged.BEST_OF_N,
+    judged.UNIVERSAL_SELF_CONSISTENCY,
+    reflection.BASELINE,
+    self_refine.BASELINE,
+    mixture.BASELINE,
+    debate.BASELINE,
+    refiner.BASELINE,
+    rectify.BASELINE,
+    dylan.BASELINE,
+    magentic.BASELINE,
+    iterative.BASELINE,
+    ceo.BASELINE,
+    trinity.FROM_FILE,
+    trinity.FROM_SCORES,
+    selforg.BASELINE,
     by_ratings.BASELINE,
     controls.CONSTANT,
     controls.RANDOM,
@@ -81,6 +120,7 @@ def open_baseline(
     seed: str = "0",
     oracle: PlanFor | None = None,
     scored: ScoredAnswers | None = None,
+    recorded: bool = False,
 ) -> Planner:
     """Open the planner that `name` refers to, for the workers of `pool`.
 
@@ -90,9 +130,11 @@ def open_baseline(
         seed: seeds random plans.
         oracle: returns the best known plan of a question; without it there is no "oracle".
         scored: answers from which planners learn that need some.
+        recorded: whether workers of the pool give recorded answers to the bare question, whatever they are shown.
 
     Raises:
-        ConfigError: the form, the worker or the file is not known; the message names the nearest known one.
+        ConfigError: the form, the worker or the file is not known, and the message names the nearest known one; or the
+            planner needs what is missing here.
     """
     found = find_baseline(name)
     if found is None:
@@ -105,5 +147,11 @@ def open_baseline(
         raise ConfigError(
             f"The planner {name!r} learns from workers' answers to other questions, and there are none here: "
             "compare it with podium eval, on tasks that have training questions."
+        )
+    if recorded and not baseline.on_recordings:
+        others = ", ".join(other.name for other in known_baselines().values() if other.replays_anywhere)
+        raise ConfigError(
+            f"The planner {name!r} gives workers more than the bare question, and this pool's recording has no answers "
+            f"to that; use a pool of live workers, or one of these planners: {others}."
         )
     return baseline.open(argument, BaselineContext(pool, seed, oracle, scored))

@@ -9,6 +9,7 @@ question without earlier steps.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,10 @@ _END = "\n<<<end "
 _CHAT_QUESTION = "Question:\n"
 _CHAT_PREVIOUS = "The answer of the round before"
 _CHAT_SUBTASK = "\n\nYour subtask:\n"
+_STEP = re.compile(
+    r"(?P<label>(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9})) (?P<part>subtask|response)",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,14 @@ class EarlierStep:
     """Position of the step, from 0; None: parsed from messages of the chat style, which lack it."""
     subtask: str
     response: str
+    round: int | None = None
+    """The earlier round of the step, from 0; None: the same round, or messages of the chat style."""
+
+    @property
+    def label(self) -> str:
+        """How the fences of its subtask and its response begin."""
+        step = f"step {self.position}"
+        return step if self.round is None else f"round {self.round} {step}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +76,7 @@ def _read_packed(text: str) -> View | None:
         return None
     token = text[start + len(_END) : stop]
     question = subtask = previous = None
-    subtasks: dict[int, str] = {}
+    subtasks: dict[str, str] = {}
     shown: list[EarlierStep] = []
     for label, body in _blocks(text, token):
         if label == "question":
@@ -73,13 +86,12 @@ def _read_packed(text: str) -> View | None:
         elif label == "previous response":
             previous = body
         else:
-            word, _, rest = label.partition(" ")
-            number, _, part = rest.partition(" ")
-            if word == "step" and number.isdecimal():
-                if part == "subtask":
-                    subtasks[int(number)] = body
-                elif part == "response":
-                    shown.append(EarlierStep(int(number), subtasks.get(int(number), ""), body))
+            step = _STEP.fullmatch(label)
+            if step is not None and step["part"] == "subtask":
+                subtasks[step["label"]] = body
+            elif step is not None:
+                round = None if step["round"] is None else int(step["round"])
+                shown.append(EarlierStep(int(step["position"]), subtasks.get(step["label"], ""), body, round))
     if subtask is None:
         return None
     return View(subtask if question is None else question, subtask, tuple(shown), previous)
