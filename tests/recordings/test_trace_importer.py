@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podium.baselines import SelfConsistency, Single
-from podium.baselines.phrases import WHOLE, requests_whole_question
+from podium.baselines.phrases import WHOLE
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
@@ -27,6 +27,7 @@ from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workers.specialist import Specialist
+from podium.workers.view import requests_whole_question
 from podium.workflow import Access, Step, Workflow
 
 MakeRecording = Callable[..., Recording]

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from podium.baselines.phrases import requests_whole_question
 from podium.cli.opening import open_console
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
@@ -29,6 +28,7 @@ from podium.recordings.importers import (
 from podium.recordings.importers.table import rows
 from podium.rows import cell_text, is_empty
 from podium.tasks.graders.text_graders import Exact
+from podium.workers.view import requests_whole_question
 
 _WITH_OPTIONS = ("table", "traces")
 """Kinds of sources that have options of their own; `find_importer` finds the others."""

@@ -49,6 +49,17 @@ Figure = Annotated[float, BeforeValidator(_known)]
 """Seconds or dollars. They may be infinite, because a pool file or a recording may say so."""
 
 
+class Unrecorded(Value):
+    """How much of one planner's plans a recording could not serve."""
+
+    steps: int
+    """Steps that failed, because the recording has no response to what they show."""
+    plans: int
+    """Plans with such a step."""
+    of: int
+    """All plans."""
+
+
 class ComparisonRow(Value):
     """The figures of one planner over all questions. Costs are in dollars a question."""
 
@@ -79,6 +90,8 @@ class ComparisonRow(Value):
     """Accuracy on the questions with each number of hops."""
     beyond_recording: float = 0.0
     """Share of its recorded responses that stand where a recording cannot show what would have been said."""
+    unrecorded: Unrecorded | None = None
+    """None: the recording has a response to every step."""
 
 
 class ExampleStep(Value):
@@ -196,7 +209,15 @@ def row(
         grading_usd=evaluation.grading_usd,
         by_hops=_by_hops(evaluation),
         beyond_recording=evaluation.beyond_recording,
+        unrecorded=_unrecorded(evaluation),
     )
+
+
+def _unrecorded(evaluation: Evaluation) -> Unrecorded | None:
+    found = evaluation.unrecorded
+    if not any(found):
+        return None
+    return Unrecorded(steps=sum(found), plans=sum(map(bool, found)), of=len(found))
 
 
 def _by_hops(evaluation: Evaluation) -> dict[int, float]:

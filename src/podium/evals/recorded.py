@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import Committee, Router, SelfConsistency, Single
+from podium.baselines import Committee, Router, SelfConsistency, Single, open_baseline
 from podium.baselines.encoder import Encoded, Encoder
 from podium.baselines.plans import rounds_of
 from podium.baselines.routers import LinUCB, Method, learn_router
@@ -68,8 +68,8 @@ async def compare_recorded(
         UsageError: there are fewer than two recorded workers, or no tuning questions.
         WorkerError: the encoder failed.
     """
-    recorded = [worker for worker in settings.pool if isinstance(worker, ReplayWorker)]
     workers = measurable(settings.pool, (*settings.tuning, *settings.tasks))
+    recorded = [worker for worker in workers if isinstance(worker, ReplayWorker)]
     if len(recorded) < 2 or not settings.tuning:
         raise UsageError(
             'A comparison on a recording needs two workers of kind = "replay" or more, and training questions.'
@@ -181,10 +181,22 @@ class _RecordedBaselines:
             yield "chosen", "Best plan of the family (knows the family)", self._plan_by_family()
         yield from self._learned()
         yield from table_rows(self.settings, on_recordings=True)
+        yield from self._recorded_plans()
         bandit = PlannerPerRepeat(LinUCB.name, self._bandit)
         yield "bandit", "LinUCB (learns from verdicts as it runs)", bandit
         oracle = PlannerPerRepeat(_Oracle.name, self._oracle)
         yield "oracle", "Oracle (a bound for one answer)", oracle
+
+    def _recorded_plans(self) -> Iterator[Entry]:
+        """The planners whose calls `podium record --plans` recorded."""
+        recordings = {id(worker.recording): worker.recording for worker in self._replayed}
+        for name in dict.fromkeys(plan for one in recordings.values() for plan in one.header.plans):
+            planner = open_baseline(name, self.settings.pool.profiles, seed=self.settings.seed)
+            yield "random" if name == "random" else "other", f"{name}, as recorded", planner
+
+    @property
+    def _replayed(self) -> Iterator[ReplayWorker]:
+        return (worker for worker in self.settings.pool if isinstance(worker, ReplayWorker))
 
     def _bandit(self, repeat: int) -> LinUCB:
         return LinUCB(self.training.workers, self._answer_key(repeat).verdict)
