@@ -17,6 +17,7 @@ from podium.errors import ConfigError, UsageError
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.importers.mmlu_pro import import_mmlu_pro
 from podium.recordings.importers.reasoning_gym import import_reasoning_gym
+from podium.recordings.importers.routeprofile import import_routeprofile
 from podium.recordings.importers.table import TableMapping, import_table, read_mapping
 from podium.recordings.importers.traces import import_from_traces, read_traces
 from podium.recordings.importers.zeroeval import import_zeroeval
@@ -30,6 +31,7 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
         "reasoning-gym": import_reasoning_gym,
         "zeroeval": import_zeroeval,
         "mmlu-pro": import_mmlu_pro,
+        "routeprofile": import_routeprofile,
     }
 )
 """Podium's own importers, by their names in `podium replay import`."""
@@ -73,6 +75,7 @@ __all__ = [
     "import_from_traces",
     "import_mmlu_pro",
     "import_reasoning_gym",
+    "import_routeprofile",
     "import_table",
     "import_zeroeval",
     "read_mapping",
