@@ -13,10 +13,10 @@ from podium.errors import WorkerError
 from podium.executor.context import Context, Style, build_messages
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, Seen
 from podium.recordings.files import COLUMNS
-from podium.types import Message, Profile, Question
+from podium.types import WHOLE, Message, Profile, Question
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker
-from podium.workers.view import WHOLE, EarlierStep
+from podium.workers.view import EarlierStep
 
 FOUR = "What is 2 + 2?"
 CRITIC = Seen("Find a fault.", ((WHOLE, "Answer: 5"),))

@@ -5,9 +5,10 @@ Simulated specialists recognise these texts. Real models read them as ordinary i
 
 from __future__ import annotations
 
-from podium.workers import view
+from podium.types import WHOLE
 
-WHOLE = view.WHOLE
+__all__ = ("CHECK", "COMPARE", "FINISH", "NEXT", "PARTS", "PHRASES", "WHOLE")
+
 PARTS = (
     "Do part 1 only.",
     "Do part 2 only.",

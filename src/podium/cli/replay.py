@@ -50,8 +50,10 @@ def import_recording(
 
     Args:
         kind: What the source is: reasoning-gym (a folder of reasoning-gym-eval), zeroeval (a result_dirs folder of
-            ZeroEval), mmlu-pro (the eval_results of MMLU-Pro), table (a TOML file that names a table's columns) or
-            traces (a Podium store of traces). Installed packages may add others (entry points "podium.importers").
+            ZeroEval), mmlu-pro (the eval_results of MMLU-Pro), routeprofile or routerdc (a checkout of RouteProfile or
+            RouterDC), judgebench (the outputs of JudgeBench), dylan (exp/MATH/CoT of DyLAN), table (a TOML file that
+            names a table's columns) or traces (a Podium store of traces). Installed packages may add others (entry
+            points "podium.importers").
         source: The folder or file.
         out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
         name: The recording's name. Default: the name in the table's TOML file, or that of the recording's file.

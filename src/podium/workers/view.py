@@ -13,10 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podium.types import Message
+from podium.types import WHOLE, Message
 
-WHOLE = "Answer the whole question."
-"""The subtask of a step that answers the whole question."""
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _CHAT_QUESTION = "Question:\n"
