@@ -9,8 +9,9 @@ from typing import Any
 from sources import imported, refused, write_json
 
 from podium.recordings import Seen
-from podium.recordings.importers import import_dylan, import_judgebench
+from podium.recordings.importers import import_dylan, import_judgebench, import_llmverify
 from podium.recordings.importers.judgebench import COMPARE
+from podium.recordings.importers.llmverify import VERIFY
 from podium.types import WHOLE
 
 # --- JudgeBench --------------------------------------------------------------------------------------------
@@ -127,3 +128,41 @@ def test_an_agent_of_a_debate_saw_the_latest_answer_of_each_other_one(tmp_path: 
     assert given((MEND, "X"), (MEND, "Y")) == [(r"Sure: \boxed{4}", 1.0)]
     assert recording.header.conditioned == {worker: 3}
     assert import_report.left_out == {"answers to others whose own messages the logs lack": 2}
+
+
+# --- LLMVerify ---------------------------------------------------------------------------------------------
+
+
+def verified(
+    response: str, label: object, votes: list[object], texts: list[str], index: int
+) -> dict[str, Any]:
+    return {
+        **{"model": "acme/able", "dataset_source": "math", "dataset_idx": 3, "response_idx": index},
+        **{"question": "What is 2 + 2?", "gold_answer": 4, "response": response, "label": label},
+        **{"votes": votes, "swap_inference1": texts, "metadata": {}},
+    }
+
+
+def test_a_verification_is_found_by_the_one_answer_that_the_verifier_saw(tmp_path: Path) -> None:
+    data = tmp_path / "verifier_data"
+    folder = data / "Qwen" / "Qwen3-8B" / "single_verification" / "temp0.0_topp1.0_seqs1"
+    folder.mkdir(parents=True)
+    write_lines(
+        folder / "raw.jsonl",
+        verified("It is 4.", 1, [1, 3], ["Correct, it is.", "I cannot tell."], 0),
+        verified("It is 5.", False, [2.0], ["No, it is not."], 1),
+        verified("It is 5.", False, [1], ["Again."], 1),
+    )
+    recording, import_report, _ = imported(import_llmverify, data)
+    given = recording.responses("What is 2 + 2?")["acme/able"]
+    assert [(response.text, response.score) for response in given] == [("It is 4.", 1.0), ("It is 5.", 0.0)]
+    of_four = recording.conditioned_responses(
+        "What is 2 + 2?", "Qwen/Qwen3-8B", Seen(VERIFY, ((WHOLE, "It is 4."),))
+    )
+    assert [(response.text, response.score) for response in of_four] == [
+        ("Correct, it is.", 1.0),
+        ("I cannot tell.", 0.0),
+    ]
+    assert import_report.measured == {"Qwen/Qwen3-8B": 2 / 3}
+    assert import_report.left_out == {"verifications of Qwen/Qwen3-8B of an answer that it saw before": 1}
+    assert "holds no *.jsonl; give the folder verifier_data" in refused(import_llmverify, tmp_path / "none")

@@ -17,6 +17,7 @@ from podium.errors import ConfigError, UsageError
 from podium.recordings.importers.dylan import import_dylan
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.importers.judgebench import import_judgebench
+from podium.recordings.importers.llmverify import import_llmverify
 from podium.recordings.importers.mmlu_pro import import_mmlu_pro
 from podium.recordings.importers.reasoning_gym import import_reasoning_gym
 from podium.recordings.importers.routeprofile import import_routeprofile
@@ -38,6 +39,7 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
         "routerdc": import_routerdc,
         "judgebench": import_judgebench,
         "dylan": import_dylan,
+        "llmverify": import_llmverify,
     }
 )
 """Podium's own importers, by their names in `podium replay import`."""
@@ -81,6 +83,7 @@ __all__ = [
     "import_dylan",
     "import_from_traces",
     "import_judgebench",
+    "import_llmverify",
     "import_mmlu_pro",
     "import_reasoning_gym",
     "import_routeprofile",
