@@ -142,6 +142,16 @@ def test_what_the_recording_lacks_is_counted_by_planner_and_never_invented(
         "failed, and the row shows the answers without them."
     ) in told
     assert "answer the plain question" not in told
+    assert "each given to just what its step shows" in told
+    assert "single:ada, as recorded" not in told
+    Path("refine.txt").unlink()
+    without = podium(
+        "eval", "--tasks", "made.parquet", "--pool", "replay.toml", "--split", "test", "--markdown"
+    )
+    assert (
+        "The recorded planner constant:refine.txt has no row: refine.txt: there is no such file"
+        in without.out
+    )
 
 
 @pytest.mark.parametrize(

@@ -111,13 +111,14 @@ async def compare(
     """
     trained = await settings.run(label, conductor)
     rows = [row("conductor", label, trained)]
-    simulated, recorded = [trained.simulated], [trained.recorded]
+    simulated, recorded, conditioned = [trained.simulated], [trained.recorded], [trained.conditioned]
 
     async def add(kind: Kind, label: str, planner: Planner | PlannerPerRepeat) -> Evaluation:
         evaluation = await settings.run(label, planner)
         rows.append(row(kind, label, evaluation, against=trained))
         simulated.append(evaluation.simulated)
         recorded.append(evaluation.recorded)
+        conditioned.append(evaluation.conditioned)
         return evaluation
 
     if versus is not None:
@@ -148,6 +149,7 @@ async def compare(
         pool=settings.pool.names,
         simulated=any(simulated),
         recorded=any(recorded),
+        conditioned=any(conditioned),
         rows=tuple(rows),
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,

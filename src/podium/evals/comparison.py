@@ -37,6 +37,11 @@ RECORDED = (
     "and stopping, and for nothing else."
 )
 """The sentence under every figure to which a recorded response contributed."""
+CONDITIONED = (
+    "Recorded responses, each given to just what its step shows: to the bare question, or to the same subtask and the "
+    "same earlier answers. A step to which the recording has no response has failed."
+)
+"""The same sentence, where responses to other answers contributed."""
 _UNTIMED = "Times are not known."
 
 
@@ -135,6 +140,8 @@ class Comparison(JsonFile):
     pool: tuple[str, ...]
     simulated: bool
     recorded: bool = False
+    conditioned: bool = False
+    """Whether any recorded response was given to other answers."""
     rows: tuple[ComparisonRow, ...]
     """The Conductor first, where there is one."""
     tasks: str = ""
@@ -165,7 +172,8 @@ class Comparison(JsonFile):
     @property
     def caveats(self) -> tuple[str, ...]:
         """Where the replies are from, a sentence for each source that needs one."""
-        recorded = RECORDED if self.timed else f"{RECORDED} {_UNTIMED}"
+        said = CONDITIONED if self.conditioned else RECORDED
+        recorded = said if self.timed else f"{said} {_UNTIMED}"
         return (SIMULATED,) * self.simulated + (recorded,) * self.recorded
 
 

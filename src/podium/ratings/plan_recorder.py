@@ -23,7 +23,6 @@ from podium.ratings.recorder import (
     bare_tasks,
     recorded_question,
     refuse_other_wordings,
-    why_unanswered,
 )
 from podium.recordings import RecordingWriter, Response, Seen, reference, split_by_hash, was_simulated
 from podium.tasks.task import Task
@@ -106,8 +105,9 @@ async def record_plans(
             if _is_whole(trace):
                 progress.kept += 1
             elif run_budget.refusal is None:
-                progress.failed += 1
-                progress.errors[planner.name] = why_unanswered(trace)
+                failed = {span.worker: span.error or "" for span in trace.spans if span.status == "failed"}
+                progress.failed += sum(span.status == "failed" for span in trace.spans)
+                progress.errors |= failed or {planner.name: trace.error or "It has no steps."}
             on_progress(progress)
 
     async with asyncio.TaskGroup() as group:

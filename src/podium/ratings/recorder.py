@@ -20,7 +20,6 @@ from podium.orchestrator import Orchestrator
 from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
 from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
-from podium.trace import Trace
 from podium.types import Budget, Usage, estimate_tokens
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.code import CodeWorker
@@ -111,7 +110,7 @@ async def record(
                 progress.kept += 1
             else:
                 progress.failed += 1
-                progress.errors[job.worker] = why_unanswered(rollout.trace)
+                progress.errors[job.worker] = _why(rollout)
             on_progress(progress)
 
     async with asyncio.TaskGroup() as group:
@@ -145,10 +144,10 @@ def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
     return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())
 
 
-def why_unanswered(trace: Trace) -> str:
+def _why(rollout: Rollout) -> str:
     """A sentence that says why there is no answer."""
-    errors = (span.error for span in trace.spans if span.error is not None)
-    return next(errors, trace.error or "It gave no answer.")
+    errors = (span.error for span in rollout.trace.spans if span.error is not None)
+    return next(errors, rollout.trace.error or "It gave no answer.")
 
 
 def recorded_question(task: Task, split: str) -> RecordedQuestion:
