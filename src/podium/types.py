@@ -19,6 +19,10 @@ MOST_USD = 1e9
 """No price of a million tokens and no call is dearer. Accounts count whole nano-dollars, in 64 bits."""
 
 
+WHOLE = "Answer the whole question."
+"""The subtask of a step that answers the whole question."""
+
+
 class Value(BaseModel):
     """A frozen record that refuses unknown fields."""
 

@@ -1,19 +1,19 @@
 """`podium eval` and `podium ask` over recorded responses, and that both say what they show."""
 
 from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
-from podium.evals import Comparison
-from podium.evals import SIMULATED
-from podium.evals.comparison import RECORDED
-from podium.recordings import RecordedQuestion
-from podium.recordings import RecordingWriter
-from podium.recordings import Response
-from podium.trace import Trace
+from typing import Any
+
 import pytest
 from refusal import one_sentence
 from small_recording import record_small
-from typing import Any
+
+from podium.evals import SIMULATED, Comparison
+from podium.evals.comparison import RECORDED
+from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.trace import Trace
 
 Podium = Callable[..., Any]
 POOL = """

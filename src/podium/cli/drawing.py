@@ -13,6 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
+from podium.recordings import names_conditioned
 from podium.trace import Feedback, RejectedPlan, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
@@ -105,8 +106,8 @@ def _judged(outcome: Feedback) -> Text:
 
 
 def _recorded(trace: Trace) -> int:
-    """Steps whose responses were recorded ones."""
-    return sum(span.recorded is not None for span in trace.spans)
+    """Steps whose responses were recorded ones to the bare question."""
+    return sum(span.recorded is not None and not names_conditioned(span.recorded) for span in trace.spans)
 
 
 def _totals(trace: Trace) -> str:

@@ -38,6 +38,11 @@ RECORDED = (
     "and stopping, and for nothing else."
 )
 """The sentence under every figure to which a recorded response contributed."""
+CONDITIONED = (
+    "Recorded responses, each given to just what its step shows: to the bare question, or to the same subtask and the "
+    "same earlier answers. A step to which the recording has no response has failed."
+)
+"""The same sentence, where responses to other answers contributed."""
 _UNTIMED = "Times are not known."
 
 
@@ -48,6 +53,17 @@ def _known(value: Any) -> Any:
 
 Figure = Annotated[float, BeforeValidator(_known)]
 """Seconds or dollars. They may be infinite, because a pool file or a recording may say so."""
+
+
+class Unrecorded(Value):
+    """How much of one planner's plans a recording could not serve."""
+
+    steps: int
+    """Steps that failed, because the recording has no response to what they show."""
+    plans: int
+    """Plans with such a step."""
+    of: int
+    """All plans."""
 
 
 class ComparisonRow(Value):
@@ -84,6 +100,8 @@ class ComparisonRow(Value):
     """Share of its recorded responses that stand where a recording cannot show what would have been said."""
     rules_out: str = ""
     """For a control: what explains the planner's accuracy if this row is as accurate."""
+    unrecorded: Unrecorded | None = None
+    """None: the recording has a response to every step."""
 
 
 class ExampleStep(Value):
@@ -127,6 +145,8 @@ class Comparison(JsonFile):
     pool: tuple[str, ...]
     simulated: bool
     recorded: bool = False
+    conditioned: bool = False
+    """Whether any recorded response was given to other answers."""
     rows: tuple[ComparisonRow, ...]
     """The Conductor first, where there is one."""
     tasks: str = ""
@@ -159,7 +179,8 @@ class Comparison(JsonFile):
     @property
     def caveats(self) -> tuple[str, ...]:
         """Where the replies are from, a sentence for each source that needs one."""
-        recorded = RECORDED if self.timed else f"{RECORDED} {_UNTIMED}"
+        said = CONDITIONED if self.conditioned else RECORDED
+        recorded = said if self.timed else f"{said} {_UNTIMED}"
         return (SIMULATED,) * self.simulated + (recorded,) * self.recorded
 
 
@@ -201,6 +222,7 @@ def row(
         grading_usd=evaluation.grading_usd,
         by_hops=_by_hops(evaluation),
         beyond_recording=evaluation.beyond_recording,
+        unrecorded=_unrecorded(evaluation),
     )
 
 
@@ -208,6 +230,13 @@ def adjusted(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     """The rows with their p-values adjusted for the number of tested rows."""
     p_values = holm([shown.p_value for shown in rows])
     return tuple(shown.model_copy(update={"adjusted_p": p}) for shown, p in zip(rows, p_values, strict=True))
+
+
+def _unrecorded(evaluation: Evaluation) -> Unrecorded | None:
+    found = evaluation.unrecorded
+    if not any(found):
+        return None
+    return Unrecorded(steps=sum(found), plans=sum(map(bool, found)), of=len(found))
 
 
 def _by_hops(evaluation: Evaluation) -> dict[int, float]:

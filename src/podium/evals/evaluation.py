@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
-from podium.baselines.phrases import requests_whole_question
 from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
-from podium.recordings import was_simulated
+from podium.recordings import names_conditioned, was_simulated
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.trace import Span, Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
+from podium.workers.view import requests_whole_question
 
 Progress = Callable[[int, int], None]
 """Called with (rollouts done, all rollouts) after each one."""
@@ -136,10 +136,20 @@ class Evaluation:
         return any(span.recorded is not None for span in self.spans)
 
     @property
+    def conditioned(self) -> bool:
+        """Whether any recorded response was given to other answers, or to another subtask than the whole question."""
+        return any(span.recorded is not None and names_conditioned(span.recorded) for span in self.spans)
+
+    @property
     def beyond_recording(self) -> float:
         """Share of recorded responses in places where the real model might have answered something else."""
         found = [beyond for rollout in self.rollouts for beyond in _beyond_recording(rollout.trace)]
         return sum(found) / len(found) if found else 0.0
+
+    @property
+    def unrecorded(self) -> Sequence[int]:
+        """For each rollout, how many of its steps failed because the recording has no response to what they show."""
+        return [_unrecorded(rollout.trace) for rollout in self.rollouts]
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -151,7 +161,8 @@ def _beyond_recording(trace: Trace) -> Iterator[bool]:
     """For each recorded response, whether its step goes beyond the recording.
 
     A recorded response was given to the bare question. A step that rewrites the subtask, or that shows the model
-    others' work, would have had another response from the live model; the replayed one is the same.
+    others' work, would have had another response from the live model; the replayed one is the same. A conditioned
+    response was given to just what its step shows.
     """
     for number, round_ in enumerate(trace.rounds):
         for span in round_.spans:
@@ -160,10 +171,20 @@ def _beyond_recording(trace: Trace) -> Iterator[bool]:
             access = round_.workflow.steps[span.position].access
             shown = bool(span.reads) or (number > 0 and access.sees_previous)
             beyond = shown or not requests_whole_question(span.subtask, trace.question.text)
-            if span.recorded is not None:
+            if span.recorded is not None and names_conditioned(span.recorded):
+                yield False
+            elif span.recorded is not None:
                 yield beyond
             if span.nested is not None:
                 yield from (beyond or inner for inner in _beyond_recording(span.nested))
+
+
+def _unrecorded(trace: Trace) -> int:
+    nested = sum(_unrecorded(span.nested) for span in trace.spans if span.nested is not None)
+    kinds = (
+        span.attempts[-1].error_kind for span in trace.spans if span.status == "failed" and span.attempts
+    )
+    return nested + sum(kind == "unrecorded" for kind in kinds)
 
 
 def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:

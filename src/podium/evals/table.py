@@ -86,6 +86,12 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield "Steps and hops: no rank correlation, since one of them does not vary."
     yield from comparison.caveats
     for row in comparison.rows:
+        lacking = row.unrecorded
+        if lacking is not None:
+            yield (
+                f"{row.label}: the recording has no response to {_counted(lacking.steps, 'step')} in {lacking.plans} "
+                f"of {_counted(lacking.of, 'plan')}; these steps failed, and the row shows the answers without them."
+            )
         if row.beyond_recording:
             yield (
                 f"{row.label}: {percent(row.beyond_recording)} of its recorded responses answer the plain "

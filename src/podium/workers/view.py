@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podium.types import Message
+from podium.types import WHOLE, Message
 
+_NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _CHAT_QUESTION = "Question:\n"
 _CHAT_PREVIOUS = "The answer of the round before"
@@ -53,6 +54,20 @@ class View:
     """In the order shown. In messages of the chat style, turns of the chat history look like steps too."""
     previous: str | None = None
     """The final response of the previous round, if it is shown."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it shows no other answers, and the subtask requests the whole question."""
+        shown = self.earlier or self.previous is not None
+        return not shown and requests_whole_question(self.subtask, self.question)
+
+
+def requests_whole_question(subtask: str, question: str) -> bool:
+    """Whether a subtask requests an answer to the whole question, not to a part or a rewording of it.
+
+    Small policies number their subtasks. Such a number in front ("1. ") makes no difference.
+    """
+    return any(text.strip() in (WHOLE, question.strip()) for text in (subtask, _NUMBER.sub("", subtask)))
 
 
 def read_view(messages: Sequence[Message]) -> View:
