@@ -11,7 +11,6 @@ from podium.baselines.registry import (
     known_baselines,
     open_baseline,
 )
-from podium.baselines.routers import Router, RoutingRule
 from podium.baselines.voting import Committee, SelfConsistency, Single
 from podium.workers.vote import VOTE
 
@@ -26,8 +25,6 @@ __all__ = [
     "Oracle",
     "PlanFor",
     "RandomPlans",
-    "Router",
-    "RoutingRule",
     "SelfConsistency",
     "Single",
     "baseline_forms",
