@@ -30,14 +30,7 @@ from podium.cli.eval_setup import (
     tasks_and_pool,
 )
 from podium.cli.looking import Looking
-from podium.cli.opening import (
-    encoder_from_options,
-    open_console,
-    open_dispatcher,
-    open_questions,
-    planner_from_options,
-    trained_plan,
-)
+from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
 from podium.cli.options import (
     DEFAULT_CALLS,
     NO_ENCODER,
@@ -50,7 +43,9 @@ from podium.cli.options import (
     PoolName,
     RunBudget,
 )
+from podium.cli.questions import encoder_from_options, open_questions
 from podium.cli.suite import evaluate_suite
+from podium.cli.terminal import open_console
 from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.errors import UsageError
 from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded

@@ -12,10 +12,11 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console, open_questions
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable
+from podium.cli.questions import open_questions
+from podium.cli.terminal import open_console
 from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
 from podium.ratings.rating import find_clusters, rate_pool, with_gold

@@ -15,10 +15,12 @@ from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.baselines import open_baseline
-from podium.cli.opening import budget_from_options, open_console, open_dispatcher, open_questions
+from podium.cli.opening import budget_from_options, open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, BudgetOptions, DispatchOptions, Flag, PoolName
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.questions import open_questions
+from podium.cli.terminal import open_console
 from podium.errors import NoTasksError, UsageError
 from podium.evals.evaluation import rollout_seed
 from podium.orchestrator.team import open_pool

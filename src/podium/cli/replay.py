@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable
+from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.recordings import Header, Recording, RecordingWriter, header_path, unfinished_path
 from podium.recordings.importers import (

@@ -11,9 +11,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console, open_questions
 from podium.cli.options import Flag
 from podium.cli.printable import counted, printable, shorten
+from podium.cli.questions import open_questions
+from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.rows import is_table
 from podium.tasks import ALL, Task

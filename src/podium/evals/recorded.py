@@ -13,10 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import Committee, Router, SelfConsistency, Single, open_baseline
+from podium.baselines import Committee, SelfConsistency, Single, open_baseline
 from podium.baselines.encoder import Encoded, Encoder
 from podium.baselines.plans import rounds_of
-from podium.baselines.routers import LinUCB, Method, learn_router
+from podium.baselines.routers import LinUCB, Method, Router, learn_router
 from podium.errors import ConfigError, UsageError
 from podium.evals.compare import ComparisonSettings, Entry, table_rows
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row

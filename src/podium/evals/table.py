@@ -85,6 +85,11 @@ def notes(comparison: Comparison) -> Iterator[str]:
     elif any(row.by_hops for row in comparison.rows):
         yield "Steps and hops: no rank correlation, since one of them does not vary."
     yield from comparison.caveats
+    yield from _beyond_the_recording(comparison)
+
+
+def _beyond_the_recording(comparison: Comparison) -> Iterator[str]:
+    """What the recording lacked for each row, or cannot show."""
     for row in comparison.rows:
         lacking = row.unrecorded
         if lacking is not None:
