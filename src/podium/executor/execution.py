@@ -16,11 +16,12 @@ from podium.executor.early_stopping import EarlyStopping, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.worker_call import Listeners
 from podium.trace import Attempt, Span
-from podium.types import AnswerOptions
+from podium.types import AnswerOptions, Message
 from podium.workers.base import Request
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
 
+_NO_OPTIONS = AnswerOptions()
 _GONE = "The question was cancelled."
 _NOT_NEEDED = "It was not called: no answer of it could change the vote."
 
@@ -75,7 +76,7 @@ class Execution:
         """Run every step that the last one needs, or all steps with `run_all`. `spans` has the results, also after a
         cancellation."""
         for span in self._known.values():
-            self._question_context.asked[span.worker, span.messages] += 1
+            self._count_asked(span.worker, span.messages)
             self._record(span)
         try:
             async with self._limit, self._group:
@@ -148,20 +149,18 @@ class Execution:
         messages = build_messages(
             context, question_context.settings.context, question_context.token, sees=worker.profile.sees
         )
-        asked = (worker.profile.name, messages)
         request = Request(
             messages,
             seed=f"{question_context.seed}/{self._round}/{position}",
             question_seed=question_context.seed,
             repeat=self._repeat(position),
-            duplicate=question_context.asked[asked],
+            duplicate=self._count_asked(worker.profile.name, messages),
             sample=question_context.sample,
             mark=question_context.token,
             missing=self._missing(position),
             structured=context.view(question_context.settings.context),
-            options=question_context.question.options if self._is_last(position) else AnswerOptions(),
+            options=question_context.question.options if self._is_last(position) else _NO_OPTIONS,
         )
-        question_context.asked[asked] += 1
         journal = question_context.journal
         if journal is not None:
             await journal.begin(self._round, position)
@@ -191,6 +190,13 @@ class Execution:
                 )
         if journal is not None:
             await journal.written()
+
+    def _count_asked(self, worker: str, messages: tuple[Message, ...]) -> int:
+        """Count that the worker is sent these messages. Returns how often it was sent them before."""
+        asked, key = self._question_context.asked, (worker, messages)
+        before = asked.get(key, 0)
+        asked[key] = before + 1
+        return before
 
     def _response(self, position: int) -> str | None:
         """The response of a step; None: it has none."""
