@@ -16,12 +16,11 @@ from podium.executor.early_stopping import EarlyStopping, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.worker_call import Listeners
 from podium.trace import Attempt, Span
-from podium.types import AnswerOptions, Message
+from podium.types import DEFAULT_OPTIONS, Message
 from podium.workers.base import Request
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
 
-_NO_OPTIONS = AnswerOptions()
 _GONE = "The question was cancelled."
 _NOT_NEEDED = "It was not called: no answer of it could change the vote."
 
@@ -159,7 +158,7 @@ class Execution:
             mark=question_context.token,
             missing=self._missing(position),
             structured=context.view(question_context.settings.context),
-            options=question_context.question.options if self._is_last(position) else _NO_OPTIONS,
+            options=question_context.question.options if self._is_last(position) else DEFAULT_OPTIONS,
         )
         journal = question_context.journal
         if journal is not None:
