@@ -72,6 +72,9 @@ class AnswerOptions(Value):
     """Further keys of the request's body, for a worker that passes them on to its endpoint."""
 
 
+DEFAULT_OPTIONS = AnswerOptions()
+
+
 class Question(Value):
     """The user's question, with the chat history before it."""
 
@@ -80,7 +83,8 @@ class Question(Value):
     """Messages that came before the question, oldest first."""
     images: tuple[str, ...] = ()
     """URLs of images; only workers that understand images get them (`Profile.sees`)."""
-    options: AnswerOptions = Field(default_factory=AnswerOptions)  # Pydantic would copy a default deeply.
+    options: AnswerOptions = Field(default_factory=lambda: DEFAULT_OPTIONS)
+    # A factory, since pydantic would copy a default deeply.
 
 
 class Price(Value):

@@ -16,7 +16,7 @@ from podium.executor.early_stopping import EarlyStopping, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.worker_call import Listeners
 from podium.trace import Attempt, Span
-from podium.types import AnswerOptions
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message
 from podium.workers.base import Request
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
@@ -81,7 +81,7 @@ class Execution:
         """Run every step that the last one needs, or all steps with `run_all`. `spans` has the results, also after a
         cancellation."""
         for span in self._known.values():
-            self._question_context.asked[span.worker, span.messages] += 1
+            self._count_asked(span.worker, span.messages)
             self._record(span)
         try:
             async with self._limit, self._group:
@@ -153,20 +153,18 @@ class Execution:
         messages = build_messages(
             context, question_context.settings.context, question_context.token, sees=worker.profile.sees
         )
-        asked = (worker.profile.name, messages)
         request = Request(
             messages,
             seed=f"{question_context.seed}/{self._round}/{position}",
             question_seed=question_context.seed,
             repeat=self._repeat(position),
-            duplicate=question_context.asked[asked],
+            duplicate=self._count_asked(worker.profile.name, messages),
             sample=question_context.sample,
             mark=question_context.token,
             missing=self._missing(position),
             structured=context.view(question_context.settings.context),
             options=self._options(position),
         )
-        question_context.asked[asked] += 1
         journal = question_context.journal
         if journal is not None:
             await journal.begin(self._round, position)
@@ -199,11 +197,18 @@ class Execution:
 
     def _options(self, position: int) -> AnswerOptions:
         """The caller's options for the last step, and the lower of the caller's and the plan's limit of tokens."""
-        options = self._question_context.question.options if self._is_last(position) else AnswerOptions()
+        options = self._question_context.question.options if self._is_last(position) else DEFAULT_OPTIONS
         planned = self._max_tokens[position]
         if planned is None or (options.max_tokens is not None and options.max_tokens <= planned):
             return options
         return options.model_copy(update={"max_tokens": planned})
+
+    def _count_asked(self, worker: str, messages: tuple[Message, ...]) -> int:
+        """Count that the worker is sent these messages. Returns how often it was sent them before."""
+        asked, key = self._question_context.asked, (worker, messages)
+        before = asked.get(key, 0)
+        asked[key] = before + 1
+        return before
 
     def _response(self, position: int) -> str | None:
         """The response of a step; None: it has none."""
