@@ -10,6 +10,7 @@ from podium.baselines import (
     RandomPlans,
     SelfConsistency,
     Single,
+    baseline_forms,
     find_baseline,
     open_baseline,
 )
@@ -71,13 +72,11 @@ def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):
         ("singel:ada", "There is no baseline 'singel:ada'; did you mean single:WORKER?"),
         (
             "best",
-            "There is no baseline 'best'; known: single:WORKER, self-consistency:WORKER:SAMPLES, committee:A+B, "
-            "cascade:A+B>C, by-ratings:PER_USD, constant:FILE, random, oracle.",
+            f"There is no baseline 'best'; known: {', '.join(baseline_forms())}.",
         ),
         (
             "",
-            "There is no baseline ''; known: single:WORKER, self-consistency:WORKER:SAMPLES, committee:A+B, "
-            "cascade:A+B>C, by-ratings:PER_USD, constant:FILE, random, oracle.",
+            f"There is no baseline ''; known: {', '.join(baseline_forms())}.",
         ),
         ("random:3", "There is no baseline 'random:3'; did you mean random?"),
         ("single", "The baseline 'single' names no worker; write one after a colon: ada, gpt-4:mini, vote."),

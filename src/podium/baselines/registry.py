@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
-from podium.baselines import by_ratings, cascade, controls, voting
-from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
+from podium.baselines import by_ratings, cascade, controls, learned_routers, voting
+from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers, Vectors
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
@@ -24,6 +24,8 @@ _ALL = (
     voting.COMMITTEE,
     cascade.BASELINE,
     by_ratings.BASELINE,
+    learned_routers.ROUTER,
+    learned_routers.COMMITTEE_ROUTER,
     controls.CONSTANT,
     controls.RANDOM,
     controls.ORACLE,
@@ -81,6 +83,7 @@ def open_baseline(
     seed: str = "0",
     oracle: PlanFor | None = None,
     scored: ScoredAnswers | None = None,
+    vectors: Vectors | None = None,
 ) -> Planner:
     """Open the planner that `name` refers to, for the workers of `pool`.
 
@@ -90,6 +93,7 @@ def open_baseline(
         seed: seeds random plans.
         oracle: returns the best known plan of a question; without it there is no "oracle".
         scored: answers from which planners learn that need some.
+        vectors: an encoder for planners that learn; None: they read hashed n-grams.
 
     Raises:
         ConfigError: the form, the worker or the file is not known; the message names the nearest known one.
@@ -106,4 +110,4 @@ def open_baseline(
             f"The planner {name!r} learns from workers' answers to other questions, and there are none here: "
             "compare it with podium eval, on tasks that have training questions."
         )
-    return baseline.open(argument, BaselineContext(pool, seed, oracle, scored))
+    return baseline.open(argument, BaselineContext(pool, seed, oracle, scored, vectors))
