@@ -22,9 +22,16 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from podium.orchestrator.team import open_pool
-from podium.ratings.answers import Answers, Floats, means_by, question_messages, read_answers
+from podium.ratings.answers import (
+    Answers,
+    Floats,
+    committee_accuracy,
+    means_by,
+    question_messages,
+    read_answers,
+)
 from podium.tasks import ALL, open_tasks
-from podium.warmstart.committee_value import committee_accuracy, committees
+from podium.warmstart.committee_value import committees
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker
 

@@ -17,9 +17,16 @@ import sys
 import numpy as np
 
 from podium.orchestrator.team import open_pool
-from podium.ratings.answers import Floats, committee_cost, means_by, measurable, read_answers
+from podium.ratings.answers import (
+    Floats,
+    committee_accuracy,
+    committee_cost,
+    means_by,
+    measurable,
+    read_answers,
+)
 from podium.tasks import ALL, open_tasks
-from podium.warmstart.committee_value import committee_accuracy, committees
+from podium.warmstart.committee_value import committees
 
 FOLDS, TRUST = 5, 3.0
 LEVELS = (0.0, 0.003, 0.006, 0.012, 0.018, 0.025, 0.035, 0.05, 0.065, 0.08, 0.1, 0.12)

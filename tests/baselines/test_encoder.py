@@ -12,7 +12,8 @@ import pytest
 
 from embedding_server import EmbeddingServer, embedding_server, reply
 from podium.baselines.encoder import Encoded, Encoder, open_encoder
-from podium.baselines.routers import Method, learn_router
+from podium.baselines.predictors import Method
+from podium.baselines.routers import learn_router
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits
 
@@ -135,5 +136,5 @@ async def test_a_router_learns_over_an_encoder_what_n_grams_do_not_tell(method: 
         lambda texts: reply([[9.0, even(text), 1 - even(text)] for text in texts])
     ) as server:
         encoded = await encode(server.url, [*known, *held_out])
-    choose = learn_router(method, known, scores, ("ada", "bob"), vectors=encoded.vectors)
+    choose = learn_router(method, known, scores, ("ada", "bob"), vectors=encoded.of)
     assert [choose(text) for text in held_out] == ["ada", "bob"] * 20

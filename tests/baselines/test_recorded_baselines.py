@@ -12,7 +12,8 @@ import pytest
 from podium.baselines import Cascade, Committee
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
-from podium.baselines.routers import LinUCB, Method, Router, Verdict, learn_router, text_features
+from podium.baselines.predictors import Method
+from podium.baselines.routers import LinUCB, Router, Verdict, learn_router, text_features
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.planner import Outcome, Plan, Planner, PlanRequest
@@ -272,19 +273,6 @@ def test_a_router_learns_who_answers_which_kind(method: Method) -> None:
     chosen = [choose(text) for text in unseen]
     assert chosen == [NAMES[kind] for kind in wanted]
     assert [choose(text) for text in unseen] == chosen
-
-
-@pytest.mark.parametrize("method", ["ridge", "neighbours"])
-def test_a_price_is_taken_off_the_score(method: Method) -> None:
-    texts, kinds = made(60, "known")
-    unseen, wanted = made(20, "unseen")
-    for price, expected in (
-        ((0.0, 2.0), ["ada"] * 20),
-        ((2.0, 0.0), ["bob"] * 20),
-        ((0.1, 0.1), [NAMES[kind] for kind in wanted]),
-    ):
-        choose = learn_router(method, texts, np.eye(2)[kinds], NAMES, price_W=np.asarray(price))
-        assert [choose(text) for text in unseen] == expected
 
 
 @pytest.mark.parametrize("method", ["ridge", "neighbours"])

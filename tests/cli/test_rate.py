@@ -250,6 +250,10 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
             {6: "4", 7: "--like", 8: "ratings.json"},
             "--clusters 4: the clusters are those of --like ratings.json; leave one of the two out.",
         ),
+        (
+            {5: "--like", 6: "ratings.json", 7: "--words"},
+            "--words learns from the answers of all workers, and --like has none; leave one of the two out.",
+        ),
         ({6: "0"}, "--clusters is at least 1"),
         ({6: "many"}, "--clusters"),
         ({5: "--seed", 6: "-1"}, "--seed from 0 to 4294967295"),
@@ -270,6 +274,21 @@ def test_asking_wrongly_is_one_sentence_and_writes_nothing(
     before = sorted(Path().rglob("*"))
     assert sentence in one_sentence(podium(*tokens))
     assert sorted(Path().rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("question", "per_usd", "asked"), [(SUM, "0", "ada"), (RIVER, "0", "bob"), (RIVER, "1e9", "ada")]
+)
+def test_with_words_by_ratings_is_a_learned_router_even_where_there_is_one_cluster(
+    podium: Podium, question: str, per_usd: str, asked: str
+) -> None:
+    assert podium(*RATE[:-1], "1", "--words").status == 0
+    Path("made/rated.toml").write_text(pool_text("ada", "bob", above="../", ratings="ratings.json"))
+    answered = podium(
+        "ask", question, "--pool", "made/rated.toml", "--planner", f"by-ratings:{per_usd}", "--json"
+    )
+    trace = Trace.model_validate_json(answered.out)
+    assert [span.worker for span in trace.spans] == [asked]
 
 
 # --- a pool that names the file ----------------------------------------------------------------------------

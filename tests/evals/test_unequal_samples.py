@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
-from podium.ratings.answers import Answers, committee_cost, read_answers
+from podium.ratings.answers import Answers, committee_accuracy, committee_cost, read_answers
 from podium.recordings import RecordedQuestion, Response
-from podium.warmstart.committee_value import committee_accuracy
 
 Given = Sequence[Mapping[str, str]]
 """Of each question what each worker says in turn, a letter a sample; capitals are right."""

@@ -50,17 +50,21 @@ class ByRatings:
         return max(worth, key=lambda name: worth[name])
 
 
-def _open(argument: str, context: BaselineContext) -> ByRatings:
+def read_per_usd(text: str, name: str, example: str) -> float:
+    """The accuracy that a dollar has to buy; `ConfigError`, with the planner's name, if `text` is no such number."""
     try:
-        per_usd = float(argument)
+        per_usd = float(text)
     except ValueError:
         per_usd = -1.0
     if not 0 <= per_usd < math.inf:
         raise ConfigError(
-            f"The baseline 'by-ratings:{argument}' needs the accuracy that a dollar has to buy, a number "
-            "from 0 on, such as by-ratings:0."
+            f"The baseline {name!r} needs the accuracy that a dollar has to buy, a number from 0 on, such as {example}."
         )
-    return ByRatings(per_usd)
+    return per_usd
+
+
+def _open(argument: str, context: BaselineContext) -> ByRatings:
+    return ByRatings(read_per_usd(argument, f"by-ratings:{argument}", "by-ratings:0"))
 
 
 BASELINE = Baseline("by-ratings:PER_USD", _open, team_only=True, examples=lambda workers: ["by-ratings:10"])

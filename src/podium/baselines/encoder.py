@@ -1,17 +1,18 @@
-"""A text encoder behind an OpenAI-compatible endpoint: it turns texts into vectors of length 1 for learned routers.
+"""Text encoders: they turn texts into vectors of length 1 for learned routers.
 
-Each different text is sent once, in batches, with retries. Vectors are kept only in memory.
+An `Encoder` is a model behind an OpenAI-compatible endpoint: each different text is sent once, in batches, with
+retries. `sentence_vectors` runs a sentence-transformers model in this process. Vectors are kept only in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from podium.baselines.baseline import Floats, Vectors
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits
 from podium.workers.redaction import read_key
@@ -20,7 +21,6 @@ from podium.workers.retry import attempts
 if TYPE_CHECKING:
     from podium.workers.chat.embeddings import EmbeddingClient
 
-Floats = npt.NDArray[np.float64]
 _BATCH = 64
 """How many texts are in a request: within the limits of any server, and enough that requests add little time."""
 _LONGEST_WAIT_S = 30.0
@@ -34,6 +34,10 @@ class Encoded:
     model: str
     vectors: Mapping[str, Floats]
     """[D] of each text, of length 1."""
+
+    def of(self, texts: Sequence[str]) -> Floats:
+        """[N, D]: the vectors of these texts, each of which was encoded."""
+        return np.stack([self.vectors[text] for text in texts])
 
 
 class Encoder:
@@ -112,3 +116,26 @@ def open_encoder(
         return Encoder(EmbeddingClient(url, key), model)
     except ConfigError as error:
         raise ConfigError(f"{option_name('encoder_url')}: {error}") from None
+
+
+def sentence_vectors(model: str) -> Vectors:
+    """Load a sentence-transformers model, by its name on the Hugging Face hub or its folder.
+
+    Raises:
+        ConfigError: sentence-transformers is not installed, or the model cannot be loaded.
+    """
+    try:
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an optional extra, which loads torch
+    except ImportError:
+        raise ConfigError(
+            f"The vectors of {model!r} need sentence-transformers, which is not installed: "
+            "pip install 'podium-conductor[vectors]'."
+        ) from None
+    try:
+        loaded = SentenceTransformer(model)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ConfigError(f"The text encoder {model!r} cannot be loaded: {reason}") from error
+    return lambda texts: np.asarray(
+        loaded.encode(list(texts), normalize_embeddings=True, show_progress_bar=False), dtype=np.float64
+    )

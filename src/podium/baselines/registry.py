@@ -20,6 +20,7 @@ from podium.baselines import (
     escalation,
     iterative,
     judged,
+    learned_routers,
     magentic,
     mixture,
     rectify,
@@ -31,7 +32,7 @@ from podium.baselines import (
     voting,
     weighted_vote,
 )
-from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
+from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers, Vectors
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
@@ -63,6 +64,8 @@ _ALL = (
     trinity.FROM_SCORES,
     selforg.BASELINE,
     by_ratings.BASELINE,
+    learned_routers.ROUTER,
+    learned_routers.COMMITTEE_ROUTER,
     controls.CONSTANT,
     controls.RANDOM,
     controls.ORACLE,
@@ -121,6 +124,7 @@ def open_baseline(
     oracle: PlanFor | None = None,
     scored: ScoredAnswers | None = None,
     recorded: bool = False,
+    vectors: Vectors | None = None,
 ) -> Planner:
     """Open the planner that `name` refers to, for the workers of `pool`.
 
@@ -131,6 +135,7 @@ def open_baseline(
         oracle: returns the best known plan of a question; without it there is no "oracle".
         scored: answers from which planners learn that need some.
         recorded: whether workers of the pool give recorded answers to the bare question, whatever they are shown.
+        vectors: an encoder for planners that learn; None: they read hashed n-grams.
 
     Raises:
         ConfigError: the form, the worker or the file is not known, and the message names the nearest known one; or the
@@ -154,4 +159,4 @@ def open_baseline(
             f"The planner {name!r} gives workers more than the bare question, and this pool's recording has no answers "
             f"to that; use a pool of live workers, or one of these planners: {others}."
         )
-    return baseline.open(argument, BaselineContext(pool, seed, oracle, scored))
+    return baseline.open(argument, BaselineContext(pool, seed, oracle, scored, vectors))

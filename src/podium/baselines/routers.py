@@ -1,30 +1,25 @@
 """Routers: planners that read the question's text and send the whole question to one worker or committee.
 
-Ridge regression and nearest neighbours are trained on scored questions before the comparison; LinUCB (Li et al. 2010)
-learns while it runs. Their features are hashed n-grams (scikit-learn) or the vectors of an `Encoder`.
+A learned rule is trained on scored questions before the comparison; LinUCB (Li et al. 2010) learns while it runs.
+Routers that count dollars are in `podium.baselines.learned_routers`.
 """
 
 from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from podium.baselines.baseline import Floats, Vectors
 from podium.baselines.plans import plan_once
+from podium.baselines.predictors import Method, fit
 from podium.baselines.voting import Committee, Single
-from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
 from podium.workflow import Workflow
-
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
-
 
 RoutingRule = Callable[[str], str | Committee]
 """From a question's text to the name of a worker, or to a committee."""
@@ -48,85 +43,35 @@ class Router:
         return await (Single(target) if isinstance(target, str) else target).plan(request)
 
 
-Floats = npt.NDArray[np.float64]
-Method = Literal["ridge", "neighbours"]
-_HASHED_NGRAMS = 2**15
-
-
 def learn_router(
     method: Method,
     texts: Sequence[str],
     score_QW: Floats,
     workers: Sequence[str],
     *,
-    vectors: Mapping[str, Floats] | None = None,
-    price_W: Floats | None = None,
+    vectors: Vectors | None = None,
     neighbours: int = 20,
-    penalty: float = 1.0,
 ) -> RoutingRule:
-    """Train a rule that chooses the worker with the highest predicted score.
+    """Train a rule that chooses the worker with the highest predicted score, whatever it costs.
 
     Args:
         texts: Q questions.
         score_QW: the score of each worker's answer to each question, in [0, 1].
-        vectors: an encoder's vectors by text, for these questions and all that will be routed; None: n-grams are used.
-        price_W: a price to subtract from each worker's predicted score; None: none.
+        vectors: an encoder; None: hashed n-grams.
         neighbours: for "neighbours", how many of the nearest questions predict a score.
-        penalty: for "ridge", the penalty on the squared weights.
 
     Raises:
         ConfigError: scikit-learn is not installed.
     """
-    try:
-        from sklearn.linear_model import Ridge  # noqa: PLC0415 - an optional extra
-        from sklearn.neighbors import KNeighborsRegressor  # noqa: PLC0415
-    except ImportError:
-        raise ConfigError(
-            "Learned routers need scikit-learn, which is not installed: pip install 'podium-conductor[recordings]'."
-        ) from None
-    features = _ngram_features() if vectors is None else _KnownVectors(vectors)
-    model: Any = Ridge(alpha=penalty, solver="sparse_cg", random_state=0)
-    if method == "neighbours":
-        model = KNeighborsRegressor(
-            n_neighbors=min(neighbours, len(texts)), metric="cosine", weights="distance", algorithm="brute"
-        )
-    model.fit(features.fit_transform(list(texts)), score_QW)
-    price = np.zeros(len(workers)) if price_W is None else price_W
+    predict = fit(method, texts, score_QW, vectors=vectors, neighbours=neighbours)
     known: dict[str, str] = {}
 
     def rule(text: str) -> str:
         if text not in known:
-            predicted = np.atleast_2d(model.predict(features.transform([text])))[0]
-            known[text] = workers[int(np.argmax(predicted - price))]
+            known[text] = workers[int(predict([text])[0].argmax())]
         return known[text]
 
     return rule
-
-
-class _KnownVectors:
-    """Precomputed vectors with the interface of a scikit-learn feature extractor."""
-
-    def __init__(self, vectors: Mapping[str, Floats]) -> None:
-        self._vectors = vectors
-
-    def transform(self, texts: Sequence[str]) -> Floats:
-        """[Q, D]: the vectors of the texts."""
-        return np.stack([self._vectors[text] for text in texts])
-
-    fit_transform = transform
-
-
-def _ngram_features() -> Pipeline:
-    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer  # noqa: PLC0415
-    from sklearn.pipeline import FeatureUnion, make_pipeline  # noqa: PLC0415
-
-    words = HashingVectorizer(n_features=_HASHED_NGRAMS, ngram_range=(1, 2), alternate_sign=False)
-    letters = HashingVectorizer(
-        n_features=_HASHED_NGRAMS, analyzer="char_wb", ngram_range=(3, 4), alternate_sign=False
-    )
-    return make_pipeline(
-        FeatureUnion([("words", words), ("letters", letters)]), TfidfTransformer(sublinear_tf=True)
-    )
 
 
 Verdict = Callable[[PlanRequest, str], Awaitable[float]]

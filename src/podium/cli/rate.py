@@ -41,6 +41,7 @@ def rate_workers(
     pool: str,
     clusters: Clusters = None,
     like: Path | None = None,
+    words: Flag = False,
     split: str = "train",
     seed: int = 0,
     json: Flag = False,
@@ -54,6 +55,8 @@ def rate_workers(
         clusters: How many clusters of similar wording the questions are sorted into; 1 keeps all in one cluster.
             Default: 128, or the clusters of --like.
         like: A file of ratings to add a worker to. Its clusters and the ratings of its workers are kept.
+        words: Also learn what each word of a question adds to each worker's accuracy (ridge regression). Planners then
+            see the accuracy that the question's words predict, in place of that of its cluster. Excludes --like.
         split: The split whose questions are counted.
         seed: Seeds the clustering.
         json: Print the ratings as one line of JSON.
@@ -65,6 +68,10 @@ def rate_workers(
     if like is not None and clusters is not None:
         raise UsageError(
             f"--clusters {clusters}: the clusters are those of --like {like}; leave one of the two out."
+        )
+    if like is not None and words:
+        raise UsageError(
+            "--words learns from the answers of all workers, and --like has none; leave one of the two out."
         )
     if (clusters is not None and clusters < 1) or not 0 <= seed < 2**32:
         raise UsageError("--clusters is at least 1, and --seed from 0 to 4294967295.")
@@ -83,7 +90,7 @@ def rate_workers(
         if note is not None:
             open_console(stderr=True).print(printable(note), soft_wrap=True)
     found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
-    ratings = asyncio.run(rate_pool(workers, tasks, found))
+    ratings = asyncio.run(rate_pool(workers, tasks, found, words=words))
     if known is not None:
         ratings = known.joined(ratings)
     _write(out, ratings)

@@ -16,7 +16,8 @@ import numpy as np
 from podium.baselines import Committee, SelfConsistency, Single, open_baseline
 from podium.baselines.encoder import Encoded, Encoder
 from podium.baselines.plans import rounds_of
-from podium.baselines.routers import LinUCB, Method, Router, learn_router
+from podium.baselines.predictors import Method
+from podium.baselines.routers import LinUCB, Router, learn_router
 from podium.errors import ConfigError, UsageError
 from podium.evals.compare import ComparisonSettings, Entry, table_rows
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
@@ -234,7 +235,7 @@ class _RecordedBaselines:
             return
         for method, label in _LEARNED_OVER.items():
             choose = learn_router(
-                method, training.texts, training.score_QW, training.workers, vectors=encoded.vectors
+                method, training.texts, training.score_QW, training.workers, vectors=encoded.of
             )
             yield "chosen", label.format(encoded.model), Router(f"{method}:{encoded.model}", choose)
 

@@ -14,6 +14,7 @@ from statistics import fmean
 import numpy as np
 import numpy.typing as npt
 
+from podium.baselines.baseline import ScoredAnswers
 from podium.executor.early_stopping import next_turn
 from podium.tasks.task import Task
 from podium.types import Message
@@ -293,6 +294,29 @@ def committee_cost(
         costs.append((called_CM[case_Q] * cost_QM).sum(axis=1))
     mean_Q: Floats = np.mean(costs, axis=0)
     return mean_Q
+
+
+def committee_accuracy(answers: Answers, members: Members) -> Floats:
+    """[Q]: the accuracy of a committee on each question, averaged over rotations of the workers' samples."""
+    mean_Q: Floats = np.mean([rotation.voted(members) for rotation in answers.rotations], axis=0)
+    return mean_Q
+
+
+def scored_answers(
+    answers: Answers, *, early_stop: bool = False, price_QW: Floats | None = None
+) -> ScoredAnswers:
+    """What planners learn from these answers; the arguments are those of `committee_cost`."""
+    return ScoredAnswers(
+        answers.workers,
+        answers.texts,
+        answers.score_QW,
+        answers.cost_QW,
+        lambda members: (
+            committee_accuracy(answers, members),
+            committee_cost(answers, members, early_stop=early_stop, price_QW=price_QW),
+        ),
+        min(map(answers.samples_of, range(len(answers.workers)))),
+    )
 
 
 def _renumbered(answers: list[int]) -> tuple[int, ...]:

@@ -141,7 +141,9 @@ def fit_words(answers: Answers) -> WordWeights | None:
     )
 
 
-async def rate_pool(workers: Iterable[Worker], tasks: Sequence[Task], clusters: ClusterWords) -> Ratings:
+async def rate_pool(
+    workers: Iterable[Worker], tasks: Sequence[Task], clusters: ClusterWords, *, words: bool = False
+) -> Ratings:
     """Compute the tallies of the workers whose answers can be judged.
 
     Recorded workers are rated on all questions, calculators on the questions with a gold answer. Calculators without
@@ -149,18 +151,21 @@ async def rate_pool(workers: Iterable[Worker], tasks: Sequence[Task], clusters: 
 
     Args:
         tasks: `RecordedTasks` of these workers.
+        words: also learn what each word of a question adds to the accuracy of the recorded workers.
     """
     pool = list(workers)
     recorded = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     calculators = [worker for worker in pool if isinstance(worker, CalculatorWorker)]
-    ratings = Ratings(clusters=clusters, workers={})
+    ratings, weights = Ratings(clusters=clusters, workers={}), None
     for measured, judged in ((recorded, tasks), (calculators, with_gold(tasks))):
         if measured and judged:
-            ratings = ratings.joined(rate(await read_answers(judged, measured), clusters))
+            answers = await read_answers(judged, measured)
+            ratings = ratings.joined(rate(answers, clusters))
+            if words and measured is recorded:
+                weights = fit_words(answers)
     names = [worker.profile.name for worker in pool]
-    return Ratings(
-        clusters=clusters, workers={name: ratings.workers[name] for name in names if name in ratings.workers}
-    )
+    rated = {name: ratings.workers[name] for name in names if name in ratings.workers}
+    return Ratings(clusters=clusters, workers=rated, words=weights)
 
 
 def with_gold(tasks: Iterable[Task]) -> list[Task]:

@@ -18,7 +18,7 @@ from podium.baselines.by_ratings import ByRatings
 from podium.baselines.voting import Single
 from podium.evals.plan_selection import best_cascade, best_fixed_plan
 from podium.planner import Planner
-from podium.ratings.answers import Answers, Floats, Ints, Members, committee_cost
+from podium.ratings.answers import Answers, Floats, Ints, Members, committee_accuracy, committee_cost
 from podium.ratings.rating import find_clusters, fit_words, rate
 from podium.types import Profile
 from podium.workers.ratings import Ratings
@@ -143,7 +143,7 @@ def served(planner: Planner, answers: Answers, label: str = "", ratings: Ratings
             return Chosen(
                 label,
                 planner.name,
-                lambda other: _mean_over_samples(other, members),
+                lambda other: committee_accuracy(other, members),
                 lambda other: committee_cost(other, members, early_stop=True),
             )
         case Cascade():
@@ -200,12 +200,6 @@ def _vote(training: Training, most_usd: float = float("inf")) -> Chosen | None:
     if len(members) == 1:
         return _single(answers, members[0])
     return served(found, answers, f"a vote of {_listed(found)}")
-
-
-def _mean_over_samples(answers: Answers, members: Members) -> Floats:
-    """[Q]: the score of a vote, averaged over which of a worker's samples comes first."""
-    scores: Floats = np.mean([rotation.voted(members) for rotation in answers.rotations], axis=0)
-    return scores
 
 
 def _cascade(training: Training, most_usd: float = float("inf")) -> Chosen | None:

@@ -22,7 +22,16 @@ from random import Random
 
 import numpy as np
 
-from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, committee_cost, means_by
+from podium.ratings.answers import (
+    MAX_ANSWERS,
+    NO_ANSWER,
+    Answers,
+    Floats,
+    Members,
+    committee_accuracy,
+    committee_cost,
+    means_by,
+)
 
 _SIZES = (1, 2, 3, 4, 5)
 _PAIR = 2
@@ -261,13 +270,6 @@ class _Agreement:
     """Accuracy of the first round's answer on them."""
     right_P: Floats
     """Accuracy of each committee on them in a second round."""
-
-
-def committee_accuracy(answers: Answers, plan: Members) -> Floats:
-    """[Q]: the accuracy of a committee on each question, averaged over rotations of the workers' samples."""
-    scores = [rotation.voted(plan) for rotation in answers.rotations]
-    mean: Floats = np.mean(scores, axis=0)
-    return mean
 
 
 def committees(answers: Answers) -> Iterator[Members]:

@@ -1,0 +1,216 @@
+"""Learned routers with a price: each question goes where the predicted score minus PER_USD x dollars is highest.
+
+`router:METHOD:PER_USD` chooses one worker, `committee-router:METHOD:PER_USD` a vote of up to five workers. Both learn
+from answers to other questions (`ScoredAnswers`). `podium.baselines.predictors` has the methods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from podium.baselines.baseline import Baseline, BaselineContext, Floats, Members, ScoredAnswers, Vectors
+from podium.baselines.by_ratings import read_per_usd
+from podium.baselines.encoder import sentence_vectors
+from podium.baselines.predictors import METHODS, Calibrated, Predict, fit, fit_calibrated
+from podium.baselines.voting import Committee
+from podium.config import suggestion
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
+
+MOST_ANSWERS = 5
+"""Most answers that a committee votes on."""
+_MOST_WORKERS = 10
+"""Committees consist of this many workers at most, the most accurate ones: ten have 637 committees, forty 760,000."""
+_MOST_WHEN_REPEATED = 3
+"""Most different workers of a committee in which a worker answers more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What each of C committees is expected to score and to cost on a question. One worker is a committee, too."""
+
+    committees: tuple[tuple[str, ...], ...]
+    """The names of the workers of each committee."""
+    score: Predict
+    """From N questions to [N, C] scores."""
+    dollars: Predict
+    """From N questions to [N, C] dollars."""
+
+
+def estimate_workers(scored: ScoredAnswers, each: Calibrated, *, vectors: Vectors | None = None) -> Estimates:
+    """What each worker alone scores, as `each` predicts, and what it costs on the nearest questions."""
+    return Estimates(
+        tuple((worker,) for worker in scored.workers),
+        each.predict,
+        fit("neighbours", scored.texts, scored.cost_QW, vectors=vectors),
+    )
+
+
+def estimate_committees(
+    scored: ScoredAnswers, each: Calibrated, *, vectors: Vectors | None = None
+) -> Estimates:
+    """What each vote of up to five answers scores and costs.
+
+    The score is the mean of two estimates. One is the share of right votes on the nearest questions. The other follows
+    from the scores that `each` predicts of the workers: it assumes that different workers err independently, and takes
+    from all training questions how often a vote of m answers is right when r of them are.
+    """
+    members = tuple(_committees(scored))
+    figures = [_votes(scored, committee) for committee in members]
+    score_QC = np.stack([score for score, _ in figures], axis=1)
+    cost_QC = np.stack([cost for _, cost in figures], axis=1)
+    near = fit("neighbours", scored.texts, np.hstack([score_QC, cost_QC]), vectors=vectors)
+    vote_of = _votes_by_right_answers(members, scored.score_QW, score_QC)
+
+    def score(texts: Sequence[str]) -> Floats:
+        counts = _RightCounts(each.predict(texts), each.spread_T)
+        independent_NC = np.stack([counts.of(m) @ vote_of[len(m)] for m in members], axis=1)
+        mean_NC: Floats = (near(texts)[:, : len(members)] + independent_NC) / 2
+        return mean_NC
+
+    return Estimates(
+        tuple(tuple(scored.workers[w] for w in committee) for committee in members),
+        score,
+        lambda texts: near(texts)[:, len(members) :],
+    )
+
+
+def _committees(scored: ScoredAnswers) -> Iterator[Members]:
+    """Each worker alone, then votes of 2 to 5 answers; no more than 3 workers where one of them answers twice."""
+    order = np.argsort(-scored.score_QW.mean(axis=0), kind="stable").tolist()
+    yield from ((worker,) for worker in order)
+    for size in range(2, MOST_ANSWERS + 1):
+        for members in combinations_with_replacement(order[:_MOST_WORKERS], size):
+            most = max(map(members.count, members))
+            if most == 1 or (most <= scored.samples and len(set(members)) <= _MOST_WHEN_REPEATED):
+                yield members
+
+
+def _votes(scored: ScoredAnswers, members: Members) -> tuple[Floats, Floats]:
+    """[Q], [Q]: the score and the dollars of a vote.
+
+    Where it is not known who gave equal answers, a vote counts as right if more than half of its answers are, and as
+    half right if half of them are.
+    """
+    if len(members) == 1:
+        return scored.score_QW[:, members[0]], scored.cost_QW[:, members[0]]
+    if scored.votes is not None:
+        return scored.votes(members)
+    majority = (1 + np.sign(2 * np.arange(len(members) + 1) - len(members))) / 2
+    return _RightCounts(scored.score_QW).of(members) @ majority, scored.cost_QW[:, members].sum(axis=1)
+
+
+class _RightCounts:
+    """How probable it is that r of the answers of a committee are right.
+
+    Args:
+        share_NW: each worker's probability of being right.
+        spread_W: how alike several answers of one worker to a question are, from 0 (independent) to 1 (all right or
+            all wrong): they follow a beta-binomial distribution. None: 0.
+    """
+
+    def __init__(self, share_NW: Floats, spread_W: Floats | None = None) -> None:
+        self._share_NW = share_NW.clip(0, 1)
+        self._spread_W = np.zeros(share_NW.shape[1]) if spread_W is None else spread_W
+        self._of_worker = lru_cache(maxsize=None)(self._answers_of)
+
+    def of(self, members: Members) -> Floats:
+        """[N, M + 1]: for r from 0 to M."""
+        found = np.ones((len(self._share_NW), 1))
+        for worker, times in Counter(members).items():
+            own = self._of_worker(worker, times)
+            joined = np.zeros((len(found), found.shape[1] + times))
+            for right in range(times + 1):
+                joined[:, right : right + found.shape[1]] += found * own[:, [right]]
+            found = joined
+        return found
+
+    def _answers_of(self, worker: int, times: int) -> Floats:
+        from scipy.stats import betabinom, binom  # noqa: PLC0415 - an optional extra
+
+        share_N1, spread = self._share_NW[:, [worker]], self._spread_W[worker]
+        if times == 1:
+            return np.hstack([1 - share_N1, share_N1])
+        right = np.arange(times + 1)
+        if spread == 0:
+            return np.asarray(binom.pmf(right, times, share_N1))
+        share_N1, size = share_N1.clip(1e-6, 1 - 1e-6), (1 - spread) / spread
+        return np.asarray(betabinom.pmf(right, times, share_N1 * size, (1 - share_N1) * size))
+
+
+def _votes_by_right_answers(
+    members: Sequence[Members], score_QW: Floats, score_QC: Floats
+) -> dict[int, Floats]:
+    """For each size m, [m + 1]: how often a vote is right if r of its m answers are, by least squares."""
+    counts, found = _RightCounts(score_QW), {1: np.array([0.0, 1.0])}
+    for size in range(2, MOST_ANSWERS + 1):
+        of_size = [(c, committee) for c, committee in enumerate(members) if len(committee) == size]
+        if of_size:
+            right = np.concatenate([counts.of(committee) for _, committee in of_size])
+            score = np.concatenate([score_QC[:, c] for c, _ in of_size])
+            found[size] = np.linalg.lstsq(right, score, rcond=None)[0].clip(0, 1)
+    return found
+
+
+@dataclass(frozen=True)
+class PricedRouter:
+    """Sends the whole question to the committee with the highest predicted score - `per_usd` x dollars.
+
+    `per_usd` is the accuracy that a dollar has to buy, as in `ByRatings`. At 0 only the score counts.
+    """
+
+    tools = (VOTE,)
+
+    name: str
+    estimates: Estimates
+    per_usd: float
+    _chosen: dict[str, Committee] = field(default_factory=dict, compare=False, repr=False)
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The answers and the vote; `ConfigError` if the pool has no such worker."""
+        text = request.question.text
+        if text not in self._chosen:
+            self._chosen[text] = self.choose([text])[0]
+        return await self._chosen[text].plan(request)
+
+    def choose(self, texts: Sequence[str]) -> list[Committee]:
+        """The committee of each question."""
+        worth_NC = self.estimates.score(texts) - self.per_usd * self.estimates.dollars(texts)
+        return [Committee(self.estimates.committees[best]) for best in worth_NC.argmax(axis=1)]
+
+
+def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
+    method, _, rest = argument.partition(":")
+    price, _, model = rest.partition(":")
+    name = f"{kind}:{argument}"
+    if method not in METHODS:
+        raise ConfigError(f"The planner {name!r} has no method that is known; {suggestion(method, METHODS)}")
+    per_usd = read_per_usd(price, name, f"{kind}:{method}:10")
+    assert context.scored is not None
+    scored = context.scored.of([profile.name for profile in context.pool], name)
+    vectors = sentence_vectors(model) if model else context.vectors
+    estimate = estimate_workers if kind == "router" else estimate_committees
+    each = fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
+    return PricedRouter(name, estimate(scored, each, vectors=vectors), per_usd)
+
+
+ROUTER = Baseline(
+    "router:METHOD:PER_USD",
+    lambda argument, context: _open(argument, context, "router"),
+    learns=True,
+    examples=lambda workers: [f"router:{method}:10" for method in METHODS],
+)
+COMMITTEE_ROUTER = Baseline(
+    "committee-router:METHOD:PER_USD",
+    lambda argument, context: _open(argument, context, "committee-router"),
+    needs=lambda argument: (VOTE,),
+    learns=True,
+    examples=lambda workers: [f"committee-router:{method}:10" for method in METHODS],
+)

@@ -1,0 +1,150 @@
+"""Predictors of a worker's score from a question's text: what learned routers are made of.
+
+Each is a scikit-learn regressor over text vectors (n-grams, or the vectors of an encoder) that predicts all workers at
+once. `calibrated` corrects its predictions on questions that it has not seen. This module chooses no worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from podium.baselines.baseline import Floats, Vectors
+from podium.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+Predict = Callable[[Sequence[str]], Floats]
+"""From N texts to predictions, [N, T]."""
+Method = Literal["neighbours", "ridge", "logistic", "boosting"]
+METHODS: tuple[Method, ...] = get_args(Method)
+_HASHED_NGRAMS = 2**15
+_DIMENSIONS = 64
+"""Logistic regression and boosting read n-grams as vectors of this length (SVD)."""
+_FOLDS = 5
+
+
+def fit(
+    method: Method,
+    texts: Sequence[str],
+    target_QT: Floats,
+    *,
+    vectors: Vectors | None = None,
+    neighbours: int = 20,
+    penalty: float = 1.0,
+) -> Predict:
+    """Train a predictor.
+
+    Args:
+        texts: Q questions.
+        target_QT: T figures of each question, such as the scores of T workers; those of "logistic" are in [0, 1].
+        vectors: an encoder; None: hashed n-grams.
+        neighbours: for "neighbours", how many of the nearest questions predict.
+        penalty: for "ridge", the penalty on the squared weights.
+
+    Raises:
+        ConfigError: scikit-learn is not installed.
+    """
+    try:
+        from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415 - an optional extra
+        from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+        from sklearn.preprocessing import FunctionTransformer  # noqa: PLC0415
+    except ImportError:
+        raise ConfigError(
+            "Learned routers need scikit-learn, which is not installed: pip install 'podium-conductor[recordings]'."
+        ) from None
+    features = _ngram_features() if vectors is None else FunctionTransformer(vectors)
+    if vectors is None and method in ("logistic", "boosting"):
+        size = max(1, min(_DIMENSIONS, len(texts) - 1))
+        features = make_pipeline(features, TruncatedSVD(size, algorithm="arpack", random_state=0))
+    x_QD = features.fit_transform(list(texts))
+    if method == "logistic":
+        predict = _logistic(x_QD, target_QT)
+    else:
+        model = _regressor(method, neighbours=min(neighbours, len(texts)), penalty=penalty)
+        predict = model.fit(x_QD, target_QT).predict
+    return lambda asked: np.reshape(predict(features.transform(list(asked))), (len(asked), -1))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A predictor of T scores whose predictions are probabilities."""
+
+    predict: Predict
+    spread_T: Floats
+    """The squared error of predictions on unseen questions, divided by p(1 - p): 1 where each score is 0 or 1."""
+
+
+def fit_calibrated(
+    method: Method, texts: Sequence[str], score_QT: Floats, *, vectors: Vectors | None = None
+) -> Calibrated:
+    """Train a predictor, and correct each worker's predictions by a logistic regression (Platt scaling).
+
+    The correction is learned from out-of-fold predictions: each training question is predicted by a model that was
+    trained on the other folds. With fewer than 50 questions predictions are only limited to [0, 1].
+    """
+    predict = fit(method, texts, score_QT, vectors=vectors)
+    if len(texts) < 10 * _FOLDS:
+        return Calibrated(lambda asked: predict(asked).clip(0, 1), np.full(score_QT.shape[1], 0.5))
+    fold_Q = np.random.default_rng(0).permutation(len(texts)) % _FOLDS
+    held_out_QT = np.empty_like(score_QT)
+    for fold in range(_FOLDS):
+        known, left = np.flatnonzero(fold_Q != fold).tolist(), np.flatnonzero(fold_Q == fold).tolist()
+        part = fit(method, [texts[q] for q in known], score_QT[known], vectors=vectors)
+        held_out_QT[left] = part([texts[q] for q in left])
+    corrections = [
+        _logistic(held_out_QT[:, [t]], score_QT[:, [t]], penalty=1e-4) for t in range(score_QT.shape[1])
+    ]
+
+    def corrected(predicted_NT: Floats) -> Floats:
+        columns = [correct(predicted_NT[:, [t]]) for t, correct in enumerate(corrections)]
+        return np.hstack(columns)
+
+    share_QT = corrected(held_out_QT)
+    spread_T = ((score_QT - share_QT) ** 2).mean(axis=0) / (share_QT * (1 - share_QT)).mean(axis=0)
+    return Calibrated(lambda asked: corrected(predict(asked)), spread_T.clip(0.01, 0.99))
+
+
+def _regressor(method: Method, *, neighbours: int, penalty: float) -> Any:
+    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - an optional extra
+    from sklearn.linear_model import Ridge  # noqa: PLC0415
+    from sklearn.multioutput import MultiOutputRegressor  # noqa: PLC0415
+    from sklearn.neighbors import KNeighborsRegressor  # noqa: PLC0415
+
+    if method == "neighbours":
+        return KNeighborsRegressor(neighbours, metric="cosine", weights="distance", algorithm="brute")
+    if method == "ridge":
+        return Ridge(alpha=penalty, solver="sparse_cg", random_state=0)
+    trees = HistGradientBoostingRegressor(max_iter=60, learning_rate=0.08, max_leaf_nodes=15, random_state=0)
+    return MultiOutputRegressor(trees)
+
+
+def _logistic(x_QD: Floats, target_QT: Floats, *, penalty: float = 0.1) -> Callable[[Floats], Floats]:
+    """Logistic regressions whose targets are shares: each question counts as right and as wrong, with these weights."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an optional extra
+
+    twice, label = np.concatenate([x_QD, x_QD]), np.repeat([1, 0], len(x_QD))
+    models = [
+        LogisticRegression(C=1 / penalty, max_iter=1000).fit(
+            twice, label, sample_weight=np.concatenate([share_Q, 1 - share_Q])
+        )
+        for share_Q in target_QT.clip(0.01, 0.99).T
+    ]
+    return lambda x_ND: np.stack([model.predict_proba(x_ND)[:, 1] for model in models], axis=1)
+
+
+def _ngram_features() -> Pipeline:
+    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer  # noqa: PLC0415
+    from sklearn.pipeline import FeatureUnion, make_pipeline  # noqa: PLC0415
+
+    words = HashingVectorizer(n_features=_HASHED_NGRAMS, ngram_range=(1, 2), alternate_sign=False)
+    letters = HashingVectorizer(
+        n_features=_HASHED_NGRAMS, analyzer="char_wb", ngram_range=(3, 4), alternate_sign=False
+    )
+    return make_pipeline(
+        FeatureUnion([("words", words), ("letters", letters)]), TfidfTransformer(sublinear_tf=True)
+    )

@@ -1,0 +1,141 @@
+"""Routers that count dollars: what they learn, where a price changes their choice, and which votes they prefer."""
+
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+from podium.baselines import ScoredAnswers, open_baseline
+from podium.baselines.learned_routers import PricedRouter, _RightCounts
+from podium.baselines.predictors import METHODS, fit, fit_calibrated
+from podium.errors import ConfigError
+from podium.planner import PlanRequest
+from podium.types import Profile, Question
+from podium.workflow import Workflow
+
+NAMES = ("ada", "bob", "cy")
+POOL = tuple(Profile(name=name) for name in (*NAMES, "vote"))
+
+
+def texts_of(random: Random, count: int) -> tuple[list[str], np.ndarray]:
+    """Sums and spellings, and which of them are sums."""
+    sums = np.array([random.random() < 0.5 for _ in range(count)])
+    return [
+        f"How many apples are {random.randint(2, 99)} and {random.randint(2, 99)} apples together?"
+        if is_sum
+        else f"Spell the word number {random.randint(2, 99)} backwards, letter by letter, please."
+        for is_sum in sums
+    ], sums
+
+
+def learned(name: str, scored: ScoredAnswers) -> PricedRouter:
+    router = open_baseline(name, POOL, scored=scored)
+    assert isinstance(router, PricedRouter)
+    return router
+
+
+@pytest.mark.parametrize("kind", ["router", "committee-router"])
+@pytest.mark.parametrize("method", METHODS)
+async def test_each_method_learns_who_is_right_on_which_questions(method: str, kind: str) -> None:
+    texts, sums = texts_of(Random("learned-routers/known"), 48)
+    score_QW = np.stack([sums, ~sums], axis=1).astype(float)
+    scored = ScoredAnswers(NAMES[:2], tuple(texts), score_QW, np.full((48, 2), 0.01))
+    router = learned(f"{kind}:{method}:5", scored)
+    unseen, are_sums = texts_of(Random("learned-routers/unseen"), 30)
+    chosen = [committee.workers for committee in router.choose(unseen)]
+    right = [
+        workers == (("ada",) if is_sum else ("bob",))
+        for workers, is_sum in zip(chosen, are_sums, strict=True)
+    ]
+    assert sum(right) >= 28
+    plan = await router.plan(PlanRequest(Question(text=unseen[0]), POOL))
+    assert isinstance(plan.decision, Workflow)
+    assert POOL[plan.decision.steps[0].worker].name == chosen[0][0]
+
+
+@pytest.mark.parametrize("method", ["neighbours", "ridge"])
+def test_the_choice_changes_where_a_dollar_buys_as_much_accuracy_as_it_has_to(method: str) -> None:
+    """ada is right 40 points more often and costs a cent more: worth it up to 40 for a dollar."""
+    texts, _ = texts_of(Random("learned-routers/price"), 40)
+    score_QW, cost_QW = np.tile([0.9, 0.5], (40, 1)), np.tile([0.02, 0.01], (40, 1))
+    scored = ScoredAnswers(NAMES[:2], tuple(texts), score_QW, cost_QW)
+    for per_usd, best in ((0, "ada"), (39.9, "ada"), (40.1, "bob"), (1000, "bob")):
+        router = learned(f"router:{method}:{per_usd}", scored)
+        assert {committee.workers for committee in router.choose(["Where?", texts[0]])} == {(best,)}
+
+
+def test_three_that_err_on_different_questions_are_asked_together_until_their_price_is_too_high() -> None:
+    """Each is right on two questions of three, and two are always right: a vote gains a third for two more cents."""
+    texts, _ = texts_of(Random("learned-routers/votes"), 45)
+    score_QW = np.array([[float(q % 3 != w) for w in range(3)] for q in range(45)])
+    scored = ScoredAnswers(NAMES, tuple(texts), score_QW, np.full((45, 3), 0.01))
+    chosen = {
+        per_usd: learned(f"committee-router:neighbours:{per_usd}", scored).choose(["Which is it?"])[0].workers
+        for per_usd in (0, 100)
+    }
+    assert sorted(chosen[0]) == sorted(NAMES)
+    assert len(chosen[100]) == 1
+
+
+def test_a_vote_that_is_known_to_fail_is_not_chosen_though_its_workers_seem_independent() -> None:
+    texts, _ = texts_of(Random("learned-routers/joint"), 45)
+    score_QW = np.array([[float(q % 3 != w) for w in range(3)] for q in range(45)])
+    best = score_QW[:, 0]
+    scored = ScoredAnswers(
+        NAMES, tuple(texts), score_QW, np.full((45, 3), 0.01), lambda members: (0.5 * best, np.full(45, 0.02))
+    )
+    assert len(learned("committee-router:neighbours:0", scored).choose(["Which?"])[0].workers) == 1
+
+
+def test_the_number_of_right_answers_is_distributed_as_a_count_of_all_cases_says() -> None:
+    share_NW = np.random.default_rng(0).random((4, 3))
+    found = _RightCounts(share_NW).of((0, 1, 2))
+    counted = np.zeros((4, 4))
+    for case in product((0, 1), repeat=3):
+        counted[:, sum(case)] += np.where(case, share_NW, 1 - share_NW).prod(axis=1)
+    assert found == pytest.approx(counted)
+
+
+@pytest.mark.parametrize(("spread", "both"), [(0.0, 0.49), (0.5, 0.595), (0.99, 0.6979)])
+def test_answers_of_one_worker_agree_the_more_the_larger_the_spread(spread: float, both: float) -> None:
+    """Of a beta-binomial with mean p: P(both right) = p^2 + spread p (1 - p)."""
+    found = _RightCounts(np.array([[0.7]]), np.array([spread])).of((0, 0))
+    assert found[0, 2] == pytest.approx(both)
+    assert found.sum() == pytest.approx(1)
+
+
+def test_calibration_makes_confident_predictions_of_coin_tosses_fit_their_outcomes() -> None:
+    random = Random("learned-routers/calibration")
+    texts, sums = texts_of(random, 400)
+    share = np.where(sums, 0.8, 0.3)
+    outcome = np.array([[float(random.random() < p)] for p in share])
+    known, left = texts[:300], texts[300:]
+    nearest = fit("neighbours", known, outcome[:300], neighbours=1)(left)
+    calibrated = fit_calibrated("neighbours", known, outcome[:300]).predict(left)
+    assert np.abs(nearest[:, 0] - share[300:]).mean() > 0.3
+    assert np.abs(calibrated[:, 0] - share[300:]).mean() < 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("router:rigde:1", "The planner 'router:rigde:1' has no method that is known; did you mean 'ridge'?"),
+        (
+            "committee-router:ridge:cheap",
+            "The baseline 'committee-router:ridge:cheap' needs the accuracy that a dollar has to buy, a number from 0 "
+            "on, such as committee-router:ridge:10.",
+        ),
+    ],
+)
+def test_a_name_that_cannot_be_used_gets_a_sentence(name: str, sentence: str) -> None:
+    scored = ScoredAnswers(("ada",), ("One?",), np.ones((1, 1)), np.ones((1, 1)))
+    with pytest.raises(ConfigError) as refused:
+        open_baseline(name, POOL, scored=scored)
+    assert str(refused.value) == sentence
+
+
+def test_answers_of_other_workers_than_the_pools_are_refused_in_a_sentence() -> None:
+    scored = ScoredAnswers(("zoe",), ("One?",), np.ones((1, 1)), np.ones((1, 1)))
+    with pytest.raises(ConfigError, match="'router:ridge:0' learns from answers of the pool's workers"):
+        open_baseline("router:ridge:0", POOL, scored=scored)

@@ -1,0 +1,38 @@
+"""A router that counts dollars does in the executor what was computed from recorded answers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
+
+from podium.baselines import open_baseline
+from podium.baselines.learned_routers import PricedRouter
+from podium.evals import evaluate
+from podium.ratings.answers import (
+    committee_accuracy,
+    committee_cost,
+    measurable,
+    read_answers,
+    scored_answers,
+)
+
+
+async def test_a_committee_router_scores_and_costs_in_the_executor_what_its_arrays_say(
+    tmp_path: Path,
+) -> None:
+    recording = write_recording(tmp_path / "made.parquet", world())
+    pool = pool_of(recording)
+    tuning, tasks = tasks_of(recording, "train"), tasks_of(recording, "test")
+    workers = measurable(pool, tuning)
+    scored = scored_answers(await read_answers(tuning, workers))
+    router = open_baseline("committee-router:ridge:0", pool.profiles, scored=scored)
+    assert isinstance(router, PricedRouter)
+    answers = await read_answers(tasks, workers)
+    chosen = router.choose(answers.texts)
+    assert max(len(committee.workers) for committee in chosen) > 1
+    members = [tuple(map(answers.workers.index, committee.workers)) for committee in chosen]
+    right = np.mean([committee_accuracy(answers, own)[q] for q, own in enumerate(members)])
+    dollars = np.mean([committee_cost(answers, own)[q] for q, own in enumerate(members)])
+    found = await evaluate(router, tasks, pool, repeats=SAMPLES)
+    assert (found.accuracy.mean, found.cost_usd) == pytest.approx((right, dollars))
