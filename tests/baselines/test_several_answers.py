@@ -12,6 +12,7 @@ from podium.baselines import ScoredAnswers, open_baseline
 from podium.baselines.adaptive import AdaptiveConsistency, is_stable
 from podium.baselines.escalation import Escalation
 from podium.baselines.judged import BEST, MOST_CONSISTENT, Judged, read_verdict
+from podium.baselines.weighted_vote import vote_weight
 from podium.errors import ConfigError
 from podium.types import Profile
 
@@ -90,23 +91,27 @@ async def test_samples_in_rounds_are_as_many_as_one_at_a_time(seed):
     assert seed != 0 or len(called(trace)) < alone
 
 
-def test_the_weights_of_a_vote_give_the_likelier_of_two_answers():
+@pytest.mark.parametrize("wrong", [1, 2, 9])
+def test_the_weights_of_a_vote_give_the_likeliest_answer(wrong):
     score_QW = np.zeros((8, 3))
-    for worker, right in enumerate((8, 5, 5)):
+    for worker, right in enumerate((8, 5, 3)):
         score_QW[:right, worker] = 1
     scored = ScoredAnswers(("a", "b", "c"), ("?",) * 8, score_QW, score_QW)
-    planner = open_baseline("weighted-vote", [Profile(name=name) for name in "abc"], scored=scored)
-    shares = (0.9, 0.6, 0.6)
-    for votes in product((0, 1), repeat=3):
-        likelihood = [
-            np.prod([p if vote == answer else 1 - p for p, vote in zip(shares, votes, strict=True)])
-            for answer in (0, 1)
-        ]
-        weight = [
-            sum(w for w, vote in zip(planner.weights, votes, strict=True) if vote == answer)
-            for answer in (0, 1)
-        ]
-        assert np.argmax(weight) == np.argmax(likelihood)
+    weights = [vote_weight(scored, name, wrong_answers=wrong) for name in "abc"]
+    shares = (0.9, 0.6, 0.4)
+    for votes in product(range(min(wrong + 1, 3)), repeat=3):
+        likelihood = {
+            answer: np.prod(
+                [p if vote == answer else (1 - p) / wrong for p, vote in zip(shares, votes, strict=True)]
+            )
+            for answer in votes
+        }
+        weight = {
+            answer: sum(w for w, vote in zip(weights, votes, strict=True) if vote == answer)
+            for answer in votes
+        }
+        winner = max(votes, key=weight.__getitem__)
+        assert likelihood[winner] == pytest.approx(max(likelihood.values()), rel=1e-3)
 
 
 def test_a_vote_has_no_weight_for_a_worker_without_scored_answers():

@@ -1,12 +1,14 @@
 """A weighted vote: each worker's vote weighs the log-odds of its accuracy on other questions.
 
-These are the best weights for two answers and workers that err independently (Nitzan & Paroush 1982). A worker that is
-not right more often than wrong keeps a small weight, so it only breaks ties.
+A vote weighs log(p / (1 - p)) + log(w), where p is the worker's accuracy and w the number of wrong answers that a
+question has. These are the best weights if workers err independently and all wrong answers are equally likely (Nitzan &
+Paroush 1982 for w = 1, Kuncheva & Rodríguez 2014). The scored answers do not tell w, so it is `WRONG_ANSWERS`. If w is
+too small, a worker that is wrong more often than right has no voice; if it is too large, the weights are nearly equal.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from podium.baselines.baseline import (
     Baseline,
@@ -20,12 +22,14 @@ from podium.baselines.voting import Committee
 from podium.errors import ConfigError
 from podium.workers.vote import VOTE
 
+WRONG_ANSWERS = 9
+"""As with ten options to choose from."""
 _LEAST = 0.01
 """The weight of a vote at least; the voting tool reads no negative ones."""
 
 
-def log_odds(scored: ScoredAnswers, worker: str) -> float:
-    """log(p / (1 - p)), at least 0.01, where p is the share of right answers with one right and one wrong answer added.
+def vote_weight(scored: ScoredAnswers, worker: str, *, wrong_answers: int = WRONG_ANSWERS) -> float:
+    """The weight of a worker's vote, at least 0.01. For its accuracy, one right and one wrong answer are added.
 
     Raises:
         ConfigError: there are no answers of the worker.
@@ -37,7 +41,7 @@ def log_odds(scored: ScoredAnswers, worker: str) -> float:
         )
     score_Q = scored.score_QW[:, scored.workers.index(worker)]
     share = (score_Q.sum() + 1) / (len(score_Q) + 2)
-    return max(_LEAST, round(float(np.log(share / (1 - share))), 4))
+    return max(_LEAST, round(math.log(share / (1 - share)) + math.log(wrong_answers), 4))
 
 
 def _open(argument: str, context: BaselineContext) -> Committee:
@@ -46,7 +50,7 @@ def _open(argument: str, context: BaselineContext) -> Committee:
     named = read_members(argument)
     members = tuple(read_worker(member, context, "weighted-vote") for member in named)
     members = members or tuple(one.name for one in context.pool if one.name in context.scored.workers)
-    return Committee(members, tuple(log_odds(context.scored, member) for member in members))
+    return Committee(members, tuple(vote_weight(context.scored, member) for member in members))
 
 
 BASELINE = Baseline(
