@@ -3,7 +3,7 @@
 import pytest
 from teams import answered, called, team
 
-from podium.baselines.dylan import DyLAN
+from podium.baselines.dylan import DyLAN, Reply, importance_of
 from podium.baselines.rounds import random_of
 from podium.planner import PlanRequest
 from podium.types import Question
@@ -69,9 +69,44 @@ async def test_importance_is_what_it_is_by_hand():
     assert planner.importance(trace) == pytest.approx(by_hand)
 
 
-async def test_replies_without_points_count_nothing_and_a_failed_worker_is_left_out():
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (
+            (
+                ("Answer: 1", "Answer: 2", "Answer: 3", "Answer: 4"),
+                (
+                    "[[5, 3, 1, 1]]\nAnswer: 5",
+                    "[[1, 1, 1, 1]]\nAnswer: 6",
+                    "Answer: 7",
+                    "[[9, 0, 0, 1]]\nAnswer: 8",
+                ),
+                ("[[4, 1, 5, 5]]\nAnswer: 9", "[[2, 5, 1, 2]]\nAnswer: 9"),
+            ),
+            (1.197222, 0.978333, 0.365, 0.459444),
+        ),
+        (
+            (
+                ("Answer: 1", "Answer: 2", "Answer: 3", "Answer: 4"),
+                ("[[5, 3, 1, 1]]\nAnswer: 9", "[[1, 1, 2, 1]]\nAnswer: 9", "[[1, 2]]\nAnswer: 9"),
+            ),
+            (0.65, 0.583333, 0.583333, 0.183333),
+        ),
+    ],
+)
+def test_importance_is_what_the_authors_code_gives(turns, expected):
+    """Figures of SALT-NLP/DyLAN (code/MMLU/LLMLP.py), run on these replies with its shuffles left out."""
+    said: list[list[Reply]] = []
+    for texts in turns:
+        shown = said[-1] if said else []
+        said.append([Reply.read(member, (0, 0), text, shown) for member, text in enumerate(texts)])
+    found = importance_of(said, "9")
+    assert [found[member] for member in range(4)] == pytest.approx(expected, abs=1e-6)
+
+
+async def test_replies_without_points_count_the_same_and_a_failed_worker_is_left_out():
     pool = team(a=["Answer: 1", "Answer: 3"], b=["Answer: 2", "Answer: 3"], c=[])
     planner = DyLAN(("a", "b", "c"), turns=2)
     trace = await answered(planner, pool)
     assert trace.answer == "Answer: 3"
-    assert planner.importance(trace) == {"a": 0.5, "b": 0.5, "c": 0.0}
+    assert planner.importance(trace) == {"a": 1.0, "b": 1.0, "c": 0.0}

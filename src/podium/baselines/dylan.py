@@ -1,8 +1,9 @@
 """DyLAN (Liu et al. 2023, arXiv 2310.02170): workers answer in turns, rate one another, and the best two go on.
 
-In each turn every active worker sees the replies of the turn before, gives each 1 to 5 points, and answers. A turn ends
-as soon as more than two thirds of all workers agree. Before the third turn and later ones a worker ranks the replies,
-and only the authors of the best two go on. `importance` says what each worker contributed, from the points.
+In each turn every active worker sees the replies of the turn before, gives each 1 to 5 points, and answers. As soon as
+more than two thirds of the active workers agree, it ends. Before the third turn a worker ranks the replies, and only
+the authors of the best two go on. `importance` says what each worker contributed, from the points. The authors' code
+goes on with random workers, since it takes places in a shuffled order for workers; here the named authors go on.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Self
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
 from podium.baselines.rounds import (
@@ -54,9 +56,22 @@ class Reply:
     text: str | None
     """None: the worker failed."""
     points: tuple[float, ...] = ()
-    """How much each reply that it saw counts for it. They add up to 1, or are all 0."""
+    """How much each reply that it saw counts for it. They add up to 1."""
     saw: tuple[int, ...] = ()
     """The members whose replies it saw, in the order of `points`."""
+
+    @classmethod
+    def read(cls, member: int, place: StepOf, text: str | None, shown: Sequence[Reply]) -> Self:
+        """The reply with its points. If it does not rate each reply that was shown, all count the same."""
+        found = _POINTS.findall(text or "")
+        written = re.findall(r"\d+(?:\.\d+)?", found[-1]) if found else []
+        points = [min(5.0, float(number)) for number in written]
+        if len(points) != len(shown) or not sum(points):
+            points = [1.0] * len(shown)
+        total = sum(points)
+        return cls(
+            member, place, text, tuple(point / total for point in points), tuple(one.member for one in shown)
+        )
 
     @property
     def answer(self) -> str | None:
@@ -79,13 +94,8 @@ class DyLAN:
     @property
     def rounds(self) -> int:
         """At most: a turn asks in several rounds, a ranking takes one, and the last round accepts."""
-        in_a_turn = 1 + len(self.members) - self._majority
+        in_a_turn = 1 + len(self.members) - _majority(self.members)
         return self.turns * in_a_turn + max(0, self.turns - 2) + 1
-
-    @property
-    def _majority(self) -> int:
-        """So many equal answers end the question: more than two thirds of the members."""
-        return 2 * len(self.members) // 3 + 1
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The next workers to ask, or the commonest answer; `ConfigError` if the pool lacks a worker or the vote."""
@@ -101,7 +111,7 @@ class DyLAN:
         request = PlanRequest(trace.question, trace.pool, _outcomes(trace), seed=trace.seed)
         turns: list[list[Reply]] = []
         plan_rounds(request, self._rounds(request, turns))
-        shares = _backwards([turn for turn in turns if turn], comparable(trace.answer))
+        shares = importance_of([turn for turn in turns if turn], comparable(trace.answer))
         return {
             worker: sum(shares.get(k, 0.0) for k, name in enumerate(self.members) if name == worker)
             for worker in dict.fromkeys(self.members)
@@ -120,25 +130,19 @@ class DyLAN:
                 active = _best_two(ranking.response, shown)
             said: list[Reply] = []
             turns.append(said)
-            waiting = random.sample(active, len(active))
+            waiting, enough = random.sample(active, len(active)), _majority(active)
             while waiting:
-                asked, waiting = self._next(said, waiting)
+                asked, waiting = _next(said, waiting, enough)
                 outcome = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
                 said += [
-                    _reply(member, (number, place), text, shown)
+                    Reply.read(member, (number, place), text, shown)
                     for place, (member, text) in enumerate(zip(asked, outcome.responses, strict=False))
                 ]
                 number += 1
-                if commonest(reply.answer for reply in said)[1] >= self._majority:
+                if commonest(reply.answer for reply in said)[1] >= enough:
                     return _stating(said)
             shown = _shuffled(said, random)
         return _stating(turns[-1])
-
-    def _next(self, said: Sequence[Reply], waiting: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Whom to ask now and whom later: the fewest that may make a majority. One at a time would ask as many."""
-        lacking = self._majority - commonest(reply.answer for reply in said)[1]
-        count = lacking if lacking <= len(waiting) else len(waiting)
-        return list(waiting[:count]), list(waiting[count:])
 
     def _draft(
         self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[Reply]
@@ -147,27 +151,22 @@ class DyLAN:
         return side_by_side(request, steps, [reply.place for reply in shown])
 
 
+def _majority(active: Sequence[object]) -> int:
+    """So many equal answers end the question: more than two thirds of the active members."""
+    return 2 * len(active) // 3 + 1
+
+
+def _next(said: Sequence[Reply], waiting: Sequence[int], enough: int) -> tuple[list[int], list[int]]:
+    """Whom to ask now and whom later: the fewest that may make a majority. One at a time would ask as many."""
+    lacking = enough - commonest(reply.answer for reply in said)[1]
+    count = lacking if lacking <= len(waiting) else len(waiting)
+    return list(waiting[:count]), list(waiting[count:])
+
+
 def _shuffled(said: Sequence[Reply], random: Random) -> list[Reply]:
     """The replies that can be shown, in a random order."""
     answered = [reply for reply in said if reply.text is not None]
     return random.sample(answered, len(answered))
-
-
-def _reply(member: int, place: StepOf, text: str | None, shown: Sequence[Reply]) -> Reply:
-    """The reply with its points. If it does not rate each reply that was shown, they are all 0."""
-    found = _POINTS.findall(text or "")
-    written = re.findall(r"\d+(?:\.\d+)?", found[-1]) if found else []
-    points = [min(5.0, float(number)) / 5 for number in written]
-    if len(points) != len(shown):
-        points = [0.0] * len(shown)
-    total = sum(points)
-    return Reply(
-        member,
-        place,
-        text,
-        tuple(point / total if total else 0.0 for point in points),
-        tuple(reply.member for reply in shown),
-    )
 
 
 def _best_two(ranking: str, shown: Sequence[Reply]) -> list[int]:
@@ -185,8 +184,13 @@ def _stating(said: Sequence[Reply]) -> StepOf | None:
     return next((reply.place for reply in said if answer is not None and reply.answer == answer), None)
 
 
-def _backwards(turns: Sequence[Sequence[Reply]], final: str | None) -> dict[int, float]:
-    """The importance of each member, summed over the turns."""
+def importance_of(turns: Sequence[Sequence[Reply]], final: str | None) -> dict[int, float]:
+    """The importance of each member, summed over the turns.
+
+    Args:
+        turns: oldest first, none of them empty.
+        final: the answer, as `comparable` gives it.
+    """
     total: dict[int, float] = {}
     later: dict[int, float] = {}
     readers: Sequence[Reply] = ()

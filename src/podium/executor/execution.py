@@ -37,7 +37,7 @@ class Execution:
         earlier_calls: how many steps of earlier rounds each worker of the pool had, by its number.
         known: steps that ended in another process, by position; they are not called again.
         interrupted: attempts of a step that another process did not end, by position. The step is called again.
-        max_tokens: the plan's limit of output tokens for each step, None for none; empty: for no step.
+        max_tokens: the plan's limit of output tokens for each step, None for none; steps beyond its end have none.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Execution:
         )
         self._known = known
         self._interrupted = interrupted
-        self._max_tokens = max_tokens or (None,) * count
+        self._max_tokens = (*max_tokens, *(None,) * count)
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set(known)
         self._wanted = set() if self._early_stops else set(self._to_run)
