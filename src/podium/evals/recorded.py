@@ -18,7 +18,7 @@ from podium.baselines.encoder import Encoded, Encoder
 from podium.baselines.plans import rounds_of
 from podium.baselines.routers import LinUCB, Method, learn_router
 from podium.errors import ConfigError, UsageError
-from podium.evals.compare import ComparisonSettings, Entry, table_rows
+from podium.evals.compare import ComparisonSettings, Entry, replays_conditioned, table_rows
 from podium.evals.comparison import Comparison, ComparisonRow, row
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, rollout_seed
 from podium.evals.plan_selection import (
@@ -79,12 +79,10 @@ async def compare_recorded(
     rows: list[ComparisonRow] = []
     first: Evaluation | None = None
     simulated: list[bool] = []
-    conditioned: list[bool] = []
     for label, conductor in (conductors or {}).items():
         evaluation = await settings.run(label, conductor)
         rows.append(row("conductor", label, evaluation, against=first, tested=True))
         simulated.append(evaluation.simulated)
-        conditioned.append(evaluation.conditioned)
         first = first or evaluation
     baselines = _RecordedBaselines(
         settings=settings,
@@ -101,7 +99,6 @@ async def compare_recorded(
         evaluation = await _with_rounds(settings, planner).run(label, planner)
         rows.append(row(kind, label, evaluation, against=first, tested=True))
         simulated.append(evaluation.simulated)
-        conditioned.append(evaluation.conditioned)
     warning = unknown_length_warning(recorded, [task.question.text for task in settings.tasks])
     return Comparison(
         questions=len(settings.tasks),
@@ -109,7 +106,7 @@ async def compare_recorded(
         pool=settings.pool.names,
         simulated=any(simulated) or any(worker.simulated for worker in recorded),
         recorded=True,
-        conditioned=any(conditioned),
+        conditioned=replays_conditioned(settings.pool),
         rows=tuple(rows),
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,
