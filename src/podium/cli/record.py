@@ -73,7 +73,7 @@ def record(
         samples: How many answers of each worker to each question.
         plans: A planner whose plans are run, such as random or self-consistency:WORKER:5; may be given several times.
         name: The recording's name. Default: that of the file.
-        concurrency: The most calls at once.
+        concurrency: The most calls at once; with --plans, the most plans.
         budget_calls: The most calls of this start of the command.
         budget_usd: The most dollars of this start.
         budget_seconds: The most seconds of this start.

@@ -21,6 +21,7 @@ from podium.planner import Planner
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool
+from podium.workers.replay import ReplayWorker
 from podium.workers.vote import VoteWorker
 
 MAX_SAMPLES = 15
@@ -103,14 +104,13 @@ async def compare(
     """
     trained = await settings.run(label, conductor)
     rows = [row("conductor", label, trained)]
-    simulated, recorded, conditioned = [trained.simulated], [trained.recorded], [trained.conditioned]
+    simulated, recorded = [trained.simulated], [trained.recorded]
 
     async def add(kind: Kind, label: str, planner: Planner | PlannerPerRepeat) -> Evaluation:
         evaluation = await settings.run(label, planner)
         rows.append(row(kind, label, evaluation, against=trained))
         simulated.append(evaluation.simulated)
         recorded.append(evaluation.recorded)
-        conditioned.append(evaluation.conditioned)
         return evaluation
 
     if versus is not None:
@@ -142,7 +142,7 @@ async def compare(
         simulated=any(simulated),
         recorded=any(recorded),
         rows=adjusted(rows),
-        conditioned=any(conditioned),
+        conditioned=replays_conditioned(settings.pool),
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,
         rounds=settings.budget.rounds,
@@ -151,6 +151,11 @@ async def compare(
         steps_by_hops=steps_by_hops(trained, seed=settings.seed),
         examples=_examples(settings.tasks, trained, before),
     )
+
+
+def replays_conditioned(pool: Pool) -> bool:
+    """Whether a recording of the pool's workers has responses to other answers."""
+    return any(isinstance(worker, ReplayWorker) and worker.recording.conditioned for worker in pool)
 
 
 def table_rows(settings: ComparisonSettings, *, on_recordings: bool = False) -> Iterator[Entry]:

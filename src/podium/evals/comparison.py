@@ -146,7 +146,7 @@ class Comparison(JsonFile):
     simulated: bool
     recorded: bool = False
     conditioned: bool = False
-    """Whether any recorded response was given to other answers."""
+    """Whether the recording has responses to other answers."""
     rows: tuple[ComparisonRow, ...]
     """The Conductor first, where there is one."""
     tasks: str = ""

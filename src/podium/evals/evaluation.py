@@ -136,11 +136,6 @@ class Evaluation:
         return any(span.recorded is not None for span in self.spans)
 
     @property
-    def conditioned(self) -> bool:
-        """Whether any recorded response was given to other answers, or to another subtask than the whole question."""
-        return any(span.recorded is not None and names_conditioned(span.recorded) for span in self.spans)
-
-    @property
     def beyond_recording(self) -> float:
         """Share of recorded responses in places where the real model might have answered something else."""
         found = [beyond for rollout in self.rollouts for beyond in _beyond_recording(rollout.trace)]

@@ -19,7 +19,7 @@ from podium.baselines.plans import rounds_of
 from podium.baselines.predictors import Method
 from podium.baselines.routers import LinUCB, Router, learn_router
 from podium.errors import ConfigError, UsageError
-from podium.evals.compare import ComparisonSettings, Entry, table_rows
+from podium.evals.compare import ComparisonSettings, Entry, replays_conditioned, table_rows
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, rollout_seed
 from podium.evals.plan_selection import (
@@ -80,12 +80,10 @@ async def compare_recorded(
     rows: list[ComparisonRow] = []
     first: Evaluation | None = None
     simulated: list[bool] = []
-    conditioned: list[bool] = []
     for label, conductor in (conductors or {}).items():
         evaluation = await settings.run(label, conductor)
         rows.append(row("conductor", label, evaluation, against=first))
         simulated.append(evaluation.simulated)
-        conditioned.append(evaluation.conditioned)
         first = first or evaluation
     baselines = _RecordedBaselines(
         settings=settings,
@@ -102,7 +100,6 @@ async def compare_recorded(
         evaluation = await _with_rounds(settings, planner).run(label, planner)
         rows.append(row(kind, label, evaluation, against=first))
         simulated.append(evaluation.simulated)
-        conditioned.append(evaluation.conditioned)
     warning = unknown_length_warning(recorded, [task.question.text for task in settings.tasks])
     return Comparison(
         questions=len(settings.tasks),
@@ -111,7 +108,7 @@ async def compare_recorded(
         simulated=any(simulated) or any(worker.simulated for worker in recorded),
         recorded=True,
         rows=adjusted(rows),
-        conditioned=any(conditioned),
+        conditioned=replays_conditioned(settings.pool),
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,
         rounds=settings.budget.rounds,

@@ -130,7 +130,9 @@ class _Calls:
         self._tasks = tasks
         self._budget = budget
         self._locks: defaultdict[tuple[str, ...], asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._ungraded: defaultdict[str, list[tuple[Response, Seen | None]]] = defaultdict(list)
+        self._ungraded: defaultdict[str, dict[tuple[str, ...], tuple[Response, Seen | None]]] = defaultdict(
+            dict
+        )
 
     async def answer(self, worker: Worker, request: Request) -> Reply:
         """The saved response to this call; if there is none, the worker's, which is saved before it is returned."""
@@ -139,7 +141,8 @@ class _Calls:
         seen = seen_in(request.view, task.question.text)
         sample = request.duplicate
         # Two plans that make the same call at once share one response.
-        async with self._locks[task.id, name, seen.key if seen else "", str(sample)]:
+        place = task.id, name, seen.key if seen else "", str(sample)
+        async with self._locks[place]:
             saved = self._writer.find(task.id, name, sample, seen)
             if saved is None:
                 reply, seconds = await self._call(worker, request)
@@ -149,7 +152,7 @@ class _Calls:
             else:
                 reply = _reply(saved, reference("saved", task.id, saved, seen))
             if saved.score is None:
-                self._ungraded[task.id].append((saved, seen))
+                self._ungraded[task.id][place] = saved, seen
         return reply
 
     async def _call(self, worker: Worker, request: Request) -> tuple[Reply, float]:
@@ -178,7 +181,7 @@ class _Calls:
             The dollars that this cost.
         """
         cost_usd = 0.0
-        for response, seen in self._ungraded.pop(task.id, ()):
+        for response, seen in self._ungraded.pop(task.id, {}).values():
             try:
                 grade = await task.grade(response.text)
             except GraderError as error:
