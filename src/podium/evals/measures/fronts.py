@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from podium.evals.comparison import Figure
-from podium.evals.measures.arrays import Floats
 from podium.evals.stats import Interval
+from podium.ratings.answers import Floats
 from podium.types import Value
 
 Point = tuple[float, float]
