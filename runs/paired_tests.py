@@ -11,7 +11,8 @@ are those of `podium.evals.stats` that every comparison uses:
 - of ten planners that are compared with a first one, in at most 5 % of them any that does not differ should be called
   different after Holm's adjustment.
 
-A second table has other intervals beside it: by the t distribution, and BCa.
+A second table has other intervals beside it: by the t distribution, and BCa. A third repeats the test alone, five times
+as often.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class Errors:
     """Shares of the simulations."""
 
     covered: float
-    """The interval of the first other planner holds its true difference."""
+    """The interval of the only other planner holds its true difference; NaN: there are several."""
     called: float
-    """Its test calls a difference."""
+    """The test of the first other planner calls a difference."""
     any_false: float
     """The test of any planner calls a difference that is none."""
     any_false_by_holm: float
@@ -84,8 +85,10 @@ def errors(setting: Setting, simulations: int) -> Errors:
     counts = np.zeros(4)
     for _ in range(simulations):
         first, *others = answers(rng, setting)
-        interval = paired_difference(others[0], first)
-        covered = interval.low - 1e-9 <= setting.effects[0] <= interval.high + 1e-9
+        covered = math.nan
+        if len(others) == 1:
+            interval = paired_difference(others[0], first)
+            covered = interval.low - 1e-9 <= setting.effects[0] <= interval.high + 1e-9
         p_values = [permutation_test(other, first) for other in others]
         called = np.array(p_values) <= LEVEL
         by_holm = np.array(holm(p_values)) <= LEVEL
@@ -125,6 +128,16 @@ def main(simulations: int = 2000) -> None:
         every = zip(cells, pool.map(coverages, cells, [simulations // 4] * len(cells)), strict=True)
         for cell, found in every:
             _print_row(cell.questions, cell.repeats, cell.differ, "1 of 2", *map(_percent, found))
+        print(
+            f"\n{simulations * 5} simulations; differences called between two planners that do not differ.\n"
+        )
+        _print_row(*headings[:3], headings[5])
+        _print_row(*["---"] * 4)
+        cells = [Setting(*size, (0.0,)) for size in product((100, 400, 600), (1, 3), KINDS)]
+        for cell, share in zip(
+            cells, pool.map(false_calls, cells, [simulations * 5] * len(cells)), strict=True
+        ):
+            _print_row(cell.questions, cell.repeats, cell.differ, _percent(share))
 
 
 def coverages(setting: Setting, simulations: int) -> tuple[float, ...]:
@@ -147,8 +160,14 @@ def coverages(setting: Setting, simulations: int) -> tuple[float, ...]:
     return tuple(counts / simulations)
 
 
+def false_calls(setting: Setting, simulations: int) -> float:
+    """The share of simulations in which the test calls a difference between two planners that are equally good."""
+    rng = np.random.default_rng(list(f"paired-tests/false/{setting}".encode()))
+    return sum(permutation_test(*answers(rng, setting)) <= LEVEL for _ in range(simulations)) / simulations
+
+
 def _percent(share: float) -> str:
-    return f"{share * 100:.1f}"
+    return "" if math.isnan(share) else f"{share * 100:.1f}"
 
 
 def _print_row(*columns: object) -> None:

@@ -65,3 +65,12 @@ def test_an_accuracy_that_is_never_reached_has_an_infinite_price_that_survives_j
     assert front.price_of_best_single is not None
     assert front.price_of_best_single.share == math.inf
     assert type(front).model_validate_json(front.model_dump_json()) == front
+
+
+def test_free_planners_have_a_front_and_nothing_is_a_share_of_a_price_of_nothing():
+    assert hull([(0.0, 0.5), (0.0, 0.4), (1.0, 0.9)]) == [(0.0, 0.5), (1.0, 0.9)]
+    free = np.ones(20), np.zeros(20)
+    assert (
+        measure_front("free", ["it"], *(one[None] for one in free), best_single=free).price_of_best_single
+        is None
+    )

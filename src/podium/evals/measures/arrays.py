@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from podium.errors import UsageError
 from podium.evals.evaluation import Evaluation
+from podium.ratings.answers import Floats
 from podium.rollout import Rollout
-
-Floats = npt.NDArray[np.float64]
 
 
 def right_by_repeat(evaluation: Evaluation) -> Floats:

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from podium.evals.comparison import Figure
-from podium.evals.measures.arrays import Floats
 from podium.evals.stats import Interval
+from podium.ratings.answers import Floats
 from podium.types import Value
 
 Point = tuple[float, float]
@@ -43,7 +43,8 @@ class Front(Value):
     """AIQ, from 0 to 1: the mean height of the front over the dollars from the cheapest to the dearest single worker.
     None: no single workers, or all cost the same."""
     price_of_best_single: PriceShare | None = None
-    """What the front costs at the best single worker's accuracy, as a share of what that worker costs."""
+    """What the front costs at the best single worker's accuracy, as a share of what that worker costs. None: no single
+    workers, or the best one costs nothing."""
     accuracy_at_equal_usd: float | None = None
     """Its accuracy at the dollars of the first planner."""
 
@@ -129,7 +130,7 @@ def measure_front(
     if limits_usd is not None and limits_usd[0] < limits_usd[1]:
         low, high = np.quantile([area(resample, *limits_usd) for resample in drawn], [0.025, 0.975])
         found_area = Interval(mean=area(points, *limits_usd), low=float(low), high=float(high))
-    if best_single is not None:
+    if best_single is not None and best_single[1].mean() > 0:
         right_Q, usd_Q = best_single
         singles = zip(weights_BQ @ right_Q, weights_BQ @ usd_Q, strict=True)
         shares = [_share(resample, *single) for resample, single in zip(drawn, singles, strict=True)]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.evals.measures.arrays import Floats, mean_over_repeats, stacked
+from podium.evals.measures.arrays import mean_over_repeats, stacked
 from podium.evals.stats import Interval, paired_difference
+from podium.ratings.answers import Floats
 from podium.types import Value
 
 

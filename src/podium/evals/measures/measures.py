@@ -16,7 +16,6 @@ from podium.errors import UsageError
 from podium.evals.evaluation import Evaluation
 from podium.evals.json_file import JsonFile
 from podium.evals.measures.arrays import (
-    Floats,
     check_same_questions,
     cost_by_repeat,
     mean_over_repeats,
@@ -32,6 +31,7 @@ from podium.evals.measures.ranking import Strength, rank_planners
 from podium.evals.measures.robustness import Robustness, measure_robustness
 from podium.evals.measures.spending import Spending, measure_spending
 from podium.evals.stats import Interval, holm, paired_difference, permutation_test
+from podium.ratings.answers import Floats
 from podium.types import Value
 
 SINGLES = "Single workers"

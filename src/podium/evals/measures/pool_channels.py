@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from podium.evals.measures.arrays import Floats, mean_over_repeats
+from podium.evals.measures.arrays import mean_over_repeats
 from podium.evals.stats import Interval, accuracy_interval
+from podium.ratings.answers import Floats
 from podium.types import Value
 
 _LEAST_GAIN = 0.01

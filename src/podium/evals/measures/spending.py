@@ -8,7 +8,8 @@ import numpy as np
 
 from podium.evals.comparison import Figure
 from podium.evals.evaluation import Evaluation
-from podium.evals.measures.arrays import Floats, cost_by_repeat, right_by_repeat
+from podium.evals.measures.arrays import cost_by_repeat, right_by_repeat
+from podium.ratings.answers import Floats
 from podium.trace import RoundTrace, Trace
 from podium.types import Value
 
