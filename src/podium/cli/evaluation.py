@@ -1,5 +1,6 @@
-"""`podium eval` compares the Conductor with every baseline on the same held-out questions; `podium report` writes a
-run's report.
+"""`podium eval` compares the Conductor with every baseline on the same held-out questions.
+
+`podium.cli.suite` runs the suites of `podium eval FILE.toml`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from functools import partial
-from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -50,14 +50,12 @@ from podium.cli.options import (
     PoolName,
     RunBudget,
 )
-from podium.cli.suite import evaluate_suite
+from podium.cli.suite import suite_from_options
 from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.errors import UsageError
 from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
 from podium.evals.compare import SECOND_CONDUCTOR, CompareProgress
 from podium.evals.report import COMPARISON, write_report
-from podium.evals.suite.manifest import SUITE
-from podium.evals.suite.page import write_suite_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import ExecutionSettings
@@ -147,7 +145,7 @@ def compare_planners(
         markdown: Print the table as Markdown.
     """
     if suite:
-        return _evaluate_suite(locals())
+        return suite_from_options(compare_planners, locals())
     counts = (questions, repeats, max_steps, rounds, concurrency, plan_processes)
     if min(count for count in counts if count is not None) < 1 or (tuning is not None and tuning < 0):
         raise UsageError(
@@ -249,44 +247,11 @@ def compare_planners(
     return 0
 
 
-_MEASURED = frozenset(
-    {
-        "tasks",
-        "pool",
-        "split",
-        "questions",
-        "tuning",
-        "repeats",
-        "max_steps",
-        "rounds",
-        "early_stop",
-        "seed",
-        "versus",
-    }
-    | {"untrained", "constant_plans", "encoder"}
-)
+_MEASURED = frozenset({
+    "tasks", "pool", "split", "questions", "tuning", "repeats", "max_steps", "rounds", "early_stop", "seed", "versus",
+    "untrained", "constant_plans", "encoder",
+})  # fmt: skip
 """The parameters on which figures depend, beside the Conductor."""
-_OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "json", "markdown"})
-"""The parameters that a suite takes from the command line."""
-
-
-def _evaluate_suite(given: Mapping[str, Any]) -> int:
-    """Run the suite; refuse the options that its file takes the place of."""
-    file, *overrides = given["suite"]
-    for name, parameter in signature(compare_planners).parameters.items():
-        value, default = given[name], parameter.default
-        if name in _OF_SUITES or value == default:
-            continue
-        option = name
-        if dataclasses.is_dataclass(value):
-            fields = (field.name for field in dataclasses.fields(value))
-            option = next(field for field in fields if getattr(value, field) != getattr(default, field))
-        raise UsageError(
-            f"The file of a suite takes the place of --{option.replace('_', '-')}; set it in {file}."
-        )
-    return evaluate_suite(
-        Path(file), overrides, **{name: given[name] for name in sorted(_OF_SUITES - {"suite"})}
-    )
 
 
 def _with_look(comparison: Comparison, looking: Looking | None) -> Comparison:
@@ -370,19 +335,3 @@ def _progress() -> Iterator[CompareProgress | None]:
             progress.update(task, description=label, completed=done, total=total)
 
         yield report
-
-
-def report(*runs: Path, title: str | None = None) -> int:
-    """Write a run's report.html, and print its path. Several runs of suites make one page, in the first one's folder.
-
-    Args:
-        runs: The folders of a training, of an evaluation, or of suites.
-        title: The heading. Default: the folder's name, or the suite's title.
-    """
-    if not runs:
-        raise UsageError("A report needs the folder of a run.")
-    suites = [(run / SUITE).is_file() for run in runs]
-    if len(runs) > 1 and not all(suites):
-        raise UsageError(f"{runs[suites.index(False)]} is no run of a suite; only suites share a page.")
-    print(write_suite_report(runs, title=title) if all(suites) else write_report(runs[0], title=title))
-    return 0
