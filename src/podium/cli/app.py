@@ -227,7 +227,7 @@ VERBS = (
     ),
     Verb(
         "report",
-        "podium.cli.evaluation:report",
+        "podium.cli.suite:report",
         "Write the report of a run: curves, comparison, example plans, controls.",
         "podium report runs/demo",
     ),

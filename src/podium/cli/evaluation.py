@@ -1,69 +1,80 @@
-"""`podium eval` compares the Conductor with every baseline on the same held-out questions; `podium report` writes a
-run's report.
+"""`podium eval` compares the Conductor with every baseline on the same held-out questions.
+
+`podium.cli.suite` runs the suites of `podium eval FILE.toml`.
 """
 
 from __future__ import annotations
-
 import asyncio
-import dataclasses
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
-from functools import partial
-from inspect import signature
-from pathlib import Path
-from typing import Annotated, Any
-
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from contextlib import AsyncExitStack
+from contextlib import contextmanager
+from contextlib import nullcontext
 from cyclopts import Parameter
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+import dataclasses
+from functools import partial
+from pathlib import Path
 from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
 from podium.baselines.encoder import Encoder
-from podium.cli.eval_setup import (
-    conductor_label,
-    conductor_of_run,
-    conductors_to_compare,
-    is_named,
-    refuse_without_conductor,
-    second_conductor,
-    tasks_and_pool,
-)
+from podium.cli.eval_setup import conductor_label
+from podium.cli.eval_setup import conductor_of_run
+from podium.cli.eval_setup import conductors_to_compare
+from podium.cli.eval_setup import is_named
+from podium.cli.eval_setup import refuse_without_conductor
+from podium.cli.eval_setup import second_conductor
+from podium.cli.eval_setup import tasks_and_pool
 from podium.cli.looking import Looking
-from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
-from podium.cli.options import (
-    DEFAULT_CALLS,
-    NO_ENCODER,
-    SHIPPED_CONDUCTOR,
-    DispatchOptions,
-    EarlyStop,
-    EncoderOptions,
-    Flag,
-    PlannerOptions,
-    PoolName,
-    RunBudget,
-)
-from podium.cli.questions import encoder_from_options, open_questions
-from podium.cli.suite import evaluate_suite
+from podium.cli.opening import open_dispatcher
+from podium.cli.opening import planner_from_options
+from podium.cli.opening import trained_plan
+from podium.cli.options import DEFAULT_CALLS
+from podium.cli.options import DispatchOptions
+from podium.cli.options import EarlyStop
+from podium.cli.options import EncoderOptions
+from podium.cli.options import Flag
+from podium.cli.options import NO_ENCODER
+from podium.cli.options import PlannerOptions
+from podium.cli.options import PoolName
+from podium.cli.options import RunBudget
+from podium.cli.options import SHIPPED_CONDUCTOR
+from podium.cli.questions import encoder_from_options
+from podium.cli.questions import open_questions
+from podium.cli.suite import suite_from_options
 from podium.cli.terminal import open_console
-from podium.conductor.process_policy import PolicyProcesses, processes_for
+from podium.conductor.process_policy import PolicyProcesses
+from podium.conductor.process_policy import processes_for
 from podium.errors import UsageError
-from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
-from podium.evals.compare import SECOND_CONDUCTOR, CompareProgress
-from podium.evals.report import COMPARISON, write_report
-from podium.evals.suite.manifest import SUITE
-from podium.evals.suite.page import write_suite_report
+from podium.evals import Comparison
+from podium.evals import ComparisonSettings
+from podium.evals import ConstantPlanFront
+from podium.evals import compare
+from podium.evals import compare_recorded
+from podium.evals.compare import CompareProgress
+from podium.evals.compare import SECOND_CONDUCTOR
+from podium.evals.report import COMPARISON
+from podium.evals.report import write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import ExecutionSettings
 from podium.orchestrator.planning import OpenedPlanner
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
-from podium.tasks import ALL, warnings_of
+from podium.tasks import ALL
+from podium.tasks import warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
 from podium.workers.pool import has_real_workers
 from podium.workers.specialist import Specialist
+from rich.progress import BarColumn
+from rich.progress import MofNCompleteColumn
+from rich.progress import Progress
+from rich.progress import TextColumn
+from rich.progress import TimeRemainingColumn
+import sys
+from typing import Annotated
 
 Opening = Callable[[PlannerOptions], AbstractAsyncContextManager[OpenedPlanner]]
 """Opens the planner that options name, with what all methods share."""
@@ -142,7 +153,7 @@ def compare_planners(
         markdown: Print the table as Markdown.
     """
     if suite:
-        return _evaluate_suite(locals())
+        return suite_from_options(compare_planners, locals())
     counts = (questions, repeats, max_steps, rounds, concurrency, plan_processes)
     if min(count for count in counts if count is not None) < 1 or (tuning is not None and tuning < 0):
         raise UsageError(
@@ -244,44 +255,11 @@ def compare_planners(
     return 0
 
 
-_MEASURED = frozenset(
-    {
-        "tasks",
-        "pool",
-        "split",
-        "questions",
-        "tuning",
-        "repeats",
-        "max_steps",
-        "rounds",
-        "early_stop",
-        "seed",
-        "versus",
-    }
-    | {"untrained", "constant_plans", "encoder"}
-)
+_MEASURED = frozenset({
+    "tasks", "pool", "split", "questions", "tuning", "repeats", "max_steps", "rounds", "early_stop", "seed", "versus",
+    "untrained", "constant_plans", "encoder",
+})  # fmt: skip
 """The parameters on which figures depend, beside the Conductor."""
-_OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "json", "markdown"})
-"""The parameters that a suite takes from the command line."""
-
-
-def _evaluate_suite(given: Mapping[str, Any]) -> int:
-    """Run the suite; refuse the options that its file takes the place of."""
-    file, *overrides = given["suite"]
-    for name, parameter in signature(compare_planners).parameters.items():
-        value, default = given[name], parameter.default
-        if name in _OF_SUITES or value == default:
-            continue
-        option = name
-        if dataclasses.is_dataclass(value):
-            fields = (field.name for field in dataclasses.fields(value))
-            option = next(field for field in fields if getattr(value, field) != getattr(default, field))
-        raise UsageError(
-            f"The file of a suite takes the place of --{option.replace('_', '-')}; set it in {file}."
-        )
-    return evaluate_suite(
-        Path(file), overrides, **{name: given[name] for name in sorted(_OF_SUITES - {"suite"})}
-    )
 
 
 def _with_look(comparison: Comparison, looking: Looking | None) -> Comparison:
@@ -365,19 +343,3 @@ def _progress() -> Iterator[CompareProgress | None]:
             progress.update(task, description=label, completed=done, total=total)
 
         yield report
-
-
-def report(*runs: Path, title: str | None = None) -> int:
-    """Write a run's report.html, and print its path. Several runs of suites make one page, in the first one's folder.
-
-    Args:
-        runs: The folders of a training, of an evaluation, or of suites.
-        title: The heading. Default: the folder's name, or the suite's title.
-    """
-    if not runs:
-        raise UsageError("A report needs the folder of a run.")
-    suites = [(run / SUITE).is_file() for run in runs]
-    if len(runs) > 1 and not all(suites):
-        raise UsageError(f"{runs[suites.index(False)]} is no run of a suite; only suites share a page.")
-    print(write_suite_report(runs, title=title) if all(suites) else write_report(runs[0], title=title))
-    return 0

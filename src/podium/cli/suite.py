@@ -1,33 +1,80 @@
-"""`podium eval FILE.toml`: runs a suite, counts the looks, and shows a table for each task set and pool."""
+"""`podium eval FILE.toml` runs a suite, counts the looks, and shows a table for each task set and pool; `podium report`
+writes a run's report.
+"""
 
 from __future__ import annotations
-
 import asyncio
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
+import dataclasses
+from inspect import signature
 from pathlib import Path
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from podium.cli.opening import open_dispatcher
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions
+from podium.cli.options import DEFAULT_CALLS
+from podium.cli.options import DispatchOptions
 from podium.cli.terminal import open_console
 from podium.config import load
-from podium.errors import StoreError, UsageError
+from podium.errors import StoreError
+from podium.errors import UsageError
 from podium.evals.looks import TEST
-from podium.evals.suite.manifest import SUITE, Manifest
-from podium.evals.suite.opening import Checked, check_suite
+from podium.evals.report import write_report
+from podium.evals.suite.manifest import Manifest
+from podium.evals.suite.manifest import SUITE
+from podium.evals.suite.opening import Checked
+from podium.evals.suite.opening import check_suite
 from podium.evals.suite.page import write_suite_report
-from podium.evals.suite.results import GradedAnswer, Results
-from podium.evals.suite.run import OnAnswer, answers_left, run_suite
-from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
-from podium.evals.suite.tables import comparison_of, evaluations_of
+from podium.evals.suite.results import GradedAnswer
+from podium.evals.suite.results import Results
+from podium.evals.suite.run import OnAnswer
+from podium.evals.suite.run import answers_left
+from podium.evals.suite.run import run_suite
+from podium.evals.suite.settings import CHANGEABLE
+from podium.evals.suite.settings import SuiteRun
+from podium.evals.suite.settings import SuiteSettings
+from podium.evals.suite.tables import comparison_of
+from podium.evals.suite.tables import evaluations_of
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.workers.pool import has_real_workers
+from rich.progress import BarColumn
+from rich.progress import MofNCompleteColumn
+from rich.progress import Progress
+from rich.progress import TextColumn
+from rich.progress import TimeRemainingColumn
+import sys
+from typing import Any
+
+_OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "json", "markdown"})
+"""The parameters that a suite takes from the command line."""
+
+
+def suite_from_options(command: Callable[..., int], given: Mapping[str, Any]) -> int:
+    """Run the suite of a command line; refuse the options that its file takes the place of.
+
+    Args:
+        command: the function of `podium eval`.
+        given: its parameters.
+    """
+    file, *overrides = given["suite"]
+    for name, parameter in signature(command).parameters.items():
+        value, default = given[name], parameter.default
+        if name in _OF_SUITES or value == default:
+            continue
+        option = name
+        if dataclasses.is_dataclass(value):
+            fields = (field.name for field in dataclasses.fields(value))
+            option = next(field for field in fields if getattr(value, field) != getattr(default, field))
+        raise UsageError(
+            f"The file of a suite takes the place of --{option.replace('_', '-')}; set it in {file}."
+        )
+    return evaluate_suite(
+        Path(file), overrides, **{name: given[name] for name in sorted(_OF_SUITES - {"suite"})}
+    )
 
 
 def evaluate_suite(
@@ -155,3 +202,19 @@ def _progress(left: int) -> Iterator[OnAnswer | None]:
             progress.update(bar, advance=1, description=f"{label}: {share:.1%} right, ${dollars:.4f} so far")
 
         yield on_answer
+
+
+def report(*runs: Path, title: str | None = None) -> int:
+    """Write a run's report.html, and print its path. Several runs of suites make one page, in the first one's folder.
+
+    Args:
+        runs: The folders of a training, of an evaluation, or of suites.
+        title: The heading. Default: the folder's name, or the suite's title.
+    """
+    if not runs:
+        raise UsageError("A report needs the folder of a run.")
+    suites = [(run / SUITE).is_file() for run in runs]
+    if len(runs) > 1 and not all(suites):
+        raise UsageError(f"{runs[suites.index(False)]} is no run of a suite; only suites share a page.")
+    print(write_suite_report(runs, title=title) if all(suites) else write_report(runs[0], title=title))
+    return 0

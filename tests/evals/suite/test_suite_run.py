@@ -79,6 +79,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"split": "train", "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "another split"),
     ({"tasks": [{"name": "embeded"}]}, "did you mean 'embedded'?"),
     ({"planner": [{"conductor": "nowhere"}]}, "nowhere"),
+    ({"tasks": [{}, {"questions": 5}]}, "Two tables of the suite have one name"),
 ]
 
 

@@ -189,7 +189,10 @@ async def check_suite(settings: SuiteSettings) -> Checked:
     answers: dict[str, int] = {}
     notes: dict[str, tuple[str, ...]] = {}
     pays = False
-    for table in tables_of(settings):
+    tables = {table.label: table for table in tables_of(settings)}
+    if len(tables) < len(list(tables_of(settings))):
+        raise UsageError("Two tables of the suite have one name; give their files different names.")
+    for table in tables.values():
         try:
             opened = OpenTable.open(table)
         except UsageError as error:

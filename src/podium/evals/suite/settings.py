@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from podium.baselines.plan_controls import PLAN_CONTROLS, find_control
+from podium.baselines.plan_controls import find_control
 from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.planner_settings import PlannerSettings
@@ -59,11 +58,6 @@ class PlannerEntry(PlannerSettings):
         source = self.conductor or self.conductor_model
         level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
         return f"Conductor{f' {source}' if source else ''}{level}"
-
-    @property
-    def control_names(self) -> Sequence[str]:
-        """The controls by name, in order."""
-        return tuple(PLAN_CONTROLS) if self.controls == "all" else self.controls
 
 
 class TasksEntry(Settings):
