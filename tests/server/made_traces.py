@@ -122,7 +122,7 @@ def keep(path: Path, *traces: Trace) -> Path:
 
 def keep_rows(path: Path, count: int) -> Path:
     """The store of so many lines of a list, made faster than traces are; behind each of them is the same trace."""
-    row = to_row(plain())
+    row = to_row(plain())._replace(costs=())
 
     def rows() -> Iterator[TraceRow]:
         for number in range(count):

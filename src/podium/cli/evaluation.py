@@ -4,77 +4,64 @@
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
-from contextlib import AsyncExitStack
-from contextlib import contextmanager
-from contextlib import nullcontext
-from cyclopts import Parameter
 import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
 from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
 from podium.baselines.encoder import Encoder
-from podium.cli.eval_setup import conductor_label
-from podium.cli.eval_setup import conductor_of_run
-from podium.cli.eval_setup import conductors_to_compare
-from podium.cli.eval_setup import is_named
-from podium.cli.eval_setup import refuse_without_conductor
-from podium.cli.eval_setup import second_conductor
-from podium.cli.eval_setup import tasks_and_pool
+from podium.cli.eval_setup import (
+    conductor_label,
+    conductor_of_run,
+    conductors_to_compare,
+    is_named,
+    refuse_without_conductor,
+    second_conductor,
+    tasks_and_pool,
+)
 from podium.cli.looking import Looking
-from podium.cli.opening import open_dispatcher
-from podium.cli.opening import planner_from_options
-from podium.cli.opening import trained_plan
-from podium.cli.options import DEFAULT_CALLS
-from podium.cli.options import DispatchOptions
-from podium.cli.options import EarlyStop
-from podium.cli.options import EncoderOptions
-from podium.cli.options import Flag
-from podium.cli.options import NO_ENCODER
-from podium.cli.options import PlannerOptions
-from podium.cli.options import PoolName
-from podium.cli.options import RunBudget
-from podium.cli.options import SHIPPED_CONDUCTOR
-from podium.cli.questions import encoder_from_options
-from podium.cli.questions import open_questions
+from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
+from podium.cli.options import (
+    DEFAULT_CALLS,
+    NO_ENCODER,
+    SHIPPED_CONDUCTOR,
+    DispatchOptions,
+    EarlyStop,
+    EncoderOptions,
+    Flag,
+    PlannerOptions,
+    PoolName,
+    RunBudget,
+)
+from podium.cli.questions import encoder_from_options, open_questions
 from podium.cli.suite import suite_from_options
 from podium.cli.terminal import open_console
-from podium.conductor.process_policy import PolicyProcesses
-from podium.conductor.process_policy import processes_for
+from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.errors import UsageError
-from podium.evals import Comparison
-from podium.evals import ComparisonSettings
-from podium.evals import ConstantPlanFront
-from podium.evals import compare
-from podium.evals import compare_recorded
-from podium.evals.compare import CompareProgress
-from podium.evals.compare import SECOND_CONDUCTOR
-from podium.evals.report import COMPARISON
-from podium.evals.report import write_report
+from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
+from podium.evals.compare import SECOND_CONDUCTOR, CompareProgress
+from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import ExecutionSettings
 from podium.orchestrator.planning import OpenedPlanner
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
-from podium.tasks import ALL
-from podium.tasks import warnings_of
+from podium.tasks import ALL, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
 from podium.workers.pool import has_real_workers
 from podium.workers.specialist import Specialist
-from rich.progress import BarColumn
-from rich.progress import MofNCompleteColumn
-from rich.progress import Progress
-from rich.progress import TextColumn
-from rich.progress import TimeRemainingColumn
-import sys
-from typing import Annotated
 
 Opening = Callable[[PlannerOptions], AbstractAsyncContextManager[OpenedPlanner]]
 """Opens the planner that options name, with what all methods share."""

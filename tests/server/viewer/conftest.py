@@ -46,17 +46,33 @@ class Opened:
         return int(self.page.evaluate("scrollTo(1000, scrollY), scrollX"))
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium. Ended with the module: Playwright's event loop would be in the way of asynchronous tests."""
+_BROWSER = pytest.StashKey[tuple[Any, Any]]()
+
+
+@pytest.fixture
+def browser(request: pytest.FixtureRequest) -> Any:
+    """Chromium, one for this folder's tests."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not needed where there is no Chromium
 
-    with sync_playwright() as playwright:
+    stash = request.config.stash
+    if _BROWSER not in stash:
+        playwright = sync_playwright().start()
         # Without its sandbox, for Chromium has none as root; --disable-dev-shm-usage for small containers.
         flags = ["--no-sandbox", "--disable-dev-shm-usage"]
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield chromium
+        stash[_BROWSER] = playwright, playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+    return stash[_BROWSER][1]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """End Chromium with the folder: Playwright's event loop would be in the way of asynchronous tests."""
+    yield
+    stash = item.config.stash
+    if _BROWSER in stash and (nextitem is None or nextitem.path.parent != item.path.parent):
+        playwright, chromium = stash[_BROWSER]
+        del stash[_BROWSER]
         chromium.close()
+        playwright.stop()
 
 
 @pytest.fixture
