@@ -6,6 +6,9 @@ arithmetic.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
@@ -148,6 +151,11 @@ class Usage(Value):
             estimated=self.estimated or other.estimated,
             implausible=self.implausible or other.implausible,
         )
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """The tokens of all of these together."""
+    return reduce(add, [*usages] or [Usage()])
 
 
 class Rating(Value):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value
+from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value, total_usage
 from podium.workflow import Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
@@ -258,10 +258,8 @@ class Trace(Value):
     @property
     def usage(self) -> Usage:
         """Tokens of workers and planner."""
-        return sum(
-            (span.usage for span in self.spans),
-            sum((round_.plan_usage for round_ in self.rounds), Usage()),
-        )
+        planned = [round_.plan_usage for round_ in self.rounds]
+        return total_usage([*planned, *(span.usage for span in self.spans)])
 
     @property
     def cost_usd(self) -> float:
