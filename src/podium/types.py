@@ -5,10 +5,16 @@ arithmetic.
 """
 
 from __future__ import annotations
-
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
+from pydantic import BaseModel
+from pydantic import ConfigDict
+from pydantic import Field
+from pydantic import SerializerFunctionWrapHandler
+from pydantic import model_serializer
+from typing import Any
+from typing import Literal
 
 NAMED_BY = 2**16
 """Only the first characters of a question seed its randomness, since hashing 10 MB takes 0.3 s. Two longer questions
@@ -152,6 +158,11 @@ class Usage(Value):
             estimated=self.estimated or other.estimated,
             implausible=self.implausible or other.implausible,
         )
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """The tokens of all of these together."""
+    return reduce(add, [*usages] or [Usage()])
 
 
 class Rating(Value):

@@ -13,7 +13,7 @@ from typing import Protocol
 from podium.executor import CallJournal
 from podium.orchestrator.events import PlanReady
 from podium.trace import Attempt, Span
-from podium.types import Usage
+from podium.types import Usage, total_usage
 
 LOST = "interrupted"
 """The error kind of an attempt whose process ended before the reply came. It may have been paid for."""
@@ -52,8 +52,8 @@ class Past:
     @property
     def usage(self) -> Usage:
         """Tokens of the plans and of the steps that ended."""
-        planned = sum((ready.plan.usage for ready in self.plans.values()), Usage())
-        return sum((span.usage for span in self.spans.values()), planned)
+        planned = [ready.plan.usage for ready in self.plans.values()]
+        return total_usage([*planned, *(span.usage for span in self.spans.values())])
 
     @property
     def cost_usd(self) -> float:

@@ -7,7 +7,7 @@ answer becomes an `APIError`. The routes write the wire format; the full record 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, PlanReady, RoundEnded
 from podium.trace import Span, Trace
-from podium.types import Profile, ToolCall, Usage
+from podium.types import Profile, ToolCall, Usage, total_usage
 from podium.workflow import Acceptance, Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
@@ -266,21 +266,23 @@ def _step_facts(span: Span) -> dict[str, Any]:
 
 def _usage_by_part(trace: Trace) -> dict[str, Any]:
     """Tokens and dollars of the planner, and of each worker."""
-    workers: dict[str, tuple[Usage, float]] = {}
+    called: dict[str, list[Span]] = {}
     for span in trace.spans:
         if span.called:
-            name = span.answered_by or span.worker
-            before, usd = workers.get(name, (Usage(), 0.0))
-            workers[name] = (before + span.usage, usd + span.cost_usd)
-    planned = sum((round_.plan_usage for round_ in trace.rounds), Usage())
-    conductor = _counts(planned, sum(round_.plan_cost_usd for round_ in trace.rounds))
+            called.setdefault(span.answered_by or span.worker, []).append(span)
+    conductor = _counts(
+        (round_.plan_usage for round_ in trace.rounds), sum(round_.plan_cost_usd for round_ in trace.rounds)
+    )
     if any(round_.plan_unpriced for round_ in trace.rounds):
         conductor["unpriced"] = True
     return {
         "conductor": conductor,
-        "workers": {name: _counts(*taken) for name, taken in workers.items()},
+        "workers": {
+            name: _counts((span.usage for span in spans), sum(span.cost_usd for span in spans))
+            for name, spans in called.items()
+        },
     }
 
 
-def _counts(usage: Usage, usd: float) -> dict[str, Any]:
-    return {**usage.model_dump(), "cost_usd": usd}
+def _counts(usages: Iterable[Usage], usd: float) -> dict[str, Any]:
+    return {**total_usage(usages).model_dump(), "cost_usd": usd}

@@ -4,13 +4,18 @@ Values are frozen, and totals are properties. Times are in seconds since the tra
 """
 
 from __future__ import annotations
-
-from typing import Any, Literal
-
-from pydantic import Field
-
-from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value
+from podium.types import Budget
+from podium.types import Message
+from podium.types import Profile
+from podium.types import Question
+from podium.types import ToolCall
+from podium.types import Usage
+from podium.types import Value
+from podium.types import total_usage
 from podium.workflow import Workflow
+from pydantic import Field
+from typing import Any
+from typing import Literal
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
 """"planned": there is a plan, and it was not run."""
@@ -270,10 +275,8 @@ class Trace(Value):
     @property
     def usage(self) -> Usage:
         """Tokens of workers and planner."""
-        return sum(
-            (span.usage for span in self.spans),
-            sum((round_.plan_usage for round_ in self.rounds), Usage()),
-        )
+        planned = [round_.plan_usage for round_ in self.rounds]
+        return total_usage([*planned, *(span.usage for span in self.spans)])
 
     @property
     def cost_usd(self) -> float:

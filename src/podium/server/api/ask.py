@@ -126,9 +126,8 @@ class BackgroundQuestions:
 
 def _cancel_begun(task: asyncio.Task[None]) -> None:
     """Cancel a task once it has begun: one that never began would leave no trace of its question and its plan."""
-    asyncio.get_running_loop().call_soon(
-        task.cancel
-    )  # After the task's first step, which waits there already.
+    # The loop runs this after the task's first step, which was queued before.
+    asyncio.get_running_loop().call_soon(task.cancel)
 
 
 def routes(service: Service, background: BackgroundQuestions) -> APIRouter:

@@ -34,7 +34,7 @@ from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service, answer_all
 from podium.server.streaming import DONE, EventStream, StreamedText, Write, cancel_on_disconnect, sse_event
-from podium.types import Profile, Usage
+from podium.types import Profile, total_usage
 
 _ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
 _REPLY = {
@@ -200,7 +200,7 @@ def completion_body(
 
 def completion_usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
     """The usage of a completion: tokens and dollars of workers and planners."""
-    total = sum((answer.usage for answer in answers), Usage())
+    total = total_usage(answer.usage for answer in answers)
     return {
         "cost": sum(answer.cost_usd for answer in answers),
         "prompt_tokens": total.input_tokens,
