@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
-from podium.baselines import by_ratings, cascade, controls, learned_routers, voting
+from podium.baselines import by_ratings, cascade, controls, learned_routers, smoothie, threshold, voting
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers, Vectors
 from podium.config import closest_name
 from podium.errors import ConfigError
@@ -26,6 +26,8 @@ _ALL = (
     by_ratings.BASELINE,
     learned_routers.ROUTER,
     learned_routers.COMMITTEE_ROUTER,
+    threshold.BASELINE,
+    smoothie.BASELINE,
     controls.CONSTANT,
     controls.RANDOM,
     controls.ORACLE,

@@ -69,7 +69,9 @@ def rate_workers(
             f"--clusters {clusters}: the clusters are those of --like {like}; leave one of the two out."
         )
     if like is not None and words:
-        raise UsageError("--words learns from the answers of all workers, and --like has none; leave one of the two out.")
+        raise UsageError(
+            "--words learns from the answers of all workers, and --like has none; leave one of the two out."
+        )
     if (clusters is not None and clusters < 1) or not 0 <= seed < 2**32:
         raise UsageError("--clusters is at least 1, and --seed from 0 to 4294967295.")
     _check_out(out, Path(recording))
