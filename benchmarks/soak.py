@@ -1,14 +1,15 @@
 """A soak: clients ask two replicas for minutes, while calls fail and processes are killed.
 
 python benchmarks/soak.py [--minutes 30] [--clients 200] [--faults 0.2] [--kill-every 180] [--json FILE]
+    [--page docs/results/soak.md]
 
 Two `podium serve` share one PostgreSQL. Their worker is `podium.testing`, which fails on a share of the calls in all
 its ways. In turn one replica, the database and the other replica are killed with SIGKILL and started again. A client
 that gets no answer asks the other replica, as behind a load balancer, for up to a minute.
 
-It reports the answers lost (a client has the answer, and the store has no trace of it), the answers paid twice (the
-worker answered a question well more than once), and the memory of each replica over time. All processes share this
-machine, so the number of questions a second is no figure of speed.
+It reports the questions without an answer, the answers without a trace (a client has the answer, and the store does
+not), the answers paid twice (the worker answered a question well more than once), and the memory of each replica. All
+processes share this machine, so the number of questions a second is no figure of speed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import cycle, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -266,7 +267,7 @@ async def soak(options: argparse.Namespace, folder: Path, database: PostgresServ
         "kills": dict(Counter(kills)),
         "questions_answered": len(answered),
         "questions_unanswered": tally.unanswered,
-        "answers_lost": len(lost),
+        "answers_without_a_trace": len(lost),
         "answers_paid_twice": sum(tally.paid[number] > 1 for number in answered),
         "calls": tally.calls,
         "slowest_s": round(tally.slowest_s, 1),
@@ -274,6 +275,53 @@ async def soak(options: argparse.Namespace, folder: Path, database: PostgresServ
         "exit_statuses": statuses,
         "memory_mib": {replica.name: replica.memory for replica in replicas},
     }
+
+
+def page(report: dict[str, Any]) -> str:
+    """The report as a page of docs/results."""
+    killed = ", ".join(f"{who} {times} times" for who, times in report["kills"].items())
+    refused = ", ".join(f"{count:,} x {what}" for what, count in report["refused_before_another_try"].items())
+    lines = [
+        "# A soak",
+        "",
+        f"Made by `python benchmarks/soak.py --minutes {report['minutes']:g} --page docs/results/soak.md`. "
+        f"{report['clients']} clients ask two replicas of `podium serve` for {report['minutes']:g} minutes. The "
+        f"replicas share one PostgreSQL. The worker is a local endpoint that fails on {report['faults']:.0%} of the "
+        f"calls. Processes were killed with SIGKILL and started again: {killed}. All of this shares one machine, so "
+        "the number of questions is no figure of speed.",
+        "",
+        "| what | how many |",
+        "|---|---|",
+        f"| questions answered | {report['questions_answered']:,} |",
+        f"| questions without an answer | {report['questions_unanswered']:,} |",
+        f"| answers that a client has and the store has not | {report['answers_without_a_trace']:,} |",
+        f"| answers for which the worker was paid twice | {report['answers_paid_twice']:,} |",
+        f"| calls of the worker | {report['calls']:,} |",
+        f"| longest wait for an answer | {report['slowest_s']:g} s |",
+        f"| what clients got before they asked again | {refused} |",
+        "",
+        "A replica writes traces a moment after it answers, so a replica that is killed loses the traces of that "
+        "moment. A question that a killed replica was answering is asked again by its client, and the worker may be "
+        "paid for it a second time. A [background response](../api.md) is not: it keeps each finished call.",
+        "",
+        "## Memory of the replicas",
+        "",
+        "The largest resident memory (MiB) in each part of the run:",
+        "",
+    ]
+    parts = 10
+    ends = [round(report["minutes"] * (part + 1) / parts, 1) for part in range(parts)]
+    lines += [
+        "| replica | " + " | ".join(f"to {end:g} min" for end in ends) + " |",
+        "|---" * (parts + 1) + "|",
+    ]
+    for name, curve in report["memory_mib"].items():
+        most = [
+            max(mib for at, mib in curve if start < at / 60 + 1e-9 <= end)
+            for start, end in pairwise([-1, *ends])
+        ]
+        lines.append(f"| {name} | " + " | ".join(f"{mib:.0f}" for mib in most) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -285,6 +333,7 @@ def main() -> None:
     parser.add_argument("--kill-every", type=float, default=180.0, help="seconds")
     parser.add_argument("--port", type=int, help="of the first replica; the second has the next one")
     parser.add_argument("--json", type=Path, help="where the report is written")
+    parser.add_argument("--page", type=Path, help="where the report is written as a page")
     options = parser.parse_args()
     if PROGRAMS is None:
         sys.exit("The soak needs PostgreSQL: install it (Debian: apt install postgresql).")
@@ -298,6 +347,8 @@ def main() -> None:
         database.close()
     if options.json is not None:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
+    if options.page is not None:
+        options.page.write_text(page(report))
     for key, value in report.items():
         if key != "memory_mib":
             print(f"{key:28} {value}")

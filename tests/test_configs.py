@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ from accelerate.commands.config.config_args import load_config_from_file
 from trl.trainer.grpo_config import GRPOConfig
 
 import podium
+from podium.baselines import find_baseline
 from podium.config import load
+from podium.evals.suite.cells import tables_of
+from podium.evals.suite.opening import check_suite
+from podium.evals.suite.settings import SuiteSettings
 from podium.orchestrator.team import open_pool
 from podium.recordings.importers import TableMapping
 from podium.tasks.mixture import read_task_file
@@ -22,6 +27,7 @@ from podium.workers.pool import load_pool, pool_file
 from podium.workers.spec import OpenAISpec, PoolSpec, ReplaySpec
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+SUITES = sorted((CONFIGS[0].parent / "eval").glob("*.toml"))
 RECIPES = sorted((CONFIGS[0].parent / "train").glob("*.toml"))
 LAUNCHES = sorted((CONFIGS[0].parent / "accelerate").glob("*.yaml"))
 REPLAY_POOLS = sorted((CONFIGS[0].parent / "pools").glob("*.toml"))
@@ -32,6 +38,19 @@ POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_configuration_loads(path: Path) -> None:
     load(path, WarmStartSettings if path.stem.startswith(("warmstart", "taught")) else Experiment)
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
+def test_every_suite_names_planners_and_pools_that_are_there(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CONFIGS[0].parent.parent)
+    suite = load(path, SuiteSettings)
+    assert all(find_baseline(entry.planner) for entry in suite.planner if entry.planner != "conductor")
+    assert all(pool_file(entry.name).is_file() for entry in suite.pool)
+    assert len(list(tables_of(suite))) >= len(suite.tasks)
+    if all(entry.name == "embedded" for entry in suite.tasks):
+        assert asyncio.run(check_suite(suite)).jobs
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -76,7 +95,7 @@ def test_accelerate_reads_every_file_for_it(path: Path) -> None:
 @pytest.mark.parametrize("path", REPLAY_POOLS, ids=lambda path: path.stem)
 def test_every_recorded_pool_can_be_read_and_takes_a_recording_that_a_mapping_makes(path: Path) -> None:
     spec = load(path, PoolSpec)
-    made = {load(mapping, TableMapping).name for mapping in MAPPINGS}
+    made = {load(mapping, TableMapping).name for mapping in MAPPINGS} | {"routeprofile"}  # of a checkout
     replayed = [worker for worker in spec.worker if isinstance(worker, ReplaySpec)]
     assert {worker.recording.stem for worker in replayed} <= made
     tools = [worker.kind for worker in spec.worker if worker not in replayed]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from podium.executor import Ledger
 from podium.trace import RejectedPlan, VoteCount
 from podium.types import Message, Profile, Question, Usage
+from podium.workers.view import EarlierStep
 from podium.workflow import Acceptance, PlanError, Workflow
 
 
@@ -73,6 +75,20 @@ class Plan:
     """One sentence: why the decision differs from the text; None: it does not."""
     accepted_step: tuple[int, int] | None = None
     """With an acceptance: (round, step), both from 0, whose response is the answer. None: the latest response is."""
+    max_tokens: tuple[int | None, ...] = ()
+    """The most output tokens of each step, besides the limits of its worker; None: no further limit. Empty: for no
+    step."""
+    shows: tuple[tuple[int, int], ...] = ()
+    """With a workflow: (round, step) of each response of earlier rounds that its steps with "previous" or "all" see, in
+    this order, without those that failed. Empty: they see the latest response alone."""
+
+    def steps_shown(self, outcomes: Sequence[Outcome]) -> tuple[EarlierStep, ...]:
+        """The steps that `shows` names, without those that gave no response."""
+        return tuple(
+            EarlierStep(step, outcomes[round].workflow.steps[step].subtask, response, round)
+            for round, step in self.shows
+            if (response := outcomes[round].responses[step]) is not None
+        )
 
 
 class Planner(Protocol):

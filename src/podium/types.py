@@ -19,6 +19,10 @@ MOST_USD = 1e9
 """No price of a million tokens and no call is dearer. Accounts count whole nano-dollars, in 64 bits."""
 
 
+WHOLE = "Answer the whole question."
+"""The subtask of a step that answers the whole question."""
+
+
 class Value(BaseModel):
     """A frozen record that refuses unknown fields."""
 
@@ -68,6 +72,9 @@ class AnswerOptions(Value):
     """Further keys of the request's body, for a worker that passes them on to its endpoint."""
 
 
+DEFAULT_OPTIONS = AnswerOptions()
+
+
 class Question(Value):
     """The user's question, with the chat history before it."""
 
@@ -76,7 +83,8 @@ class Question(Value):
     """Messages that came before the question, oldest first."""
     images: tuple[str, ...] = ()
     """URLs of images; only workers that understand images get them (`Profile.sees`)."""
-    options: AnswerOptions = Field(default_factory=AnswerOptions)  # Pydantic would copy a default deeply.
+    options: AnswerOptions = Field(default_factory=lambda: DEFAULT_OPTIONS)
+    # A factory, since pydantic would copy a default deeply.
 
 
 class Price(Value):

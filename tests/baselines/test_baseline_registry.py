@@ -71,8 +71,8 @@ def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):
     [
         ("singel:ada", "There is no baseline 'singel:ada'; did you mean single:WORKER?"),
         (
-            "best",
-            f"There is no baseline 'best'; known: {', '.join(baseline_forms())}.",
+            "unheard",
+            f"There is no baseline 'unheard'; known: {', '.join(baseline_forms())}.",
         ),
         (
             "",

@@ -27,6 +27,8 @@ REPLIES = (
     "Best: 99",
     "3, 1, 2 [[1, 2]] [4,",
     "APPROVED",
+    "No changes needed.",
+    '{"suggestion": "Add 1.", "answer_changes": true, "is_flawed": true}',
     'true {"flawed": "yes", "next": 7, "answer": null}',
     "{" * 200,
     "\ud7ff \x00 \u2028 " + "long " * 2000,

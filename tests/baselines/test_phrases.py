@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from podium.baselines.phrases import CHECK, PARTS, WHOLE, requests_whole_question
+from podium.baselines.phrases import CHECK, PARTS, WHOLE
+from podium.workers.view import requests_whole_question
 
 
 @pytest.mark.parametrize(

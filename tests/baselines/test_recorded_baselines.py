@@ -9,11 +9,11 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from podium.baselines import Cascade, Committee, Router
+from podium.baselines import Cascade, Committee
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
 from podium.baselines.predictors import Method
-from podium.baselines.routers import LinUCB, Verdict, learn_router, text_features
+from podium.baselines.routers import LinUCB, Router, Verdict, learn_router, text_features
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.planner import Outcome, Plan, Planner, PlanRequest

@@ -168,3 +168,11 @@ def test_a_cached_answer_is_said_to_be_and_nothing_is_simulated():
     shown = drawn(trace(rounds=(RoundTrace(plan_text=PLAN, spans=(kept,)),)))
     assert "120 tokens, out of the cache ($0.013 and 3.50 s when it was made)" in shown
     assert "simulated" not in shown
+
+
+def test_an_accepted_step_and_a_planned_limit_of_tokens_are_named():
+    limited = RoundTrace(plan_text=PLAN, spans=(span(0, max_tokens=2048),))
+    ends = RoundTrace(plan_text="model_id = []", accepted=True, accepted_step=(0, 0))
+    shown = drawn(trace(rounds=(limited, ends)))
+    assert "sees the question alone, may write 2,048 tokens" in shown
+    assert "Round 2: accepted the response of step 0 in round 1" in shown

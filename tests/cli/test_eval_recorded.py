@@ -87,7 +87,7 @@ def test_votes_that_stop_early_say_so_in_the_notes_and_answer_alike(podium: Podi
     assert {label: row.accuracy for label, row in everybody.items()} == {
         label: row.accuracy for label, row in stopped.items()
     }
-    assert [len(comparison.notes) for comparison in shown] == [0, 1]
+    assert [len(comparison.notes) for comparison in shown] == [1, 2], "each has the look as its last note"
     assert shown[1].notes[0].startswith("In every row votes stopped early")
 
 
@@ -190,7 +190,7 @@ def test_where_lengths_are_unknown_the_table_says_what_dollars_count(podium: Pod
     Path("replay.toml").write_text(POOL.replace("price", "assumed_output_tokens = 50\nprice"))
     assumed = Comparison.model_validate_json(podium(*EVAL, "--json").out)
     assert {row.label: row.cost_usd for row in assumed.rows}["bob alone"] == pytest.approx(1e-4)
-    assert assumed.notes == ()
+    assert [note[:6] for note in assumed.notes] == ["Look 2"]
 
 
 # --- a Conductor that reads ratings ------------------------------------------------------------------------
@@ -292,6 +292,16 @@ def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podi
     assert "Recorded: 2 responses, given to the bare question beforehand." in asked.out
     assert asked.out.count("recorded as rec#q6/ada/0") == 2
     assert "imulated" not in asked.out
+
+
+def test_a_planner_whose_workers_see_one_another_is_refused_on_a_recording(podium: Podium) -> None:
+    for command in (["ask", "Is 6 right?", "--no-store"], ["serve"]):
+        refused = podium(*command, "--pool", "replay.toml", "--planner", "debate:ada+bob")
+        assert (refused.status, refused.out) == (2, "")
+        assert (
+            "The planner 'debate:ada+bob' gives workers more than the bare question, and this pool's recording has no "
+            "answers to that; use a pool of live workers, or one of these planners: single, "
+        ) in " ".join(refused.err.split())
 
 
 def test_a_recorded_question_is_found_whatever_space_is_around_it(podium: Podium) -> None:

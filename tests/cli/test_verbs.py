@@ -62,14 +62,29 @@ def test_help_loads_nothing_heavy(code):
     assert loaded.stderr.split() == []
 
 
-def test_a_question_over_local_workers_loads_neither_torch_nor_the_http_client():
+def test_a_question_over_local_workers_loads_neither_torch_nor_numpy_nor_the_http_client():
     code = (
         "import sys\nfrom podium.cli import run\n"
         "run(['ask', 'Q?', '--pool', 'pool.toml', '--planner', 'constant:plan.txt'])\n"
-        "print(*(name for name in ('torch', 'transformers', 'aiohttp') if name in sys.modules), file=sys.stderr)"
+        "heavy = {'torch', 'transformers', 'aiohttp', 'numpy'}\n"
+        "print(*heavy & sys.modules.keys(), file=sys.stderr)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stderr.split() == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "unused"),
+    [
+        ("ask", ("numpy", "podium.tasks")),
+        ("traces", ("numpy", "podium.tasks", "podium.executor")),
+        ("serve", ("numpy", "podium.tasks")),
+    ],
+)
+def test_a_verb_loads_nothing_that_it_does_not_use(verb, unused):
+    code = f"import sys, podium.cli.{verb}\nprint(*(name for name in {unused} if name in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.split() == []
 
 
 def test_help_answers_within_0_3_seconds():

@@ -157,6 +157,7 @@ CHANGED = (
     ),
     Changed(r"(podium eval) --questions \d+", r"\1 --questions 2", "minutes"),
     Changed(r"(podium eval --(?:run|tasks \w+\.toml) .*)$", r"\1 --questions 2 --tuning 0", "minutes"),
+    Changed(r"(podium eval \S+\.toml .*)$", r"\1 questions=2 training=4 seeds=1 processes=1", "minutes"),
     Changed(
         r"(podium eval --tasks runs/.*)$",
         r"\1 --cost-sensitivity 4",

@@ -274,6 +274,10 @@ def _rules(ground: Ground) -> None:
     ground.write("rules.toml", ground.shown("toml", r"\[\[rule\]\]")[0])
 
 
+def _suite(ground: Ground) -> None:
+    ground.write("compare.toml", ground.shown("toml", r"\[\[planner\]\]")[0])
+
+
 def _configs(ground: Ground) -> None:
     shutil.copytree(ROOT / "configs", ground.reader.folder / "configs", dirs_exist_ok=True)
 
@@ -322,6 +326,7 @@ GROUND = (
     Laid(r"podium shadow", _traffic),
     Laid(r"tests/answers\.sqlite", _answers),
     Laid(r"rules\.toml", _rules),
+    Laid(r"compare\.toml", _suite),
     Laid(r"configs/", _configs),
     Laid(r"checkpoints/", _checkpoints),
     Laid(r"docs/reference\.md", _docs),

@@ -66,6 +66,8 @@ class Reader:
     folder: Path
     provider: str
     """The address in place of every provider's."""
+    programs: Path
+    """Goes first on the PATH."""
     database: str | None = None
     """The address in place of a PostgreSQL's."""
     ports: dict[str, int] = field(default_factory=dict)
@@ -136,7 +138,7 @@ class Reader:
             missing_variables({})
             | keys
             | {
-                "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}",
+                "PATH": f"{self.programs}:{sys.prefix}/bin:{os.environ['PATH']}",
                 "PYTHONPATH": str(ROOT / "src"),
                 "HOME": str(self.home),
                 "LANG": "C.UTF-8",

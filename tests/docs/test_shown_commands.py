@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_table import CHANGED, CHECKED, changed, checked
 from ground import GROUND, Ground, lay
+from loaded_programs import loaded_programs
 from named_commands import fault
 from reader import DEFAULT, SERVE, Reader, conduct
 from shown_commands import DOCUMENTS, ROOT, SHELL, Block, Command, blocks, loose, named
@@ -38,6 +40,8 @@ GIVEN = {
     "text": "text = 'model_id = [0]\\nsubtasks = [\"Add.\"]\\naccess_list = [[]]'",
 }
 """Names that the Python of a document takes as given, with what a reader would have them be."""
+INSTALLED = Path(sys.prefix) / "bin"
+"""Where the programs are that load what they need themselves, as those of a reader do: the README's are run so."""
 PYTEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest"
 WRITTEN = "docs/reference.md"
 """Made from the verbs, with their forms and examples, which are held against the parser."""
@@ -49,11 +53,17 @@ def provider() -> Iterator[str]:
         yield server.url
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with loaded_programs(tmp_path_factory.mktemp("programs")) as folder:
+        yield folder
+
+
 @pytest.fixture
-def reader(tmp_path: Path, provider: str) -> Reader:
+def reader(tmp_path: Path, provider: str, programs: Path) -> Reader:
     folder = tmp_path / "podium"
     folder.mkdir()
-    return Reader(folder, provider)
+    return Reader(folder, provider, programs)
 
 
 def _id(block: Block) -> str:
@@ -69,6 +79,8 @@ def test_what_a_shell_block_shows_works(
         server = "postgresql" in DATABASES
         reader.database = request.getfixturevalue("postgres_url") if server else str(tmp_path / "db.sqlite")
     commands = _with_a_server(block, [one for one in block.commands if checked(one) is None])
+    if block.path.name == "README.md":
+        reader.programs = INSTALLED
     lay(Ground(reader, block))
     told = reader.follow(commands, [changed(command.text) for command in commands])
     assert told is None, told

@@ -365,6 +365,18 @@ def test_differences_are_the_conductor_minus_the_row(conducted: Comparison) -> N
         assert shown.difference.mean == pytest.approx(first.accuracy.mean - shown.accuracy.mean)
 
 
+def test_every_row_beside_the_conductor_is_tested_and_adjusted_for_the_number_of_rows(
+    conducted: Comparison,
+) -> None:
+    first, *others = conducted.rows
+    assert (first.p_value, first.adjusted_p) == (None, None)
+    smallest = min(others, key=lambda row: row.p_value or 0.0)
+    assert smallest.p_value is not None
+    assert smallest.adjusted_p == pytest.approx(min(1.0, smallest.p_value * len(others)))
+    assert f"for the {len(others)} rows that have one" in markdown(conducted)
+    assert f", p {smallest.adjusted_p:.2g} |" in markdown(conducted)
+
+
 async def test_a_row_equal_to_the_conductor_is_not_behind_it(recording: Recording) -> None:
     found = await compare_recorded(contest(recording, questions=8), {"Conductor": Single("cy")})
     same = row(found, "cy alone")

@@ -1,11 +1,14 @@
 """Intervals cover what they claim, and repeats of a question are not mistaken for questions."""
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
 
-from podium.evals.stats import accuracy_interval, mean_interval, paired_difference
+from podium.evals.stats import accuracy_interval, holm, mean_interval, paired_difference, permutation_test
 
 SHARES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=60)
 
@@ -82,3 +85,49 @@ def test_the_same_scores_give_the_same_interval():
 def test_questions_of_different_evaluations_cannot_be_paired():
     with pytest.raises(ValueError, match="shape"):
         paired_difference([1.0, 0.0], [1.0, 0.0, 0.0])
+
+
+def test_for_one_answer_a_question_the_permutation_test_is_mcnemars_with_half_of_the_observed_case():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        first, second = rng.integers(0, 2, size=(2, 80))
+        gained, lost = int((first > second).sum()), int((first < second).sum())
+        cases = {gained, lost}  # Both ends of the distribution, or its middle once.
+        half = sum(binom.pmf(count, gained + lost, 0.5) for count in cases) / 2
+        exact = binomtest(gained, gained + lost).pvalue
+        expected = exact - half if gained != lost else 1.0
+        assert permutation_test(first.tolist(), second.tolist()) == pytest.approx(expected, abs=1e-9)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 2, 3]), st.sampled_from([0, 1, 2, 3])), min_size=1, max_size=9)
+)
+def test_repeats_of_a_question_change_places_together(pairs):
+    first, second = ([pair[side] / 3 for pair in pairs] for side in (0, 1))
+    differences = [a - b for a, b in pairs]
+    observed = abs(sum(differences))
+    sums = [
+        abs(sum(sign * d for sign, d in zip(signs, differences, strict=True)))
+        for signs in product((1, -1), repeat=len(pairs))
+    ]
+    expected = (sum(s > observed for s in sums) + sum(s == observed for s in sums) / 2) / len(sums)
+    if observed == 0:
+        expected = 1.0
+    assert permutation_test(first, second) == pytest.approx(expected, abs=1e-9)
+
+
+def test_methods_with_equal_answers_do_not_differ():
+    assert permutation_test([1.0, 0.0], [1.0, 0.0]) == 1.0
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_holm_is_bonferroni_in_every_family_that_contains_the_row(p_values):
+    rows = range(len(p_values))
+    families = [family for size in rows for family in combinations(rows, size + 1)]
+    adjusted = {f: min(1.0, min(p_values[row] for row in f) * len(f)) for f in families}
+    for row, p in enumerate(holm(p_values)):
+        assert p == pytest.approx(max(of for family, of in adjusted.items() if row in family))
+
+
+def test_holm_leaves_out_rows_that_were_not_tested():
+    assert holm([0.01, None, 0.04]) == (0.02, None, 0.04)

@@ -30,11 +30,11 @@ MOST = {
     "tasks of Podium's coroutines": 3,  # The four steps that start together need three; the fifth needs none.
     "timers": 10,
     "SQL statements": 30,  # Of a trace, a row for each worker in two tables, so that no page has to search.
-    "pydantic objects": 35,
+    "pydantic objects": 25,
     "messages": 5,
     "JSON encodes": 8,
     "JSON characters": 3_500,
-    "Podium's function calls": 1_350,
+    "Podium's function calls": 1_300,
 }
 """With a database for traces and one for the day's budget. Raise a bound only for work that a user wants."""
 

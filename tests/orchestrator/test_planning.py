@@ -55,6 +55,16 @@ async def answer(path: Path, *, budget: Budget = UNLIMITED, **settings: Any) -> 
         await pool.close()
 
 
+def test_a_planner_that_votes_is_refused_for_a_pool_without_a_vote_before_a_question_comes(
+    tmp_path: Path,
+) -> None:
+    pool = open_pool(str(write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")))
+    with pytest.raises(UsageError, match=r'this pool has none: add a .*kind = "vote" to the pool file'):
+        open_planner(PlannerSettings(planner="debate:large+small"), pool, seed="t")
+    for alone in ("committee:large", "self-consistency:large:1"):
+        open_planner(PlannerSettings(planner=alone), pool, seed="t")
+
+
 async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
         trace = await answer(write_pool(tmp_path / "pool.toml", server.url))
@@ -330,6 +340,27 @@ def test_who_was_not_trained_plans_once_in_five_steps() -> None:
         PlannerSettings(conductor="warmstart"),
     ):
         assert plan_settings(settings, open_pool("embedded")) == PlanSettings(rounds=1, max_steps=5)
+
+
+async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path: Path) -> None:
+    async with FaultServer(model) as server:
+        table = '[conductor]\nworker = "large"\n'
+        path = write_pool(tmp_path / "pool.toml", server.url, table)
+        trace = await answer(path, planner="conductor:small")
+    assert [request.body["model"] for request in server.requests] == [
+        "small-1",
+        "small-1",
+    ]  # Plan and answer.
+    assert (trace.planner, trace.answer) == ("conductor:small", "Goethe, says small-1.")
+    assert "Write your plan" in trace.rounds[0].plan_messages[-1].content
+    pool = open_pool(str(path))
+    settings = PlannerSettings(planner="conductor:small")
+    assert pays_for_plans(settings, pool)
+    assert plan_settings(settings, pool) == PlanSettings()
+    with pytest.raises(UsageError, match="no worker named 'smal'; did you mean 'small'"):
+        open_planner(PlannerSettings(planner="conductor:smal"), pool, seed="t")
+    with pytest.raises(ValueError, match="conductor:small names the Conductor; leave conductor out"):
+        PlannerSettings(planner="conductor:small", conductor="warmstart")
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_header_that_is_not_one_is_refused(small: Recording, text: str) -> Non
 
 def test_a_header_of_a_later_format_is_refused(small: Recording) -> None:
     document = json.loads(header_path(small.path).read_text())
-    header_path(small.path).write_text(json.dumps(document | {"format": 2}))
+    header_path(small.path).write_text(json.dumps(document | {"format": 3}))
     with pytest.raises(ConfigError, match="is not the header of a recording"):
         Recording.open(small.path)
 

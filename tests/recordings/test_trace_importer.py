@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podium.baselines import SelfConsistency, Single
-from podium.baselines.phrases import WHOLE, requests_whole_question
+from podium.baselines.phrases import WHOLE
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
@@ -27,6 +27,7 @@ from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workers.specialist import Specialist
+from podium.workers.view import requests_whole_question
 from podium.workflow import Access, Step, Workflow
 
 MakeRecording = Callable[..., Recording]
@@ -53,7 +54,9 @@ async def store_of(path: Path, *asked: tuple[Planner, Pool, Question]) -> list[T
         return list(store.iterate())
 
 
-def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tuple[Recording, ImportReport]:
+def gathered(
+    traces: Sequence[Trace], folder: Path, golds: dict[str, str], *, conditioned: bool = False
+) -> tuple[Recording, ImportReport]:
     with RecordingWriter() as writer:
         import_report = import_from_traces(
             traces,
@@ -61,6 +64,7 @@ def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tu
             is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
             golds=golds,
             judge=lambda response, gold: Exact().judge(response, gold).score,
+            conditioned=conditioned,
         )
         writer.write(folder / "traced.parquet", name="traced")
     return Recording.open(folder / "traced.parquet"), import_report
@@ -238,3 +242,24 @@ async def test_a_trace_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
         database.execute("UPDATE traces SET document = '{}'")
     with pytest.raises(UsageError, match="holds a trace that cannot be read; give another store"):
         list(read_traces(path))
+
+
+async def test_with_conditioned_responses_the_same_plan_is_replayed_whole(tmp_path: Path) -> None:
+    question = Question(text="What is 2 + 2?")
+    said = ["Answer: 5", "It is 4.", "Answer: 4", "Answer: 6", "Is it?", "Answer: four", "Answer: 7"]
+    plan = Fixed(
+        Step(0, WHOLE), Step(0, "Find a fault.", Access(steps=(0,))), Step(0, "Mend.", Access(all=True))
+    )
+    live = Pool([ScriptedWorker("ada", said), VoteWorker()])
+    two_rounds = Orchestrator(plan, live, budget=Budget(rounds=2))
+    trace = await two_rounds.answer(question, seed="0")
+    voted = await Orchestrator(Fixed(Step(0, "Again."), Step(1, "Vote.", Access(all=True))), live).answer(
+        question, seed="1"
+    )
+    recording, import_report = gathered([trace, voted], tmp_path, {}, conditioned=True)
+    assert import_report.sentences == ("results of tools, which a replay runs again (1)",)
+    replay = Pool([ReplayWorker(Profile(name="ada"), recording, "ada"), VoteWorker()])
+    again = await Orchestrator(plan, replay, budget=Budget(rounds=2)).answer(question, seed="7")
+    assert again.answer == trace.answer
+    assert [span.response for span in again.spans] == [span.response for span in trace.spans]
+    assert all(span.recorded is not None for span in again.spans)

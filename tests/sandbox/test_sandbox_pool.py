@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,15 @@ async def pool(request: pytest.FixtureRequest) -> AsyncIterator[SandboxPool]:
 
 def interpreters() -> list[int]:
     """Our children that are sandboxes, those that have ended but were not waited for among them."""
-    pids = [
-        int(pid)
-        for task in Path("/proc/self/task").iterdir()
-        for pid in (task / "children").read_text().split()
-    ]
-    return [
-        pid for pid in pids if Path(f"/proc/{pid}/comm").read_text().strip() in ("bwrap", "python", "python3")
-    ]
+    found = []
+    # Not /proc/self/task/*/children: that of a thread which ends meanwhile is gone, and lists may lack a process.
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            named, _, rest = stat.read_text().rpartition(")")
+            pid, _, name = named.partition(" (")
+            if int(rest.split()[1]) == os.getpid() and name in ("bwrap", "python", "python3"):
+                found.append(int(pid))
+    return found
 
 
 @pytest.fixture

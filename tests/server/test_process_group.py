@@ -109,11 +109,18 @@ def test_a_killed_process_is_replaced_and_the_others_go_on(tmp_path: Path, model
     assert (status, err) == (0, "A process of the server ended with status -9; another takes its place.\n")
 
 
-def test_the_processes_of_a_killed_server_end_too(tmp_path: Path, model: ChatModel) -> None:
-    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+def test_the_processes_of_a_killed_server_end_too_and_delete_their_folder(
+    tmp_path: Path, model: ChatModel
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    pool = str(pool_file(tmp_path, model.url))
+    with served(tmp_path, "--pool", pool, *TWO, TMPDIR=str(temporary)) as server:
         processes = processes_of(server)
+        assert len(list(temporary.glob("podium-*"))) == 1
         server.tell(signal.SIGKILL)
         until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
+    assert list(temporary.iterdir()) == []
 
 
 def test_two_processes_never_make_more_calls_at_once_than_the_worker_allows(

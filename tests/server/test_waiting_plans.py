@@ -1,4 +1,4 @@
-"""A plan that waits for approval is not lost when its caller disconnects, nor to the plans of another caller."""
+"""A plan that waits for approval is not lost when its caller disconnects or cancels, nor to plans of another caller."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import pytest
 from approving_team import PLAN
 
 from podium.errors import APIError
+from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
 from podium.rollout.scorer import FixedPlan
 from podium.server import approval
+from podium.server.api.ask import BackgroundQuestions
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
+from podium.server.service import Service
 from podium.trace import Trace
 from podium.trace.store import open_store
 from podium.types import Question
@@ -44,7 +47,6 @@ async def test_a_plan_whose_caller_leaves_while_it_is_taken_waits_on_unless_anot
     stores = [open_store(tmp_path / "traces.sqlite") for _ in range(2)]
     here, there = (WaitingPlans(store) for store in stores)
     plan = await planned(ANN)
-    approved = ApprovedPlan.of(plan, ChatRequest(QUESTION))
     here.add(plan, keep=True)
     await stores[0].flushed()
     statement, deleted, answered = stores[0]._rows, asyncio.Event(), asyncio.Event()
@@ -58,8 +60,8 @@ async def test_a_plan_whose_caller_leaves_while_it_is_taken_waits_on_unless_anot
 
     monkeypatch.setattr(stores[0], "_rows", slow)
     if run_elsewhere:
-        await there.take(approved)
-    taking = asyncio.create_task(here.take(approved))
+        await there.take(plan)
+    taking = asyncio.create_task(here.take(plan))
     await deleted.wait()
     taking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -69,12 +71,29 @@ async def test_a_plan_whose_caller_leaves_while_it_is_taken_waits_on_unless_anot
     await stores[0].flushed()
     if not run_elsewhere:
         assert await there.find(plan.id, ANN) == plan
-        await there.take(approved)
+        await there.take(plan)
     for waiting in (here, there):
         with pytest.raises(APIError, match="There is no plan"):
-            await waiting.take(approved)
+            await waiting.take(plan)
     for store in stores:
         await store.close()
+
+
+async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "traces.sqlite")
+    pool = Pool([ScriptedWorker(name, {"": "42."}, delay=60.0) for name in ("wren", "lark")])
+    service = Service(pool, Dispatcher(), store=store)
+    background = BackgroundQuestions(service)
+    plan, request = await planned(ANN), ChatRequest(QUESTION)
+    approved = Orchestrator(ApprovedPlan.of(plan, request), pool)
+    background.start(request, ANN, approved, plan.id)
+    assert await background.cancel(plan.id, ANN)
+    await background.close()
+    assert not await background.cancel(plan.id, ANN)
+    trace = await store.get(plan.id)
+    assert (trace.status, trace.rounds[0].workflow) == ("cancelled", plan.rounds[0].workflow)
+    await service.close()
+    await store.close()
 
 
 async def test_many_plans_of_one_caller_push_out_its_own_alone() -> None:

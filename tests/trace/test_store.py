@@ -191,7 +191,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path):
     for path, message in [
         (text, "cannot be opened (file is not a database); give another with --store."),
         (foreign, "is an SQLite file, but not a trace store; give another with --store."),
-        (newer, "was written by a newer Podium (format 99, this one knows 5)"),
+        (newer, "was written by a newer Podium (format 99, this one knows 6)"),
         (tmp_path, "cannot be opened (unable to open database file); give another with --store."),
         (text / "below", "cannot be opened ("),
     ]:

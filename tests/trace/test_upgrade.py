@@ -15,6 +15,7 @@ import pytest
 from podium.errors import UsageError
 from podium.trace import Feedback, RoundTrace, Span, Trace
 from podium.trace.answers import past_answers
+from podium.trace.costs import SUMS_OF_COSTS
 from podium.trace.query import Filters
 from podium.trace.spend import SpendQuery
 from podium.trace.sqlite_store import SqliteTraceStore
@@ -84,7 +85,7 @@ async def test_an_old_file_is_upgraded_in_place_and_listed_and_filtered(
     store.add(make_trace("d", owner="ada"))
     assert await store.delete("a")
     await store.close()
-    assert form(old)[0] == 5
+    assert form(old)[0] == 6
     with TraceStore(old, create=False) as again:
         assert [row.id for row in again.list()] == ["c", "b", "d"]
 
@@ -141,7 +142,7 @@ async def test_a_file_from_before_the_table_of_workers_keeps_its_costs_and_gets_
     before = form(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         for dropped in ("TABLE worked", "TRIGGER worked_deleted", "TRIGGER costs_deleted", "INDEX planned",
-                        "INDEX costs_of", "INDEX costs_by_day"):  # fmt: skip
+                        "INDEX costs_of", "TABLE spent", "TRIGGER spent_less"):  # fmt: skip
             file.execute(f"DROP {dropped}")
         file.execute("ALTER TABLE costs DROP COLUMN started")
         for statement in (
@@ -166,6 +167,51 @@ async def test_a_file_from_before_the_table_of_workers_keeps_its_costs_and_gets_
     assert (await store.spend(query)).total.questions == 1
     await store.close()
     assert form(path) == before
+
+
+async def test_a_file_from_before_the_sums_of_costs_gets_them_and_keeps_them(
+    tmp_path: Path, make_trace: MakeTrace
+) -> None:
+    path = tmp_path / "fifth.sqlite"
+    with TraceStore(path) as store:
+        store.add_all(
+            make_trace(
+                f"t{number}",
+                owner=None if number % 3 else "shop",
+                started_at=f"2026-03-0{number + 1}T00:00:00Z",
+            )
+            for number in range(6)
+        )
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        before = sums(file)
+        file.execute("DROP TABLE spent")
+        file.execute("DROP TRIGGER spent_less")
+        file.execute("CREATE INDEX costs_by_day ON costs (day, owner, planner, worker)")
+        file.execute("PRAGMA user_version = 5")
+    with TraceStore(path) as store:
+        store.add(make_trace("t0", owner="shop"))  # in place of another
+        store.add(make_trace("t6"))
+    opened = SqliteTraceStore(path)
+    assert await opened.delete("t5")
+    await opened.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        assert sums(file) == sums(file, "costs") != before
+        (plan,) = (
+            " ".join(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN DELETE FROM spent {BY_DAY}")),
+        )
+        assert "USING INDEX spent_by_day" in plan
+
+
+BY_DAY = "WHERE (day, coalesce(owner, x'00'), planner, worker) = ('d', 'o', 'p', 'w')"
+
+
+def sums(file: sqlite3.Connection, table: str = "spent") -> list[tuple[object, ...]]:
+    source = (
+        f"SELECT {SUMS_OF_COSTS} FROM costs GROUP BY 1, 2, 3, 4"
+        if table == "costs"
+        else "SELECT * FROM spent"
+    )
+    return sorted(file.execute(source).fetchall(), key=str)
 
 
 def test_reading_alone_leaves_an_old_file_as_it_is(old: Path) -> None:

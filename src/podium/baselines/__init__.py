@@ -3,14 +3,7 @@
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers
 from podium.baselines.cascade import Cascade
 from podium.baselines.controls import Constant, Oracle, RandomPlans, random_workflow, read_constant
-from podium.baselines.registry import (
-    BASELINES,
-    baseline_forms,
-    find_baseline,
-    known_baselines,
-    open_baseline,
-)
-from podium.baselines.routers import Router, RoutingRule
+from podium.baselines.registry import BASELINES, baseline_forms, find_baseline, known_baselines, open_baseline
 from podium.baselines.voting import Committee, SelfConsistency, Single
 from podium.workers.vote import VOTE
 
@@ -25,8 +18,6 @@ __all__ = [
     "Oracle",
     "PlanFor",
     "RandomPlans",
-    "Router",
-    "RoutingRule",
     "ScoredAnswers",
     "SelfConsistency",
     "Single",

@@ -23,6 +23,8 @@ _MOST_DIGITS = 9
 PlanFor = Callable[[Question, Sequence[Profile]], Workflow]
 """The best known workflow for a question over a pool."""
 Floats = npt.NDArray[np.float64]
+Layers = tuple[tuple[str, ...], ...]
+"""Workers of the pool, by name, in each layer of a planner's argument."""
 Vectors = Callable[[Sequence[str]], Floats]
 """From N texts to their vectors, [N, D]."""
 Members = tuple[int, ...]
@@ -125,6 +127,11 @@ class Baseline:
         return self.form.partition(":")[0]
 
     @property
+    def replays_anywhere(self) -> bool:
+        """Whether any pool of recorded workers can serve it, with nothing else at hand."""
+        return self.on_recordings and not (self.reads_files or self.needs_oracle or self.learns)
+
+    @property
     def for_clients(self) -> bool:
         """Whether a client of a server may name it."""
         return not (self.reads_files or self.team_only or self.needs_oracle or self.learns)
@@ -146,6 +153,26 @@ def read_members(argument: str) -> tuple[str, ...]:
         repeated = bool(times and name) and count.isdecimal() and 0 < len(count) <= 2
         members += [name] * int(count) if repeated else [part]
     return tuple(members)
+
+
+def read_layers(argument: str, context: BaselineContext, name: str, *, form: str, layers: int) -> Layers:
+    """The workers of "2xA+B>C", layer by layer.
+
+    Raises:
+        ConfigError: there are fewer or more than `layers`, or a layer names no worker of the pool.
+    """
+    written = argument.split(">")
+    if len(written) != layers:
+        raise ConfigError(f"The baseline {name!r} is not of the form {form}.")
+    return tuple(
+        tuple(read_worker(worker, context, name) for worker in read_members(layer) or ("",))
+        for layer in written
+    )
+
+
+def named_in(argument: str) -> tuple[str, ...]:
+    """The workers that "2xA+B>C" names, each once."""
+    return tuple(dict.fromkeys(worker for layer in argument.split(">") for worker in read_members(layer)))
 
 
 def read_count(text: str) -> int | None:

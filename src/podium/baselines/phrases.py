@@ -5,9 +5,10 @@ Simulated specialists recognise these texts. Real models read them as ordinary i
 
 from __future__ import annotations
 
-import re
+from podium.types import WHOLE
 
-WHOLE = "Answer the whole question."
+__all__ = ("CHECK", "COMPARE", "FINISH", "NEXT", "PARTS", "PHRASES", "WHOLE")
+
 PARTS = (
     "Do part 1 only.",
     "Do part 2 only.",
@@ -21,13 +22,3 @@ COMPARE = "Compare the answers shown and give the best one."
 
 PHRASES = (WHOLE, *PARTS, NEXT, FINISH, CHECK, COMPARE)
 """All phrases. Do not change the order: seeded draws depend on it."""
-
-_NUMBER = re.compile(r"^\d\. ")
-
-
-def requests_whole_question(subtask: str, question: str) -> bool:
-    """Whether a subtask requests an answer to the whole question, not to a part or a rewording of it.
-
-    Small policies number their subtasks. Such a number in front ("1. ") makes no difference.
-    """
-    return any(text.strip() in (WHOLE, question.strip()) for text in (subtask, _NUMBER.sub("", subtask)))

@@ -43,16 +43,20 @@ def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
     Raises:
         ConfigError: the pool has no such tool.
     """
-    names = [profile.name for profile in pool]
-    if VOTE not in names:
+    refuse_without_vote(pool)
+    subtask = "Give the most frequent answer."
+    if weights:
+        subtask = f"Vote with the weights {', '.join(map(_decimal, weights))}."
+    return Step(worker=position_of(VOTE, pool), subtask=subtask, access=Access(all=True))
+
+
+def refuse_without_vote(pool: Sequence[Profile]) -> None:
+    """`ConfigError` if the pool has no voting tool."""
+    if VOTE not in (profile.name for profile in pool):
         raise ConfigError(
             f"This plan votes with the pool's worker {VOTE!r}, and this pool has none: "
             f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool file.'
         )
-    subtask = "Give the most frequent answer."
-    if weights:
-        subtask = f"Vote with the weights {', '.join(map(_decimal, weights))}."
-    return Step(worker=names.index(VOTE), subtask=subtask, access=Access(all=True))
 
 
 def _decimal(weight: float) -> str:

@@ -5,12 +5,37 @@ a planner through an entry point of the group "podium.planners" that names a `Ba
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from importlib.metadata import entry_points
-
-from podium.baselines import by_ratings, cascade, controls, learned_routers, smoothie, threshold, voting
-from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers, Vectors
+from podium.baselines import adaptive
+from podium.baselines import by_ratings
+from podium.baselines import cascade
+from podium.baselines import ceo
+from podium.baselines import controls
+from podium.baselines import debate
+from podium.baselines import dylan
+from podium.baselines import escalation
+from podium.baselines import iterative
+from podium.baselines import judged
+from podium.baselines import learned_routers
+from podium.baselines import magentic
+from podium.baselines import mixture
+from podium.baselines import rectify
+from podium.baselines import refiner
+from podium.baselines import reflection
+from podium.baselines import self_refine
+from podium.baselines import selforg
+from podium.baselines import smoothie
+from podium.baselines import threshold
+from podium.baselines import trinity
+from podium.baselines import voting
+from podium.baselines import weighted_vote
+from podium.baselines.baseline import Baseline
+from podium.baselines.baseline import BaselineContext
+from podium.baselines.baseline import PlanFor
+from podium.baselines.baseline import ScoredAnswers
+from podium.baselines.baseline import Vectors
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
@@ -23,6 +48,24 @@ _ALL = (
     voting.SELF_CONSISTENCY,
     voting.COMMITTEE,
     cascade.BASELINE,
+    escalation.BASELINE,
+    adaptive.BASELINE,
+    weighted_vote.BASELINE,
+    judged.BEST_OF_N,
+    judged.UNIVERSAL_SELF_CONSISTENCY,
+    reflection.BASELINE,
+    self_refine.BASELINE,
+    mixture.BASELINE,
+    debate.BASELINE,
+    refiner.BASELINE,
+    rectify.BASELINE,
+    dylan.BASELINE,
+    magentic.BASELINE,
+    iterative.BASELINE,
+    ceo.BASELINE,
+    trinity.FROM_FILE,
+    trinity.FROM_SCORES,
+    selforg.BASELINE,
     by_ratings.BASELINE,
     learned_routers.ROUTER,
     learned_routers.COMMITTEE_ROUTER,
@@ -85,6 +128,7 @@ def open_baseline(
     seed: str = "0",
     oracle: PlanFor | None = None,
     scored: ScoredAnswers | None = None,
+    recorded: bool = False,
     vectors: Vectors | None = None,
 ) -> Planner:
     """Open the planner that `name` refers to, for the workers of `pool`.
@@ -95,10 +139,12 @@ def open_baseline(
         seed: seeds random plans.
         oracle: returns the best known plan of a question; without it there is no "oracle".
         scored: answers from which planners learn that need some.
+        recorded: whether workers of the pool give recorded answers to the bare question, whatever they are shown.
         vectors: an encoder for planners that learn; None: they read hashed n-grams.
 
     Raises:
-        ConfigError: the form, the worker or the file is not known; the message names the nearest known one.
+        ConfigError: the form, the worker or the file is not known, and the message names the nearest known one; or the
+            planner needs what is missing here.
     """
     found = find_baseline(name)
     if found is None:
@@ -111,5 +157,11 @@ def open_baseline(
         raise ConfigError(
             f"The planner {name!r} learns from workers' answers to other questions, and there are none here: "
             "compare it with podium eval, on tasks that have training questions."
+        )
+    if recorded and not baseline.on_recordings:
+        others = ", ".join(other.name for other in known_baselines().values() if other.replays_anywhere)
+        raise ConfigError(
+            f"The planner {name!r} gives workers more than the bare question, and this pool's recording has no answers "
+            f"to that; use a pool of live workers, or one of these planners: {others}."
         )
     return baseline.open(argument, BaselineContext(pool, seed, oracle, scored, vectors))

@@ -122,6 +122,16 @@ def _open_committee(argument: str, context: BaselineContext) -> Committee:
     return Committee(tuple(read_worker(worker, context, name) for worker in members))
 
 
+def _needs_of_samples(argument: str) -> tuple[str, ...]:
+    worker, _, samples = argument.rpartition(":")
+    return (worker,) if samples == "1" else (worker, VOTE)
+
+
+def _needs_of_committee(argument: str) -> tuple[str, ...]:
+    members = read_members(argument)
+    return members if len(members) == 1 else (*dict.fromkeys(members), VOTE)
+
+
 SINGLE = Baseline(
     "single:WORKER",
     _open_single,
@@ -131,13 +141,13 @@ SINGLE = Baseline(
 SELF_CONSISTENCY = Baseline(
     "self-consistency:WORKER:SAMPLES",
     _open_self_consistency,
-    needs=lambda argument: (argument.rpartition(":")[0], VOTE),
+    needs=_needs_of_samples,
     examples=lambda workers: [f"self-consistency:{workers[0]}:3"],
 )
 COMMITTEE = Baseline(
     "committee:A+B",
     _open_committee,
-    needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),
+    needs=_needs_of_committee,
     team_only=True,
     examples=lambda workers: [f"committee:2x{'+'.join(workers)}"],
 )

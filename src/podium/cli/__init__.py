@@ -114,6 +114,8 @@ def _fill_options(path: Path | None, tokens: Sequence[str]) -> FillOptions | Non
     """What fills options from `podium.toml`; None for verbs that do not read it, and for help."""
     if not tokens or tokens[0] not in _READ_SETTINGS or not {"-h", "--help"}.isdisjoint(tokens):
         return None
+    if tokens[0] == "eval" and tokens[1:2] and tokens[1].endswith(".toml"):
+        return None  # The file of a suite has all settings.
     from podium.cli.settings_file import SettingsFile  # noqa: PLC0415 - loads pydantic, which help does not need
 
     return SettingsFile(path).fill

@@ -175,8 +175,9 @@ VERBS = (
     Verb(
         "eval",
         "podium.cli.evaluation:compare_planners",
-        "Compare the Conductor with every baseline on held-out questions.",
-        "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown",
+        "Compare planners on held-out questions: the Conductor and every baseline, or those of a file.",
+        "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown\n"
+        'podium eval configs/eval/embedded.toml questions=50 --run runs/embedded --declare "A first try."',
     ),
     Verb(
         "score-server",
@@ -227,7 +228,7 @@ VERBS = (
     Verb(
         "report",
         "podium.cli.evaluation:report",
-        "Write the report of a run: curves, comparison, example plans.",
+        "Write the report of a run: curves, comparison, example plans, controls.",
         "podium report runs/demo",
     ),
 )

@@ -10,15 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from podium.cli.drawing import print_trace
-from podium.cli.opening import (
-    budget_from_options,
-    open_console,
-    open_dispatcher,
-    open_trace_store,
-    planner_from_options,
-    read_question,
-    trained_plan,
-)
+from podium.cli.opening import budget_from_options, open_dispatcher, planner_from_options, trained_plan
 from podium.cli.options import (
     DEFAULT_CALLS,
     SHIPPED_CONDUCTOR,
@@ -32,6 +24,7 @@ from podium.cli.options import (
     StoreFile,
 )
 from podium.cli.printable import printable
+from podium.cli.terminal import open_console, open_trace_store, read_question
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor import ExecutionSettings, StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, QuestionEnded

@@ -11,10 +11,10 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console
 from podium.cli.options import Flag
 from podium.cli.printable import printable
 from podium.cli.settings_file import OPTIONS, SettingsFile
+from podium.cli.terminal import open_console
 from podium.config import suggestion
 from podium.errors import UsageError
 

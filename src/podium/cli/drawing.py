@@ -13,6 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
+from podium.recordings import names_conditioned
 from podium.trace import Feedback, RejectedPlan, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
@@ -105,8 +106,8 @@ def _judged(outcome: Feedback) -> Text:
 
 
 def _recorded(trace: Trace) -> int:
-    """Steps whose responses were recorded ones."""
-    return sum(span.recorded is not None for span in trace.spans)
+    """Steps whose responses were recorded ones to the bare question."""
+    return sum(span.recorded is not None and not names_conditioned(span.recorded) for span in trace.spans)
 
 
 def _totals(trace: Trace) -> str:
@@ -129,7 +130,9 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
     if round_.workflow is not None:
         title.append(f": {counted(len(round_.workflow.steps), 'step')}, {topology(round_.workflow)}")
     elif round_.accepted:
-        title.append(": accepted the answer so far")
+        at = round_.accepted_step
+        which = "the answer so far" if at is None else f"the response of step {at[1]} in round {at[0] + 1}"
+        title.append(f": accepted {which}")
     planned = f"  planned in {seconds(round_.plan_seconds)}"
     if round_.plan_usage.tokens:
         planned += f", {counted(round_.plan_usage.tokens, 'token')}"
@@ -156,7 +159,7 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         tree.add(Text(printable(round_.plan_reason), "yellow"))
     for span in round_.spans:
         previous = round_.workflow is not None and round_.workflow.steps[span.position].access.sees_previous
-        tree.add(_draw_span(span, previous and number > 0, full))
+        tree.add(_draw_span(span, (len(round_.shows) or 1) if previous and number else 0, full))
     return tree
 
 
@@ -174,14 +177,15 @@ def _thought(reasoning: str) -> Text:
     return Text.assemble(("thought: ", "dim bold"), (printable(reasoning).strip(), "dim italic"))
 
 
-def _draw_span(span: Span, previous: bool, full: bool) -> RenderableType:
+def _draw_span(span: Span, previous: int, full: bool) -> RenderableType:
     label = Text.assemble((f"{span.position} {printable(span.worker)}", "bold"))
     if span.status != "done":
         label.append(f"  {span.status}", _COLOURS[span.status])
     if span.answered_by not in (None, span.worker):
         label.append(f"  answered by {printable(span.answered_by or '')}", "yellow")
     label.append(f"\n{_cut(span.subtask, _SUBTASK, full)}")
-    label.append(f"\n{_sees(span.reads, previous)}", "dim")
+    limit = "" if span.max_tokens is None else f", may write {counted(span.max_tokens, 'token')}"
+    label.append(f"\n{_sees(span.reads, previous)}{limit}", "dim")
     if full:
         for message in span.messages:
             label.append(f"\n{message.role}: ", "dim bold").append(printable(message.content), "dim")
@@ -242,13 +246,13 @@ def _time(span: Span) -> str:
     return seconds(span.seconds) + (" simulated" if span.simulated_s else "")
 
 
-def _sees(reads: Sequence[int], previous: bool) -> str:
+def _sees(reads: Sequence[int], previous: int) -> str:
     seen = []
     if reads:
         steps = ", ".join(map(str, reads))
         seen.append(f"step{'s' if len(reads) > 1 else ''} {steps}")
     if previous:
-        seen.append("the answer of the round before")
+        seen.append("the answer of the round before" if previous == 1 else f"{previous} earlier responses")
     return f"sees the question{' and ' + ' and '.join(seen) if seen else ' alone'}"
 
 

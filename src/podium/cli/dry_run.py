@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import counted, dollars, printable, seconds, shorten
+from podium.cli.terminal import open_console
 from podium.train.lm.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
 from podium.train.lm.estimate import GIB, Memory
 from podium.train.lm.preflight import preflight

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from functools import partial
+from inspect import signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -28,14 +29,8 @@ from podium.cli.eval_setup import (
     second_conductor,
     tasks_and_pool,
 )
-from podium.cli.opening import (
-    encoder_from_options,
-    open_console,
-    open_dispatcher,
-    open_questions,
-    planner_from_options,
-    trained_plan,
-)
+from podium.cli.looking import Looking
+from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
 from podium.cli.options import (
     DEFAULT_CALLS,
     NO_ENCODER,
@@ -48,11 +43,16 @@ from podium.cli.options import (
     PoolName,
     RunBudget,
 )
+from podium.cli.questions import encoder_from_options, open_questions
+from podium.cli.suite import evaluate_suite
+from podium.cli.terminal import open_console
 from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.errors import UsageError
 from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
 from podium.evals.compare import SECOND_CONDUCTOR, CompareProgress
 from podium.evals.report import COMPARISON, write_report
+from podium.evals.suite.manifest import SUITE
+from podium.evals.suite.page import write_suite_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import ExecutionSettings
@@ -82,8 +82,9 @@ _SAMPLES_NOTE = "Self-consistency has as many answers as the Conductor's cost bu
 
 
 def compare_planners(
-    *,
+    *suite: str,
     run: Path | None = None,
+    declare: str | None = None,
     planner: PlannerOptions = SHIPPED_CONDUCTOR,
     encoder: EncoderOptions = NO_ENCODER,
     versus: Versus = None,
@@ -106,12 +107,18 @@ def compare_planners(
     json: Flag = False,
     markdown: Flag = False,
 ) -> int:
-    """Compare the Conductor with every baseline. With --run, the same command resumes a comparison that was stopped.
+    """Compare the Conductor with every baseline, or run a suite: planners, task sets, pools and seeds from a file.
+
+    With --run, the same command resumes what was stopped.
 
     Args:
+        suite: The TOML file of a suite, then key=value for settings that differ from it. It takes the place of all
+            options but --run, --declare, --json, --markdown and those of workers' calls.
         run: A run's folder. Its policy is compared, over the pool and on the tasks of its training unless --pool and
             --tasks name others; the comparison and the report are written into the folder. Default: the shipped
             Conductor is compared, and nothing is written.
+        declare: What a run on the test split is for. It is written into the ledger of looks before the run begins; a
+            suite on test needs it.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
             embedded questions, none for others.
         tasks: The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). The
@@ -131,9 +138,11 @@ def compare_planners(
         plan_processes: How many processes write the plans of a small local policy; 1: no other than this one. Default:
             for 100 questions and more one for each core, at most 8.
         seed: Seeds the choice of questions and all other randomness.
-        json: Print the comparison as one line of JSON.
+        json: Print the comparison as one line of JSON; of a suite, a line for each table.
         markdown: Print the table as Markdown.
     """
+    if suite:
+        return _evaluate_suite(locals())
     counts = (questions, repeats, max_steps, rounds, concurrency, plan_processes)
     if min(count for count in counts if count is not None) < 1 or (tuning is not None and tuning < 0):
         raise UsageError(
@@ -166,6 +175,9 @@ def compare_planners(
         refuse_without_conductor(chosen, versus)
     reading = encoder_from_options(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
+    looking = Looking.of(
+        {key: value for key, value in locals().items() if key in _MEASURED}, chosen, run, declare
+    )
     constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
     trained = trained_plan(chosen, workers)
     with _progress() as report:
@@ -223,13 +235,59 @@ def compare_planners(
 
         count = plan_processes or processes_for(len(settings.tasks) * repeats)
         with PolicyProcesses(count) as processes:
-            comparison = asyncio.run(measure(processes))
+            comparison = _with_look(asyncio.run(measure(processes)), looking)
     # Shown before it is saved: if the folder cannot be written, the result is not lost.
     _show(comparison, json=json, markdown=markdown)
     if run is not None:
         comparison.save(run / COMPARISON)
         print(f"Written to {write_report(run)}", file=sys.stderr)
     return 0
+
+
+_MEASURED = frozenset(
+    {
+        "tasks",
+        "pool",
+        "split",
+        "questions",
+        "tuning",
+        "repeats",
+        "max_steps",
+        "rounds",
+        "early_stop",
+        "seed",
+        "versus",
+    }
+    | {"untrained", "constant_plans", "encoder"}
+)
+"""The parameters on which figures depend, beside the Conductor."""
+_OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "json", "markdown"})
+"""The parameters that a suite takes from the command line."""
+
+
+def _evaluate_suite(given: Mapping[str, Any]) -> int:
+    """Run the suite; refuse the options that its file takes the place of."""
+    file, *overrides = given["suite"]
+    for name, parameter in signature(compare_planners).parameters.items():
+        value, default = given[name], parameter.default
+        if name in _OF_SUITES or value == default:
+            continue
+        option = name
+        if dataclasses.is_dataclass(value):
+            fields = (field.name for field in dataclasses.fields(value))
+            option = next(field for field in fields if getattr(value, field) != getattr(default, field))
+        raise UsageError(
+            f"The file of a suite takes the place of --{option.replace('_', '-')}; set it in {file}."
+        )
+    return evaluate_suite(
+        Path(file), overrides, **{name: given[name] for name in sorted(_OF_SUITES - {"suite"})}
+    )
+
+
+def _with_look(comparison: Comparison, looking: Looking | None) -> Comparison:
+    """The comparison with a sentence on the look that it was."""
+    looked = () if looking is None else looking.count()
+    return comparison.model_copy(update={"notes": (*comparison.notes, *looked)})
 
 
 def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:
@@ -309,12 +367,17 @@ def _progress() -> Iterator[CompareProgress | None]:
         yield report
 
 
-def report(run: Path, /, *, title: str | None = None) -> int:
-    """Write a run's report.html, and print its path.
+def report(*runs: Path, title: str | None = None) -> int:
+    """Write a run's report.html, and print its path. Several runs of suites make one page, in the first one's folder.
 
     Args:
-        run: The folder of a training or evaluation run.
-        title: The heading. Default: the folder's name.
+        runs: The folders of a training, of an evaluation, or of suites.
+        title: The heading. Default: the folder's name, or the suite's title.
     """
-    print(write_report(run, title=title))
+    if not runs:
+        raise UsageError("A report needs the folder of a run.")
+    suites = [(run / SUITE).is_file() for run in runs]
+    if len(runs) > 1 and not all(suites):
+        raise UsageError(f"{runs[suites.index(False)]} is no run of a suite; only suites share a page.")
+    print(write_suite_report(runs, title=title) if all(suites) else write_report(runs[0], title=title))
     return 0

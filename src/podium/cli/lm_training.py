@@ -11,9 +11,10 @@ from typing import Literal
 from accelerate import PartialState
 
 from podium.cli.dry_run import dry_run
-from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
+from podium.cli.terminal import open_console
 from podium.cli.training import read_run_settings
 from podium.errors import UsageError
 from podium.executor import Dispatcher

@@ -1,23 +1,19 @@
-"""Opens what a verb's options name: question, tasks, planner, encoder, dispatcher, trace store.
+"""Opens what a verb's options name: the planner, the dispatcher, the budget.
 
-`options` defines the options. Context managers close what they opened when the verb ends.
+`options` defines the options. Context managers close what they opened when the verb ends. `terminal` and `questions`
+open the rest.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ValidationError
-from rich.console import Console
 
-from podium.baselines.encoder import Encoder, open_encoder
-from podium.cli.options import NO_ENCODER, BudgetOptions, DispatchOptions, EncoderOptions, PlannerOptions
-from podium.cli.printable import printable
+from podium.cli.options import BudgetOptions, DispatchOptions, PlannerOptions
 from podium.conductor.checkpoint import PlanSettings
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
@@ -27,43 +23,9 @@ from podium.executor.state_file import CooldownFile
 from podium.orchestrator import planning
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import OpenedPlanner, pays_for_plans
-from podium.tasks import TaskSet, open_tasks, warnings_of
-from podium.trace.store import TraceStore, default_path
-from podium.types import Budget, Question
+from podium.types import Budget
 from podium.workers.pool import Pool, has_real_workers
 from podium.workers.response_cache import ResponseCache
-
-
-def open_console(*, stderr: bool = False) -> Console:
-    """Where drawings are printed: colours on a terminal, plain text of 120 columns in a pipe."""
-    console = Console(highlight=False, markup=False, emoji=False, stderr=stderr)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = 120
-    return console
-
-
-def read_question(text: str) -> Question:
-    """The question, read from standard input if `text` is "-".
-
-    Raises:
-        UsageError: it is empty, or cannot be decoded.
-    """
-    where = ""
-    try:
-        if text.strip() == "-":
-            where = " on standard input"
-            text = sys.stdin.read()
-        text.encode()  # Where the locale is C, Python reads bytes that are no text as half characters.
-    except UnicodeError:
-        raise UsageError(f"The question{where} is not UTF-8 text; convert it, as with iconv.") from None
-    if not text.strip():
-        raise UsageError('The question is empty; write it in quotes, as in: podium ask "What is 6 x 7?"')
-    return Question(text=text.strip())
-
-
-def open_trace_store(path: Path | None, *, create: bool) -> TraceStore:
-    """The store of traces at `path`; None: at its default path."""
-    return TraceStore(path or default_path(), create=create)
 
 
 def budget_from_options(options: BudgetOptions, trained: PlanSettings | None = None) -> Budget:
@@ -89,15 +51,6 @@ def budget_from_options(options: BudgetOptions, trained: PlanSettings | None = N
         raise UsageError(f"{option} {first['input']}: {wanted}.") from error
 
 
-def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Pool | None = None) -> TaskSet:
-    """`open_tasks`, which also prints on standard error which questions were left out of the set."""
-    tasks = open_tasks(name, split, size=size, seed=seed, pool=pool or ())
-    console = open_console(stderr=True)
-    for sentence in warnings_of(tasks):
-        console.print(printable(sentence), soft_wrap=True)
-    return tasks
-
-
 @asynccontextmanager
 async def planner_from_options(
     options: PlannerOptions,
@@ -117,7 +70,7 @@ async def planner_from_options(
         planner_settings(options),
         pool,
         seed=seed,
-        called=_option,
+        called=option_name,
         dispatcher=dispatcher,
         processes=processes,
     )
@@ -144,40 +97,15 @@ def planner_settings(options: PlannerOptions) -> PlannerSettings:
     """
     # Not validated here: `fault` names the option that is wrong; validation would name the settings key.
     settings = PlannerSettings.model_construct(**asdict(options))
-    fault = settings.fault(_option)
+    fault = settings.fault(option_name)
     if fault is not None:
         raise UsageError(fault)
     return settings
 
 
-def _option(key: str) -> str:
+def option_name(key: str) -> str:
+    """How users write the option of a settings key."""
     return f"--{key.replace('_', '-')}"
-
-
-def encoder_from_options(options: EncoderOptions, *, recorded: bool, replay: bool) -> Encoder | None:
-    """The encoder that the options name, or None. The caller closes it.
-
-    Args:
-        recorded: whether the questions are a recording's.
-        replay: whether workers' answers come from a response cache alone.
-
-    Raises:
-        UsageError: an option is missing or has no use here, or the address or key cannot be used.
-    """
-    if options == NO_ENCODER:
-        return None
-    if options.encoder_url is None or options.encoder_model is None:
-        raise UsageError("An encoder needs both --encoder-url and --encoder-model.")
-    if not recorded:
-        raise UsageError("--encoder-url is only for routers that learn from a recording; leave it out.")
-    if replay:
-        raise UsageError("--replay makes no calls, and --encoder-url does; leave one of them out.")
-    return open_encoder(
-        options.encoder_url,
-        options.encoder_model,
-        key_env=options.encoder_key_env,
-        option_name=_option,
-    )
 
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"

@@ -44,7 +44,8 @@ class PlannerOptions:
     """The planner, and the model or checkpoint that it plans with."""
 
     planner: str = "conductor"
-    """conductor, or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
+    """conductor; conductor:WORKER, a worker that conducts untrained; or a baseline: single:WORKER,
+    self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
     """A Conductor's checkpoint folder; or warmstart, the shipped Conductor before reinforcement."""
     cost_sensitivity: Annotated[float | None, Parameter(name=["--cost-sensitivity", "--thrift"])] = None

@@ -13,9 +13,10 @@ from typing import Any
 from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
-from podium.cli.opening import open_console, planner_from_options, read_question, trained_plan
+from podium.cli.opening import planner_from_options, trained_plan
 from podium.cli.options import SHIPPED_CONDUCTOR, Flag, PlannerOptions, PoolName, StoreFile
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds
+from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.orchestrator.team import open_pool

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console, open_trace_store
 from podium.cli.options import Flag, PoolName
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
+from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.executor.state_file import CooldownFile, WorkerCooldown
 from podium.orchestrator.planner_settings import PlannerSettings

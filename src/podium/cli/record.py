@@ -5,20 +5,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json as json_
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
+from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.opening import budget_from_options, open_console, open_dispatcher, open_questions
+from podium.baselines import open_baseline
+from podium.cli.opening import budget_from_options, open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, BudgetOptions, DispatchOptions, Flag, PoolName
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.questions import open_questions
+from podium.cli.terminal import open_console
 from podium.errors import NoTasksError, UsageError
+from podium.evals.evaluation import rollout_seed
 from podium.orchestrator.team import open_pool
 from podium.ratings import recorder
+from podium.ratings.plan_recorder import record_plans
 from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path, unfinished_path
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
@@ -28,6 +35,8 @@ from podium.workers.replay import ReplayWorker
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
+_Asking: TypeAlias = Callable[..., Awaitable[recorder.Progress]]
+"""`recorder.record` or `record_plans`, with the arguments that differ."""
 _LONGEST_ERROR = 300
 """Longer errors of workers are cut off after this many characters."""
 
@@ -41,6 +50,7 @@ def record(
     split: str | None = None,
     questions: int = 100,
     samples: int = 1,
+    plans: Annotated[list[str] | None, Parameter(negative="")] = None,
     name: str | None = None,
     concurrency: int = 16,
     budget_calls: int | None = None,
@@ -52,6 +62,8 @@ def record(
 ) -> int:
     """Record what every worker of a pool answers. The same command resumes a recording that was stopped.
 
+    With --plans, record what workers answer in the plans of these planners instead, to other answers too.
+
     Args:
         out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
         tasks: The task set, a task file, NAME.toml, or a table, NAME.csv or NAME.jsonl.
@@ -59,6 +71,7 @@ def record(
             task set has these splits.
         questions: How many questions, of all splits together.
         samples: How many answers of each worker to each question.
+        plans: A planner whose plans are run, such as random or self-consistency:WORKER:5; may be given several times.
         name: The recording's name. Default: that of the file.
         concurrency: The most calls at once.
         budget_calls: The most calls of this start of the command.
@@ -68,6 +81,8 @@ def record(
         json: Print the header as one line of JSON.
     """
     check_recording_path(out)
+    plans = plans or []
+    _refuse_beside_plans(plans, samples, calls)
     if samples < 1 or concurrency < 1:
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
@@ -82,6 +97,8 @@ def record(
     # Workers do not see ratings, and a recording must not depend on them.
     workers = open_pool(pool or "embedded", rated=False)
     _refuse_recorded(workers)
+    name = name or out.stem
+    planners = [open_baseline(plan, workers.profiles, seed=f"{seed}") for plan in plans]
     with parent_folder(out), RecordingWriter(unfinished) as writer:
         writer.identify(
             {
@@ -90,21 +107,21 @@ def record(
                 "tasks": tasks,
                 "split": split,
                 "seed": seed,
+                # The seeds of plans depend on the recording's name.
+                **({"plans": plans, "name": name} if plans else {}),
             }
         )
         writer.grow({"questions": questions, "samples": samples})
         writer.commit()
-        progress = asyncio.run(
-            _ask(
-                workers,
-                parts,
-                writer,
-                calls,
-                samples=samples,
-                concurrency=concurrency,
-                budget=budget,
-                seed=f"{seed}",
+        asking: _Asking = (
+            partial(
+                record_plans, planners, seed_of=lambda task: rollout_seed(f"{seed}", f"{name}/{task.id}", 0)
             )
+            if plans
+            else partial(recorder.record, samples=samples, seed=f"{seed}")
+        )
+        progress = asyncio.run(
+            _ask(workers, parts, writer, calls, asking, concurrency=concurrency, budget=budget)
         )
         still_missing = progress.wanted - progress.kept
         sets = ", ".join(part.set for part in parts.values())
@@ -113,21 +130,38 @@ def record(
             return 1
         header = writer.write(
             out,
-            name=name or out.stem,
+            name=name,
             source=f"recorded from {_kind(writer)} workers; tasks: {sets}",
             left_out=[
                 *progress.left_out,
-                *([f"responses that are still missing ({still_missing})"] if still_missing else []),
+                *(
+                    [f"{'plans' if plans else 'responses'} that are still missing ({still_missing})"]
+                    if still_missing
+                    else []
+                ),
             ],
             known={
                 p.name: RecordedWorker(name=p.name, description=p.description, price=p.price)
                 for p in workers.profiles
             },
+            plans=plans,
         )
     if not still_missing:
         unfinished.unlink()
     _report(progress, header, out, json=json)
     return 1 if still_missing else 0
+
+
+def _refuse_beside_plans(plans: Sequence[str], samples: int, calls: DispatchOptions) -> None:
+    if plans and samples != 1:
+        raise UsageError(
+            f"--samples {samples}: a plan says itself how often it calls a worker; name a planner that does, such as "
+            "self-consistency:WORKER:3."
+        )
+    if plans and (calls.cache is not None or calls.replay):
+        raise UsageError(
+            "--cache and --replay have no use beside --plans: the recording keeps every answer itself. Leave them out."
+        )
 
 
 def _refuse_recorded(pool: Pool) -> None:
@@ -225,6 +259,7 @@ async def _ask(
     parts: Mapping[str, _Part],
     writer: RecordingWriter,
     calls: DispatchOptions,
+    asking: _Asking,
     **options: Any,
 ) -> recorder.Progress:
     """Ask the workers and show a progress bar. At the end, close the workers' connections."""
@@ -239,7 +274,7 @@ async def _ask(
 
         try:
             async with open_dispatcher(calls, pool) as dispatcher:
-                return await recorder.record(
+                return await asking(
                     pool,
                     _spread(parts.values()),
                     writer,

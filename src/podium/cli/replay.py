@@ -10,11 +10,10 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from podium.baselines.phrases import requests_whole_question
-from podium.cli.opening import open_console
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable
+from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.recordings import Header, Recording, RecordingWriter, header_path, unfinished_path
 from podium.recordings.importers import (
@@ -29,6 +28,7 @@ from podium.recordings.importers import (
 from podium.recordings.importers.table import rows
 from podium.rows import cell_text, is_empty
 from podium.tasks.graders.text_graders import Exact
+from podium.workers.view import requests_whole_question
 
 _WITH_OPTIONS = ("table", "traces")
 """Kinds of sources that have options of their own; `find_importer` finds the others."""
@@ -43,6 +43,7 @@ def import_recording(
     name: str | None = None,
     folder: Path | None = None,
     golds: Path | None = None,
+    conditioned: Flag = False,
     replace: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -50,13 +51,16 @@ def import_recording(
 
     Args:
         kind: What the source is: reasoning-gym (a folder of reasoning-gym-eval), zeroeval (a result_dirs folder of
-            ZeroEval), mmlu-pro (the eval_results of MMLU-Pro), table (a TOML file that names a table's columns) or
-            traces (a Podium store of traces). Installed packages may add others (entry points "podium.importers").
+            ZeroEval), mmlu-pro (the eval_results of MMLU-Pro), routeprofile or routerdc (a checkout of RouteProfile or
+            RouterDC), judgebench (the outputs of JudgeBench), dylan (exp/MATH/CoT of DyLAN), llmverify (the
+            verifier_data of LLMVerify-Verifier), table (a TOML file that names a table's columns) or traces (a Podium
+            store of traces). Installed packages may add others (entry points "podium.importers").
         source: The folder or file.
         out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
         name: The recording's name. Default: the name in the table's TOML file, or that of the recording's file.
         folder: For a table: the folder of the files that the TOML file names. Default: the TOML file's folder.
         golds: For traces: a .jsonl, .csv or .parquet file of right answers, with the columns question and gold.
+        conditioned: For traces: import also what workers answered to a part of the question or to other answers.
         replace: Replace an existing recording.
         json: Print the header as one line of JSON.
     """
@@ -67,6 +71,10 @@ def import_recording(
         raise UsageError(f"{source}: there is no such file or folder; check the path.")
     if golds is not None and kind != "traces":
         raise UsageError("--golds is only for traces; the other sources have verdicts. Leave it out.")
+    if conditioned and kind != "traces":
+        raise UsageError(
+            "--conditioned is only for traces; the other sources say what they have. Leave it out."
+        )
     if folder is not None and kind != "table":
         raise UsageError(
             "--folder is only for a table; the other sources are one folder or file. Leave it out."
@@ -84,7 +92,9 @@ def import_recording(
         tempfile.TemporaryDirectory() as scratch,
         RecordingWriter(Path(scratch) / "rows.sqlite") as writer,
     ):
-        import_report = _import(kind, source, writer, report, golds=golds, mapping=mapping)
+        import_report = _import(
+            kind, source, writer, report, golds=golds, conditioned=conditioned, mapping=mapping
+        )
         header = writer.write(
             out,
             name=name or (out.stem if mapping is None else mapping.name),
@@ -157,6 +167,7 @@ def _import(
     report: Callable[[str], None],
     *,
     golds: Path | None,
+    conditioned: bool,
     mapping: TableMapping | None,
 ) -> ImportReport:
     match kind:
@@ -170,6 +181,7 @@ def _import(
                 is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
                 golds={} if golds is None else _golds(golds),
                 judge=lambda response, gold: Exact().judge(response, gold).score,
+                conditioned=conditioned,
             )
         case _:
             return find_importer(kind)(source, writer, report)

@@ -15,9 +15,10 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.opening import open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
 from podium.cli.printable import printable
+from podium.cli.terminal import open_console
 from podium.config import Source
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool

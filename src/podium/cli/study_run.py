@@ -17,9 +17,10 @@ from pathlib import Path
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.opening import RESPONSES, SPENDING, open_console, open_dispatcher
+from podium.cli.opening import RESPONSES, SPENDING, open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, PoolName
 from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.terminal import open_console
 from podium.conductor.opening import conductor_settings
 from podium.errors import UsageError
 from podium.executor import Dispatcher

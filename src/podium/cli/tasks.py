@@ -11,13 +11,14 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console, open_questions
 from podium.cli.options import Flag
 from podium.cli.printable import counted, printable, shorten
+from podium.cli.questions import open_questions
+from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.rows import is_table
 from podium.tasks import ALL, Task
-from podium.tasks.open import EMBEDDED, SPLITS, splits_of
+from podium.tasks.open import GENERATED, SPLITS, splits_of
 from podium.tasks.overlap import Overlap, overlaps, read_texts, row_texts
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.registry import NAMED_SETS
@@ -32,7 +33,9 @@ def list_sets(*, json: Flag = False) -> int:
     Args:
         json: Print a JSON array.
     """
-    sets = [{"name": EMBEDDED, "splits": SPLITS, "source": "generated", "licence": "Apache-2.0"}]
+    sets = [
+        {"name": name, "splits": SPLITS, "source": "generated", "licence": "Apache-2.0"} for name in GENERATED
+    ]
     sets += [
         {
             "name": name,

@@ -14,9 +14,9 @@ from cyclopts import Parameter
 
 from podium.cli.drawing import print_trace
 from podium.cli.explaining import draw_explanation
-from podium.cli.opening import open_console, open_trace_store
 from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, seconds, shorten
+from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.trace import Feedback, Trace, TraceStatus
 from podium.trace.explanation import explain

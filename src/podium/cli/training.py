@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
+from podium.cli.terminal import open_console
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.conductor.prompt import numbered_pool

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Lock, Thread
@@ -112,6 +112,9 @@ class Engine(Protocol):
         ...
 
 
+_Key = tuple[tuple[int, ...], int, tuple[str, ...]]
+
+
 @dataclass(slots=True, eq=False)
 class _Text:
     """A completion that waits or is being written."""
@@ -127,11 +130,15 @@ class _Text:
     cache: Any = None
     read: int = 0
     """Tokens of prompt and completion that the engine has read."""
+    on_text: Callable[[str], None] | None = None
+    """Called with each piece of text, in the thread that writes."""
+    shown: int = 0
+    """Characters that `on_text` was called with."""
 
     @property
-    def key(self) -> tuple[tuple[int, ...], int]:
+    def key(self) -> _Key:
         """Two greedy completions with the same key are the same."""
-        return tuple(self.prompt), self.limit
+        return tuple(self.prompt), self.limit, self.sampling.stop
 
 
 class LocalPolicy:
@@ -140,7 +147,7 @@ class LocalPolicy:
     def __init__(self, name: str, engine: Engine) -> None:
         self._name = name
         self._engine = engine
-        self._greedy: dict[tuple[tuple[int, ...], int], list[int]] = {}
+        self._greedy: dict[_Key, list[int]] = {}
         self._following: dict[tuple[int, ...], tuple[int, int, int]] = {}
         self._prompts: deque[tuple[list[int], Any]] = deque(maxlen=_KEPT_PROMPTS)
         self._lock = Lock()
@@ -163,10 +170,17 @@ class LocalPolicy:
         finally:
             done.cancel()
 
-    def submit(self, messages: tuple[Message, ...], sampling: Sampling) -> Future[Completion]:
-        """Begin one completion, for callers without an event loop. To cancel the future is to stop its writing."""
+    def submit(
+        self, messages: tuple[Message, ...], sampling: Sampling, on_text: Callable[[str], None] | None = None
+    ) -> Future[Completion]:
+        """Begin one completion, for callers without an event loop. To cancel the future is to stop its writing.
+
+        Args:
+            on_text: called with each piece of the text, in the thread that writes.
+        """
         # A thread cannot be cancelled from outside; this one looks for cancelled texts before each pass.
-        text = _Text(messages, sampling, Future(), random.Random(f"policy/{sampling.seed}"))
+        rng = random.Random(f"policy/{sampling.seed}")
+        text = _Text(messages, sampling, Future(), rng, on_text=on_text)
         with self._lock:
             self._waiting.append(text)
             idle, self._writing = not self._writing, True
@@ -258,7 +272,7 @@ class LocalPolicy:
     def _too_long(self, size: str) -> UsageError:
         return UsageError(
             f"The question makes a prompt of {size}, but {self._name} reads at most {self._engine.context - 1} tokens; "
-            "ask a shorter question, or choose a Conductor that reads longer prompts."
+            "ask a shorter question, or choose a model that reads longer prompts."
         )
 
     def _pass(self, active: Sequence[_Text]) -> None:
@@ -276,7 +290,8 @@ class LocalPolicy:
             for place, row in enumerate(logits):
                 token = draw(row, text.sampling.temperature, text.rng)
                 text.tokens.append(token)
-                if token in self._engine.ends or len(text.tokens) >= text.limit:
+                ended = token in self._engine.ends or len(text.tokens) >= text.limit
+                if ended or (text.sampling.stop and self._written(text)[1]):
                     self._remember(text)
                     self._finish(text)
                     break
@@ -285,6 +300,8 @@ class LocalPolicy:
                 text.read += place < len(draft)
             if self._engine.sharing is not None and draft and not text.done.done():
                 self._engine.sharing.cut(text.cache, text.read)
+            if text.on_text is not None and not text.done.done():
+                self._show(text)
 
     def _draft(self, text: _Text) -> list[int]:
         """The tokens that followed in earlier completions, as far as they are likely and the text's limit allows."""
@@ -321,11 +338,29 @@ class LocalPolicy:
                 self._following[ngram] = token, right + (token == said[end]), seen + 1
             self._prompts.append((text.prompt, text.cache))
 
+    def _written(self, text: _Text) -> tuple[str, bool]:
+        """The text so far, and whether a stop text ended it."""
+        written = self._engine.decode([token for token in text.tokens if token not in self._engine.ends])
+        found = [place for stop in text.sampling.stop if (place := written.find(stop)) >= 0]
+        return written[: min(found, default=len(written))], bool(found)
+
+    def _show(self, text: _Text, *, last: bool = False) -> None:
+        """Call `on_text` with what is new; what may be half a character or half a stop text waits."""
+        assert text.on_text is not None
+        written, stopped = self._written(text)
+        held = max((len(stop) - 1 for stop in text.sampling.stop), default=0)
+        end = len(written) if last or stopped else len(written.rstrip("\ufffd")) - held
+        if end > text.shown:
+            text.on_text(written[text.shown : end])
+            text.shown = end
+
     def _finish(self, text: _Text) -> None:
-        tokens = [token for token in text.tokens if token not in self._engine.ends]
+        if text.on_text is not None:
+            self._show(text, last=True)
+        written, stopped = self._written(text)
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
-        cut = text.tokens[-1] not in self._engine.ends
-        _settle(text, Completion(self._engine.decode(tokens), usage, cut=cut))
+        cut = not stopped and text.tokens[-1] not in self._engine.ends
+        _settle(text, Completion(written, usage, cut=cut))
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

@@ -28,7 +28,7 @@ from podium.workers.pool import Pool
 from podium.workers.spec import OpenAISpec
 
 if TYPE_CHECKING:
-    from podium.conductor.local_policy import Engine
+    from podium.conductor.local_policy import Engine, LocalPolicy
     from podium.conductor.process_policy import PolicyProcesses
 
 _MOST_TOKENS = 8192
@@ -237,18 +237,29 @@ def open_policy(source: str | Path | Checkpoint, processes: PolicyProcesses | No
         CheckpointError: the folder is not a checkpoint, or its files do not belong together.
         UsageError: it needs torch, which is not installed.
     """
+    checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
+    policy = open_local_policy(checkpoint)
+    if processes is None or not _is_small(checkpoint):
+        return policy
+    return processes.policy(policy, checkpoint.path)
+
+
+def open_local_policy(checkpoint: Checkpoint) -> LocalPolicy:
+    """Load the model of a checkpoint in this process.
+
+    Raises:
+        CheckpointError, UsageError: as `open_policy`.
+    """
     # OpenBLAS reads this when NumPy is first imported. Its threads spin while they wait: on two cores with another
     # busy process, reading 200 tokens and writing 60 takes 0.12 s on one thread, and took 1.6 s by default.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
-    checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
     if not _is_small(checkpoint):
         return LocalPolicy(checkpoint.name, _torch_engine(checkpoint))
     from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
 
-    policy = LocalPolicy(checkpoint.name, NumpyEngine(checkpoint))
-    return policy if processes is None else processes.policy(policy, checkpoint.path)
+    return LocalPolicy(checkpoint.name, NumpyEngine(checkpoint))
 
 
 def _torch_engine(checkpoint: Checkpoint) -> Engine:

@@ -29,6 +29,8 @@ class Sampling:
     """None: 384, enough for the plans of a checkpoint. A `WorkerPolicy` ignores it and keeps the worker's `Limits`."""
     seed: str = "0"
     """The same seed, messages and checkpoint give the same completion."""
+    stop: tuple[str, ...] = ()
+    """Texts before which a local completion ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class ProcessPolicy:
         self._local = local
         self._folder = str(folder.resolve())
         self._processes = processes
-        self._greedy: dict[tuple[tuple[Message, ...], int | None], Completion] = {}
+        self._greedy: dict[tuple[tuple[Message, ...], int | None, tuple[str, ...]], Completion] = {}
 
     @property
     def name(self) -> str:
@@ -154,7 +154,7 @@ class ProcessPolicy:
         Raises:
             UsageError: the prompt is longer than the model can read.
         """
-        key = messages, sampling.max_tokens
+        key = messages, sampling.max_tokens, sampling.stop
         if sampling.temperature > 0:
             return await self._write(messages, sampling)
         # A child caches only its own completions, and the same prompt may go to another child the next time.

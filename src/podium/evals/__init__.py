@@ -7,6 +7,7 @@ from podium.evals.evaluation import Evaluation, evaluate, merge_evaluations
 from podium.evals.recorded import compare_recorded
 from podium.evals.routing import Routing, routing, steps_by_hops
 from podium.evals.stats import Interval, paired_difference
+from podium.evals.workflow_search import search_workflows
 
 __all__ = [
     "SIMULATED",
@@ -25,5 +26,6 @@ __all__ = [
     "paired_difference",
     "routing",
     "search_constant",
+    "search_workflows",
     "steps_by_hops",
 ]

@@ -225,7 +225,15 @@ def pareto_chart(comparison: Comparison) -> Html:
 def _dot(row: ComparisonRow, at: tuple[float, float], fill: str) -> Html:
     said = f"{row.label}: {row.accuracy.mean:.1%} for ${1000 * row.cost_usd:.3g} per 1,000 questions"
     radius = 7 if row.kind == "conductor" else 4
-    return tag("circle", tag("title", said), cx=f"{at[0]:.1f}", cy=f"{at[1]:.1f}", r=radius, fill=fill)
+    return tag(
+        "circle",
+        tag("title", said),
+        cx=f"{at[0]:.1f}",
+        cy=f"{at[1]:.1f}",
+        r=radius,
+        fill=fill,
+        data_row=row.label,
+    )
 
 
 def _name(row: ComparisonRow, at: tuple[float, float]) -> Html:

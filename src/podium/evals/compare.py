@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from podium.baselines import (
-    VOTE,
-    Oracle,
-    PlanFor,
-    SelfConsistency,
-    Single,
-    known_baselines,
-    open_baseline,
-)
+from podium.baselines import VOTE, Oracle, PlanFor, SelfConsistency, Single, known_baselines, open_baseline
 from podium.baselines.plans import tools_of
-from podium.evals.comparison import BeforeAfter, Comparison, ComparisonRow, Kind, example, row
+from podium.evals.comparison import BeforeAfter, Comparison, ComparisonRow, Kind, adjusted, example, row
 from podium.evals.constant_search import ConstantPlanFront, search_constant
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, evaluate
 from podium.evals.plan_selection import COST_TOLERANCE
@@ -111,13 +103,14 @@ async def compare(
     """
     trained = await settings.run(label, conductor)
     rows = [row("conductor", label, trained)]
-    simulated, recorded = [trained.simulated], [trained.recorded]
+    simulated, recorded, conditioned = [trained.simulated], [trained.recorded], [trained.conditioned]
 
     async def add(kind: Kind, label: str, planner: Planner | PlannerPerRepeat) -> Evaluation:
         evaluation = await settings.run(label, planner)
         rows.append(row(kind, label, evaluation, against=trained))
         simulated.append(evaluation.simulated)
         recorded.append(evaluation.recorded)
+        conditioned.append(evaluation.conditioned)
         return evaluation
 
     if versus is not None:
@@ -148,7 +141,8 @@ async def compare(
         pool=settings.pool.names,
         simulated=any(simulated),
         recorded=any(recorded),
-        rows=tuple(rows),
+        rows=adjusted(rows),
+        conditioned=any(conditioned),
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,
         rounds=settings.budget.rounds,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
@@ -14,16 +15,16 @@ from pydantic import BeforeValidator
 from podium.evals.evaluation import Evaluation
 from podium.evals.json_file import JsonFile
 from podium.evals.routing import Routing
-from podium.evals.stats import Interval, mcnemar, paired_difference
+from podium.evals.stats import Interval, holm, paired_difference, permutation_test
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.types import Value
 
 Kind = Literal[
     "conductor", "untrained", "single", "self-consistency", "constant", "random", "committee", "cascade", "chosen",
-    "bandit", "oracle", "other",
+    "bandit", "oracle", "control", "other",
 ]  # fmt: skip
-"""The kinds of planners; "other": a planner that another package adds."""
+"""The kinds of planners; "control": another planner without one of its parts; "other": a planner of no other kind."""
 
 SIMULATED = (
     "Simulated workers: their skill, prices and times are made up, so these figures compare planners "
@@ -37,6 +38,11 @@ RECORDED = (
     "and stopping, and for nothing else."
 )
 """The sentence under every figure to which a recorded response contributed."""
+CONDITIONED = (
+    "Recorded responses, each given to just what its step shows: to the bare question, or to the same subtask and the "
+    "same earlier answers. A step to which the recording has no response has failed."
+)
+"""The same sentence, where responses to other answers contributed."""
 _UNTIMED = "Times are not known."
 
 
@@ -49,6 +55,17 @@ Figure = Annotated[float, BeforeValidator(_known)]
 """Seconds or dollars. They may be infinite, because a pool file or a recording may say so."""
 
 
+class Unrecorded(Value):
+    """How much of one planner's plans a recording could not serve."""
+
+    steps: int
+    """Steps that failed, because the recording has no response to what they show."""
+    plans: int
+    """Plans with such a step."""
+    of: int
+    """All plans."""
+
+
 class ComparisonRow(Value):
     """The figures of one planner over all questions. Costs are in dollars a question."""
 
@@ -58,7 +75,9 @@ class ComparisonRow(Value):
     difference: Interval | None = None
     """The Conductor's accuracy minus this planner's, paired by question; None for the Conductor itself."""
     p_value: float | None = None
-    """p-value of McNemar's exact test that both are right equally often; None: not tested, or repeated questions."""
+    """p-value that both are right equally often, of this row alone (`stats.permutation_test`); None: not tested."""
+    adjusted_p: float | None = None
+    """The p-value adjusted by Holm for all tested rows of the comparison; None: not tested, as in older files."""
     steps: float
     calls: float
     cost_usd: Figure
@@ -79,6 +98,10 @@ class ComparisonRow(Value):
     """Accuracy on the questions with each number of hops."""
     beyond_recording: float = 0.0
     """Share of its recorded responses that stand where a recording cannot show what would have been said."""
+    rules_out: str = ""
+    """For a control: what explains the planner's accuracy if this row is as accurate."""
+    unrecorded: Unrecorded | None = None
+    """None: the recording has a response to every step."""
 
 
 class ExampleStep(Value):
@@ -122,6 +145,8 @@ class Comparison(JsonFile):
     pool: tuple[str, ...]
     simulated: bool
     recorded: bool = False
+    conditioned: bool = False
+    """Whether any recorded response was given to other answers."""
     rows: tuple[ComparisonRow, ...]
     """The Conductor first, where there is one."""
     tasks: str = ""
@@ -136,6 +161,8 @@ class Comparison(JsonFile):
     """How far the Conductor chooses workers by the skills that a question needs."""
     steps_by_hops: Interval | None = None
     """Spearman's rank correlation of hops and the Conductor's steps; None: it is not defined."""
+    reference: str = "Conductor"
+    """The planner that the others are compared with, as the table calls it."""
     examples: tuple[BeforeAfter, ...] = ()
     """The first question of each number of hops, not selected by hand."""
 
@@ -152,7 +179,8 @@ class Comparison(JsonFile):
     @property
     def caveats(self) -> tuple[str, ...]:
         """Where the replies are from, a sentence for each source that needs one."""
-        recorded = RECORDED if self.timed else f"{RECORDED} {_UNTIMED}"
+        said = CONDITIONED if self.conditioned else RECORDED
+        recorded = said if self.timed else f"{said} {_UNTIMED}"
         return (SIMULATED,) * self.simulated + (recorded,) * self.recorded
 
 
@@ -162,13 +190,11 @@ def row(
     evaluation: Evaluation,
     *,
     against: Evaluation | None = None,
-    tested: bool = False,
 ) -> ComparisonRow:
     """The row of one evaluation.
 
     Args:
-        against: the Conductor's, for the paired difference.
-        tested: whether the difference is also put to McNemar's test (scipy).
+        against: the Conductor's, for the paired difference and its p-value.
     """
 
     difference = p_value = None
@@ -178,7 +204,7 @@ def row(
         both = [task_id for task_id in against.right if task_id in evaluation.right]
         pair = [against.right[task_id] for task_id in both], [evaluation.right[task_id] for task_id in both]
         difference = paired_difference(*pair)
-        p_value = mcnemar(*pair) if tested else None
+        p_value = permutation_test(*pair)
     return ComparisonRow(
         kind=kind,
         label=label,
@@ -196,7 +222,21 @@ def row(
         grading_usd=evaluation.grading_usd,
         by_hops=_by_hops(evaluation),
         beyond_recording=evaluation.beyond_recording,
+        unrecorded=_unrecorded(evaluation),
     )
+
+
+def adjusted(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
+    """The rows with their p-values adjusted for the number of tested rows."""
+    p_values = holm([shown.p_value for shown in rows])
+    return tuple(shown.model_copy(update={"adjusted_p": p}) for shown, p in zip(rows, p_values, strict=True))
+
+
+def _unrecorded(evaluation: Evaluation) -> Unrecorded | None:
+    found = evaluation.unrecorded
+    if not any(found):
+        return None
+    return Unrecorded(steps=sum(found), plans=sum(map(bool, found)), of=len(found))
 
 
 def _by_hops(evaluation: Evaluation) -> dict[int, float]:
@@ -215,12 +255,13 @@ def example(task: Task, after: Rollout, before: Rollout | None = None) -> Before
         question=task.question.text,
         gold=task.gold if len(task.gold) <= _LONGEST else f"{task.gold[:_LONGEST]} ...",
         hops=hops if isinstance(hops, int) else 0,
-        before=None if before is None else _example_plan(before),
-        after=_example_plan(after),
+        before=None if before is None else example_plan(before),
+        after=example_plan(after),
     )
 
 
-def _example_plan(rollout: Rollout) -> ExamplePlan:
+def example_plan(rollout: Rollout) -> ExamplePlan:
+    """The first round of a rollout, as it was run."""
     first = rollout.trace.rounds[0] if rollout.trace.rounds else None
     steps = tuple(
         ExampleStep(

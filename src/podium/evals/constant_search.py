@@ -126,7 +126,7 @@ async def search_constant(
     if not tasks:
         raise UsageError("There are no tasks to search constant plans on: give at least one.")
     used = min(len(tasks), max(questions for _, questions in rungs))
-    trials = _Trials(
+    trials = Trials(
         pool,
         tasks[:used],
         max_steps=max_steps,
@@ -225,7 +225,7 @@ class _Tally:
 
 
 @dataclass(slots=True)
-class _Trials:
+class Trials:
     """Runs plans on more and more of the tasks, each plan at most once on each task."""
 
     pool: Pool

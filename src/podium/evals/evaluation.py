@@ -9,19 +9,20 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
-from podium.baselines.phrases import requests_whole_question
 from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
-from podium.recordings import was_simulated
+from podium.recordings import names_conditioned, was_simulated
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.trace import Span, Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
+from podium.workers.view import requests_whole_question
 
 Progress = Callable[[int, int], None]
 """Called with (rollouts done, all rollouts) after each one."""
@@ -53,7 +54,8 @@ class Evaluation:
         """The mean of a figure for each question."""
         return [sum(map(of, rollouts)) / len(rollouts) for rollouts in self.by_question.values()]
 
-    def _mean(self, of: Callable[[Rollout], float]) -> float:
+    def mean(self, of: Callable[[Rollout], float]) -> float:
+        """The mean of a figure over all questions."""
         scores = self.scores(of)
         return sum(scores) / len(scores)
 
@@ -91,32 +93,32 @@ class Evaluation:
     @property
     def cost_usd(self) -> float:
         """Dollars a question, the planner's own cost included. A cached answer counts with its original cost."""
-        return self._mean(lambda r: r.trace.uncached_usd)
+        return self.mean(lambda r: r.trace.uncached_usd)
 
     @property
     def saved_usd(self) -> float:
         """The part of `cost_usd` that was not paid again, because the answers were in a response cache."""
-        return self._mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
+        return self.mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
 
     @property
     def steps(self) -> float:
         """Planned steps a question, without those that the answer does not need."""
-        return self._mean(lambda r: r.steps)
+        return self.mean(lambda r: r.steps)
 
     @property
     def calls(self) -> float:
         """Worker calls a question."""
-        return self._mean(lambda r: r.trace.calls)
+        return self.mean(lambda r: r.trace.calls)
 
     @property
     def latency_s(self) -> float:
         """Seconds a question along the critical path, planning left out."""
-        return self._mean(lambda r: r.trace.critical_path_s)
+        return self.mean(lambda r: r.trace.critical_path_s)
 
     @property
     def validity(self) -> float:
         """Share of rollouts whose first plan could be parsed and passed the checks."""
-        return self._mean(lambda r: r.valid)
+        return self.mean(lambda r: r.valid)
 
     @property
     def failures(self) -> int:
@@ -134,10 +136,20 @@ class Evaluation:
         return any(span.recorded is not None for span in self.spans)
 
     @property
+    def conditioned(self) -> bool:
+        """Whether any recorded response was given to other answers, or to another subtask than the whole question."""
+        return any(span.recorded is not None and names_conditioned(span.recorded) for span in self.spans)
+
+    @property
     def beyond_recording(self) -> float:
         """Share of recorded responses in places where the real model might have answered something else."""
         found = [beyond for rollout in self.rollouts for beyond in _beyond_recording(rollout.trace)]
         return sum(found) / len(found) if found else 0.0
+
+    @property
+    def unrecorded(self) -> Sequence[int]:
+        """For each rollout, how many of its steps failed because the recording has no response to what they show."""
+        return [_unrecorded(rollout.trace) for rollout in self.rollouts]
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -149,7 +161,8 @@ def _beyond_recording(trace: Trace) -> Iterator[bool]:
     """For each recorded response, whether its step goes beyond the recording.
 
     A recorded response was given to the bare question. A step that rewrites the subtask, or that shows the model
-    others' work, would have had another response from the live model; the replayed one is the same.
+    others' work, would have had another response from the live model; the replayed one is the same. A conditioned
+    response was given to just what its step shows.
     """
     for number, round_ in enumerate(trace.rounds):
         for span in round_.spans:
@@ -158,10 +171,20 @@ def _beyond_recording(trace: Trace) -> Iterator[bool]:
             access = round_.workflow.steps[span.position].access
             shown = bool(span.reads) or (number > 0 and access.sees_previous)
             beyond = shown or not requests_whole_question(span.subtask, trace.question.text)
-            if span.recorded is not None:
+            if span.recorded is not None and names_conditioned(span.recorded):
+                yield False
+            elif span.recorded is not None:
                 yield beyond
             if span.nested is not None:
                 yield from (beyond or inner for inner in _beyond_recording(span.nested))
+
+
+def _unrecorded(trace: Trace) -> int:
+    nested = sum(_unrecorded(span.nested) for span in trace.spans if span.nested is not None)
+    kinds = (
+        span.attempts[-1].error_kind for span in trace.spans if span.status == "failed" and span.attempts
+    )
+    return nested + sum(kind == "unrecorded" for kind in kinds)
 
 
 def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
@@ -207,11 +230,14 @@ async def evaluate(
     execution: ExecutionSettings | None = None,
     dispatcher: Dispatcher | None = None,
     on_progress: Progress | None = None,
+    kept: Mapping[tuple[str, int], Rollout] = MappingProxyType({}),
+    on_rollout: Callable[[int, Rollout], None] | None = None,
 ) -> Evaluation:
     """Answer and grade every task `repeats` times, at most `concurrency` at once.
 
     `pool` is one pool for all questions, or gives the pool of each question. Evaluations over the same workers may
-    share a `dispatcher`; None: limits of its own, no cache and no accounts.
+    share a `dispatcher`; None: limits of its own, no cache and no accounts. `kept` has rollouts that were made before,
+    by task id and repeat; they are not made again. `on_rollout` is called with (repeat, rollout) after each new one.
 
     The same arguments give the same rollouts in the same order. Two planners with one seed get the same
     random numbers for the same calls, which narrows the interval of their difference.
@@ -228,9 +254,11 @@ async def evaluate(
     pools = {task.id: pool if isinstance(pool, Pool) else pool(task) for task in tasks}
     planners = [planner.make(r) if isinstance(planner, PlannerPerRepeat) else planner for r in range(repeats)]
     shared = dispatcher or Dispatcher()
-    rollouts: dict[int, Rollout] = {}
+    rollouts = {
+        index: kept[task.id, repeat] for index, (task, repeat) in enumerate(jobs) if (task.id, repeat) in kept
+    }
     refusals: list[BudgetError] = []
-    pending = iter(enumerate(jobs))
+    pending = iter([(index, job) for index, job in enumerate(jobs) if index not in rollouts])
 
     async def work() -> None:
         for index, (task, repeat) in pending:
@@ -252,6 +280,8 @@ async def evaluate(
                 # Not raised here: calls in flight are paid for, so they may end, and a cache keeps their answers.
                 refusals.append(error)
                 return
+            if on_rollout:
+                on_rollout(repeat, rollouts[index])
             if on_progress:
                 on_progress(len(rollouts), len(jobs))
 

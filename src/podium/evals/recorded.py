@@ -13,14 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import Committee, Router, SelfConsistency, Single
+from podium.baselines import Committee, SelfConsistency, Single, open_baseline
 from podium.baselines.encoder import Encoded, Encoder
 from podium.baselines.plans import rounds_of
 from podium.baselines.predictors import Method
-from podium.baselines.routers import LinUCB, learn_router
-from podium.errors import UsageError
+from podium.baselines.routers import LinUCB, Router, learn_router
+from podium.errors import ConfigError, UsageError
 from podium.evals.compare import ComparisonSettings, Entry, table_rows
-from podium.evals.comparison import Comparison, ComparisonRow, row
+from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, rollout_seed
 from podium.evals.plan_selection import (
     COST_TOLERANCE,
@@ -69,20 +69,23 @@ async def compare_recorded(
         UsageError: there are fewer than two recorded workers, or no tuning questions.
         WorkerError: the encoder failed.
     """
-    recorded = [worker for worker in settings.pool if isinstance(worker, ReplayWorker)]
     workers = measurable(settings.pool, (*settings.tuning, *settings.tasks))
+    recorded = [worker for worker in workers if isinstance(worker, ReplayWorker)]
     if len(recorded) < 2 or not settings.tuning:
         raise UsageError(
             'A comparison on a recording needs two workers of kind = "replay" or more, and training questions.'
         )
     encoded = None if encoder is None else await _encoded(settings, encoder)
+    recorded_plans, not_opened = _recorded_plans(settings)
     rows: list[ComparisonRow] = []
     first: Evaluation | None = None
     simulated: list[bool] = []
+    conditioned: list[bool] = []
     for label, conductor in (conductors or {}).items():
         evaluation = await settings.run(label, conductor)
-        rows.append(row("conductor", label, evaluation, against=first, tested=True))
+        rows.append(row("conductor", label, evaluation, against=first))
         simulated.append(evaluation.simulated)
+        conditioned.append(evaluation.conditioned)
         first = first or evaluation
     baselines = _RecordedBaselines(
         settings=settings,
@@ -93,11 +96,13 @@ async def compare_recorded(
         early_stop=settings.execution.early_stop and settings.budget.rounds == 1,
         prices=_prices(settings, workers),
         encoded=encoded,
+        recorded_plans=recorded_plans,
     )
     for kind, label, planner in baselines.entries():
         evaluation = await _with_rounds(settings, planner).run(label, planner)
-        rows.append(row(kind, label, evaluation, against=first, tested=True))
+        rows.append(row(kind, label, evaluation, against=first))
         simulated.append(evaluation.simulated)
+        conditioned.append(evaluation.conditioned)
     warning = unknown_length_warning(recorded, [task.question.text for task in settings.tasks])
     return Comparison(
         questions=len(settings.tasks),
@@ -105,12 +110,33 @@ async def compare_recorded(
         pool=settings.pool.names,
         simulated=any(simulated) or any(worker.simulated for worker in recorded),
         recorded=True,
-        rows=tuple(rows),
+        rows=adjusted(rows),
+        conditioned=any(conditioned),
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,
         rounds=settings.budget.rounds,
-        notes=settings.notes if warning is None else (*settings.notes, warning),
+        notes=(*settings.notes, *not_opened, *(() if warning is None else (warning,))),
     )
+
+
+def _recorded_plans(settings: ComparisonSettings) -> tuple[list[Entry], list[str]]:
+    """The rows of the planners whose calls `podium record --plans` recorded, and why others have none.
+
+    One worker alone has a row in any case.
+    """
+    replayed = (worker.recording for worker in settings.pool if isinstance(worker, ReplayWorker))
+    names = dict.fromkeys(plan for recording in replayed for plan in recording.header.plans)
+    rows: list[Entry] = []
+    not_opened: list[str] = []
+    for name in names:
+        try:
+            planner = open_baseline(name, settings.pool.profiles, seed=settings.seed)
+        except ConfigError as error:
+            not_opened.append(f"The recorded planner {name} has no row: {error}")
+            continue
+        if not isinstance(planner, Single):
+            rows.append(("random" if name == "random" else "other", f"{name}, as recorded", planner))
+    return rows, not_opened
 
 
 def _with_rounds(settings: ComparisonSettings, planner: Planner | PlannerPerRepeat) -> ComparisonSettings:
@@ -152,6 +178,8 @@ class _RecordedBaselines:
     """With early stopping, the executor calls the cheapest voter first, by these prices."""
     encoded: Encoded | None = None
     """The vectors of all questions; None: there is no encoder."""
+    recorded_plans: Sequence[Entry] = ()
+    """Rows of the planners whose calls were recorded."""
 
     def entries(self) -> Iterator[Entry]:
         """All rows, in the order of the table."""
@@ -182,6 +210,7 @@ class _RecordedBaselines:
             yield "chosen", "Best plan of the family (knows the family)", self._plan_by_family()
         yield from self._learned()
         yield from table_rows(self.settings, on_recordings=True)
+        yield from self.recorded_plans
         bandit = PlannerPerRepeat(LinUCB.name, self._bandit)
         yield "bandit", "LinUCB (learns from verdicts as it runs)", bandit
         oracle = PlannerPerRepeat(_Oracle.name, self._oracle)

@@ -260,12 +260,13 @@ def _example(shown: BeforeAfter) -> Html:
         "div",
         tag("p", shown.question, class_="question"),
         tag("p", f"{shown.hops} hop{'s' * (shown.hops != 1)} · right answer: {shown.gold}", class_="note"),
-        tag("div", (_side(heading, plan) for heading, plan in sides), class_="sides"),
+        tag("div", (plan_side(heading, plan) for heading, plan in sides), class_="sides"),
         class_="example",
     )
 
 
-def _side(heading: str, plan: ExamplePlan) -> Html:
+def plan_side(heading: str, plan: ExamplePlan) -> Html:
+    """A plan, its responses and its answer under a heading."""
     verdict = tag("span", "right", class_="right") if plan.correct else tag("span", "wrong", class_="wrong")
     steps = (
         tag(

@@ -38,6 +38,7 @@ def grid(comparison: Comparison) -> list[tuple[str, ...]]:
         "Conductor ahead by": all(row.difference is None for row in comparison.rows),
         "seconds": not comparison.timed,
     }
+    lines[0] = tuple(heading.replace("Conductor", comparison.reference) for heading in HEADINGS)
     kept = [place for place, heading in enumerate(HEADINGS) if not left_out.get(heading)]
     return [tuple(line[place] for place in kept) for line in lines]
 
@@ -46,7 +47,14 @@ def notes(comparison: Comparison) -> Iterator[str]:
     """The sentences below the table."""
     conditions = ", ".join(_conditions(comparison))
     yield f"{conditions}. In brackets: 95 % intervals over questions; differences are paired, in points."
-    if any(row.p_value is not None for row in comparison.rows):
+    tested = sum(row.adjusted_p is not None for row in comparison.rows)
+    if tested:
+        yield (
+            "p: the probability of so large a difference if both are right equally often (McNemar's test; with "
+            "repeated questions a permutation test that keeps a question's repeats together), adjusted by Holm's "
+            f"method for the {_counted(tested, 'row')} that have one."
+        )
+    elif any(row.p_value is not None for row in comparison.rows):
         yield "p: McNemar's exact test of the same difference, not corrected for the number of rows."
     yield from comparison.notes
     for row in comparison.rows:
@@ -77,7 +85,18 @@ def notes(comparison: Comparison) -> Iterator[str]:
     elif any(row.by_hops for row in comparison.rows):
         yield "Steps and hops: no rank correlation, since one of them does not vary."
     yield from comparison.caveats
+    yield from _beyond_the_recording(comparison)
+
+
+def _beyond_the_recording(comparison: Comparison) -> Iterator[str]:
+    """What the recording lacked for each row, or cannot show."""
     for row in comparison.rows:
+        lacking = row.unrecorded
+        if lacking is not None:
+            yield (
+                f"{row.label}: the recording has no response to {_counted(lacking.steps, 'step')} in {lacking.plans} "
+                f"of {_counted(lacking.of, 'plan')}; these steps failed, and the row shows the answers without them."
+            )
         if row.beyond_recording:
             yield (
                 f"{row.label}: {percent(row.beyond_recording)} of its recorded responses answer the plain "
@@ -155,7 +174,8 @@ def percent(share: float) -> str:
 def _ahead(row: ComparisonRow) -> str:
     if row.difference is None:
         return ""
-    tested = "" if row.p_value is None else f", p {row.p_value:.2g}"
+    p = row.p_value if row.adjusted_p is None else row.adjusted_p
+    tested = "" if p is None else f", p {p:.2g}"
     return f"{points(row.difference.mean)} {within(row.difference)}{tested}"
 
 

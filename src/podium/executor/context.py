@@ -31,9 +31,10 @@ class Context:
     question: Question
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """Ascending by position."""
+    """Those of earlier rounds first; ascending by position."""
     previous: str | None = None
-    """The final response of the round before, if there is one and the access list shows it."""
+    """The final response of the round before, if there is one and the access list shows it. None where `earlier` has
+    steps of earlier rounds."""
     messages: tuple[Message, ...] | None = None
     """In the plain style: all messages, in place of the question and its history."""
 
@@ -83,8 +84,8 @@ def _packed(context: Context, token: str) -> tuple[Message, ...]:
     if context.previous is not None:
         blocks.append(block("previous response", context.previous))
     for step in context.earlier:
-        blocks.append(block(f"step {step.position} subtask", step.subtask))
-        blocks.append(block(f"step {step.position} response", step.response))
+        blocks.append(block(f"{step.label} subtask", step.subtask))
+        blocks.append(block(f"{step.label} response", step.response))
     blocks.append(block("your subtask", context.subtask))
     return (Message(role="user", content="\n\n".join(blocks)),)
 

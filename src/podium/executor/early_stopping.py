@@ -54,18 +54,18 @@ class EarlyStopping:
         """Whether the step does not start now."""
         return position in self._waiting
 
-    def next_steps(self, previous: str | None, ended: Mapping[int, Span]) -> tuple[int, ...]:
+    def next_steps(self, before: Sequence[str], ended: Mapping[int, Span]) -> tuple[int, ...]:
         """If all steps that were started for the vote have ended, choose the next steps to start.
 
         Returns the ended steps, for which the chosen ones waited; an empty tuple if no step is chosen.
 
         Args:
-            previous: the final response of the round before.
+            before: the responses of earlier rounds that are shown with the previous one, or that one alone.
             ended: steps by position.
         """
         if self._certain or any(j not in ended and j not in self._waiting for j in self._reads):
             return ()
-        before = [previous] if self._sees_previous and previous is not None else []
+        before = before if self._sees_previous else ()
         responses = [ended[j].response or "" if j in ended else None for j in self._reads]
         order = [len(before) + self._reads.index(j) for j in self._waiting]
         turn = next_turn(self._decider, self._subtask, [*before, *responses], order)

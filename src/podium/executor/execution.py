@@ -16,7 +16,7 @@ from podium.executor.early_stopping import EarlyStopping, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.worker_call import Listeners
 from podium.trace import Attempt, Span
-from podium.types import AnswerOptions
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message
 from podium.workers.base import Request
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
@@ -33,9 +33,11 @@ class Execution:
         workflow: checked: it names workers of the pool and reads earlier steps only.
         round: from 0. A step's request has the seed "{seed of the question}/{round}/{position}".
         previous: the final response of the round before, if there is one.
+        shown: steps of earlier rounds that are shown in place of `previous`.
         earlier_calls: how many steps of earlier rounds each worker of the pool had, by its number.
         known: steps that ended in another process, by position; they are not called again.
         interrupted: attempts of a step that another process did not end, by position. The step is called again.
+        max_tokens: the plan's limit of output tokens for each step, None for none; empty: for no step.
     """
 
     def __init__(
@@ -45,14 +47,17 @@ class Execution:
         *,
         round: int = 0,
         previous: str | None = None,
+        shown: tuple[EarlierStep, ...] = (),
         earlier_calls: Mapping[int, int] | None = None,
         known: Mapping[int, Span] = MappingProxyType({}),
         interrupted: Mapping[int, tuple[Attempt, ...]] = MappingProxyType({}),
+        max_tokens: Sequence[int | None] = (),
     ) -> None:
         self._question_context = question_context
         self._workflow = workflow
         self._round = round
-        self._previous = previous
+        self._previous = None if shown else previous
+        self._shown = shown
         self._earlier_calls = earlier_calls or {}
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
@@ -64,6 +69,7 @@ class Execution:
         )
         self._known = known
         self._interrupted = interrupted
+        self._max_tokens = max_tokens or (None,) * count
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set(known)
         self._wanted = set() if self._early_stops else set(self._to_run)
@@ -75,7 +81,7 @@ class Execution:
         """Run every step that the last one needs, or all steps with `run_all`. `spans` has the results, also after a
         cancellation."""
         for span in self._known.values():
-            self._question_context.asked[span.worker, span.messages] += 1
+            self._count_asked(span.worker, span.messages)
             self._record(span)
         try:
             async with self._limit, self._group:
@@ -110,9 +116,8 @@ class Execution:
 
     def _continue_votes(self) -> None:
         """Let each vote choose its next steps, if all steps that were started for it have ended."""
-        waited_for = [
-            early_stop.next_steps(self._previous, self._spans) for early_stop in self._early_stops.values()
-        ]
+        before = [step.response for step in self._shown] if self._previous is None else [self._previous]
+        waited_for = [early_stop.next_steps(before, self._spans) for early_stop in self._early_stops.values()]
         wanted = self._needed_steps(EarlyStopping.defers)
         waited = tuple(sorted({j for positions in waited_for for j in positions}))
         self._waited.update((position, waited) for position in wanted - self._wanted)
@@ -148,20 +153,18 @@ class Execution:
         messages = build_messages(
             context, question_context.settings.context, question_context.token, sees=worker.profile.sees
         )
-        asked = (worker.profile.name, messages)
         request = Request(
             messages,
             seed=f"{question_context.seed}/{self._round}/{position}",
             question_seed=question_context.seed,
             repeat=self._repeat(position),
-            duplicate=question_context.asked[asked],
+            duplicate=self._count_asked(worker.profile.name, messages),
             sample=question_context.sample,
             mark=question_context.token,
             missing=self._missing(position),
             structured=context.view(question_context.settings.context),
-            options=question_context.question.options if self._is_last(position) else AnswerOptions(),
+            options=self._options(position),
         )
-        question_context.asked[asked] += 1
         journal = question_context.journal
         if journal is not None:
             await journal.begin(self._round, position)
@@ -192,6 +195,21 @@ class Execution:
         if journal is not None:
             await journal.written()
 
+    def _options(self, position: int) -> AnswerOptions:
+        """The caller's options for the last step, and the lower of the caller's and the plan's limit of tokens."""
+        options = self._question_context.question.options if self._is_last(position) else DEFAULT_OPTIONS
+        planned = self._max_tokens[position]
+        if planned is None or (options.max_tokens is not None and options.max_tokens <= planned):
+            return options
+        return options.model_copy(update={"max_tokens": planned})
+
+    def _count_asked(self, worker: str, messages: tuple[Message, ...]) -> int:
+        """Count that the worker is sent these messages. Returns how often it was sent them before."""
+        asked, key = self._question_context.asked, (worker, messages)
+        before = asked.get(key, 0)
+        asked[key] = before + 1
+        return before
+
     def _response(self, position: int) -> str | None:
         """The response of a step; None: it has none."""
         span = self._spans.get(position)
@@ -199,7 +217,8 @@ class Execution:
 
     def _missing(self, position: int) -> tuple[int, ...]:
         """Indices of the responses that the step should see and that are missing."""
-        first = int(self._shown_before(position) is not None)
+        previous, shown = self._before(position)
+        first = int(previous is not None) + len(shown)
         read = enumerate(self._reads[position], start=first)
         return tuple(place for place, j in read if self._response(j) is None)
 
@@ -241,13 +260,14 @@ class Execution:
             for j in self._reads[position]
             if (response := self._response(j)) is not None
         )
-        previous = self._shown_before(position)
+        previous, shown = self._before(position)
         context = self._question_context
-        return Context(context.question, step.subtask, earlier, previous, context.settings.messages)
+        return Context(context.question, step.subtask, shown + earlier, previous, context.settings.messages)
 
-    def _shown_before(self, position: int) -> str | None:
-        """The final response of the round before, if there is one and the step sees it."""
-        return self._previous if self._workflow.steps[position].access.sees_previous else None
+    def _before(self, position: int) -> tuple[str | None, tuple[EarlierStep, ...]]:
+        """What the step sees of earlier rounds: the final response of the latest, or steps."""
+        sees = self._workflow.steps[position].access.sees_previous
+        return (self._previous, self._shown) if sees else (None, ())
 
     def _record(self, span: Span) -> None:
         self._spans[span.position] = span
@@ -270,6 +290,7 @@ class Execution:
             subtask=step.subtask,
             reads=self._reads[position],
             waited=self._waited.get(position, ()),
+            max_tokens=self._max_tokens[position],
             **result,
         )
 

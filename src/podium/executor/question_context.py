@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -106,7 +105,7 @@ class QuestionContext:
     """Called with each event of a step. It must be quick: the event loop waits for it."""
     journal: CallJournal | None = None
     """Where calls are kept; None: nowhere."""
-    asked: Counter[tuple[str, tuple[Message, ...]]] = field(default_factory=Counter)
+    asked: dict[tuple[str, tuple[Message, ...]], int] = field(default_factory=dict)
     """How often each worker, by name, was sent the same messages so far."""
 
     @property

@@ -7,7 +7,6 @@ them half of the limits.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -156,6 +155,8 @@ class RateLimiter:
 
     def _grant(self) -> None:
         """Give permits to the calls that are within the limits, caller by caller."""
+        if not self._waiting:
+            return
         now = asyncio.get_running_loop().time()
         while self._waiting and self._free:
             caller, queue = next(iter(self._waiting.items()))
@@ -208,16 +209,24 @@ class RetryBudget:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._calls = Window(math.inf, _RETRY_WINDOW_S)
-        self._retries = Window(math.inf, _RETRY_WINDOW_S)
+        self._calls: deque[float] = deque()
+        self._retries: deque[float] = deque()
 
     def called(self, now: float) -> None:
         """Count a call, without its retries."""
-        self._calls.add(1, now)
+        _forget_old(self._calls, now)
+        self._calls.append(now)
 
     def take(self, now: float) -> bool:
         """Whether one more retry may be made; if so, it is counted."""
-        if self._retries.total(now) >= _FREE_RETRIES + self._share * self._calls.total(now):
+        for times in (self._calls, self._retries):
+            _forget_old(times, now)
+        if len(self._retries) >= _FREE_RETRIES + self._share * len(self._calls):
             return False
-        self._retries.add(1, now)
+        self._retries.append(now)
         return True
+
+
+def _forget_old(times: deque[float], now: float) -> None:
+    while times and times[0] <= now - _RETRY_WINDOW_S:
+        times.popleft()

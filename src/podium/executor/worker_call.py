@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -116,7 +116,7 @@ class WorkerCall:
         settings, budget = self._question_context.settings, self._channel.retry_budget
         budget.called(now())
         try:
-            return await self._hedged()
+            return await self._one_try()
         except WorkerError as error:
             failure = error
         # Entered only now: to enter the loop takes as long as an HTTP call of a worker that answers at once.
@@ -132,7 +132,7 @@ class WorkerCall:
                         )
                     self._channel.retries += 1
                     try:
-                        return await self._hedged()
+                        return await self._one_try()
                     except WorkerError as error:
                         failure = error
                 if failure.retryable and not self._wait and self._channel.breaker.state == "open":
@@ -141,11 +141,13 @@ class WorkerCall:
                 raise failure
         raise AssertionError("The loop ends with a reply or an error.")
 
-    async def _hedged(self) -> Reply:
-        """One try, and a second one at the same time once the first is slow; the first answer counts."""
+    def _one_try(self) -> Coroutine[Any, Any, Reply]:
+        """One try, hedged if the worker's limits say so and enough answers were measured."""
         slow_s = self._channel.slow_s
-        if slow_s is None:
-            return await self._try()
+        return self._try() if slow_s is None else self._hedged(slow_s)
+
+    async def _hedged(self, slow_s: float) -> Reply:
+        """One try, and a second one at the same time once the first is slow; the first answer counts."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         first = asyncio.create_task(self._try(begun=begun))
         tries = {first}
@@ -228,20 +230,6 @@ class WorkerCall:
             on_text, on_reasoning = self._stream()
             request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
         began, started = asyncio.get_running_loop().time(), question_context.elapsed()
-
-        def record(kind: str | None = None, message: str | None = None, cost_usd: float = 0.0) -> None:
-            self._attempts.append(
-                Attempt(
-                    worker=worker.profile.name,
-                    started_s=started,
-                    ended_s=question_context.elapsed(),
-                    error_kind=kind,
-                    error=message,
-                    cost_usd=cost_usd,
-                    hedge=hedge,
-                )
-            )
-
         try:
             async with asyncio.timeout(timeout + _GRACE_S):
                 reply = await worker.answer(request)
@@ -253,17 +241,38 @@ class WorkerCall:
                     retryable=True,
                     cost_usd=known_cost(error.__cause__),
                 )
-            record(error.kind, str(error), error.cost_usd)
+            self._record(started, hedge, error.kind, str(error), error.cost_usd)
             channel.failed(began, error, probe=probe)
             raise error from None
         except BaseException as error:
             channel.breaker.release(probe=probe)
             if isinstance(error, asyncio.CancelledError):
-                record("cancelled", "Cancelled while in flight.", known_cost(error))
+                self._record(started, hedge, "cancelled", "Cancelled while in flight.", known_cost(error))
             raise
-        record()
+        self._record(started, hedge)
         channel.answered(began, reply.usage)
         return reply
+
+    def _record(
+        self,
+        started: float,
+        hedge: bool,
+        kind: str | None = None,
+        message: str | None = None,
+        cost_usd: float = 0.0,
+    ) -> None:
+        """Record an attempt that ends now."""
+        self._attempts.append(
+            Attempt(
+                worker=self._worker.profile.name,
+                started_s=started,
+                ended_s=self._question_context.elapsed(),
+                error_kind=kind,
+                error=message,
+                cost_usd=cost_usd,
+                hedge=hedge,
+            )
+        )
 
 
 def known_cost(error: BaseException | None) -> float:

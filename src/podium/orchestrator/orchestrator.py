@@ -302,16 +302,17 @@ class _QuestionRun:
         Args:
             error: why planning failed, where `workflow` sends the question to the fallback worker.
         """
-        previous = self._outcomes[-1].response if self._outcomes else None
         earlier_calls = Counter(worker for round_ in self._rounds for worker in round_.called_workers)
         execution = Execution(
             self._question_context,
             workflow,
             round=number,
-            previous=previous or None,
+            previous=(self._outcomes[-1].response or None) if self._outcomes else None,
+            shown=plan.steps_shown(self._outcomes),
             earlier_calls=earlier_calls,
             known=self._past.known(number),
             interrupted=self._past.tries(number),
+            max_tokens=() if error is not None else plan.max_tokens,
         )
         try:
             await execution.run()
@@ -349,6 +350,7 @@ class _QuestionRun:
             workflow=workflow,
             accepted=accepted,
             accepted_step=plan.accepted_step if accepted else None,
+            shows=() if accepted else plan.shows,
             plan_error=None if error is None else str(error),
             plan_error_kind=None if error is None else error.kind,
             plan_usage=plan.usage,

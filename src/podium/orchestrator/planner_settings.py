@@ -17,7 +17,8 @@ class PlannerSettings(Settings):
     """A Conductor, local or served, or a baseline."""
 
     planner: str = "conductor"
-    """Either conductor or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
+    """conductor; or conductor:WORKER, a worker of the pool that conducts untrained; or a baseline: single:WORKER,
+    self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
     """A Conductor's checkpoint folder; or warmstart, the shipped checkpoint from before reinforcement learning."""
     cost_sensitivity: float | None = Field(
@@ -44,6 +45,12 @@ class PlannerSettings(Settings):
         return self
 
     @property
+    def conducting_worker(self) -> str | None:
+        """The worker that conducts untrained, if `planner` names one."""
+        kind, colon, worker = self.planner.partition(":")
+        return worker if colon and kind == "conductor" else None
+
+    @property
     def served(self) -> tuple[str, ...]:
         """The keys of a served Conductor that have values."""
         keys = (
@@ -65,12 +72,14 @@ class PlannerSettings(Settings):
             own = ("conductor",) if self.conductor is not None else ()
             given = " and ".join(called(key) for key in (*own, *self.served))
             if given:
-                return f"{called('planner')} {self.planner} plans without a Conductor; leave {given} out."
-            return (
-                None
-                if self.cost_sensitivity is None
-                else f"{called('cost_sensitivity')} is for a Conductor; leave it out."
-            )
+                does = (
+                    "plans without a Conductor" if self.conducting_worker is None else "names the Conductor"
+                )
+                return f"{called('planner')} {self.planner} {does}; leave {given} out."
+            if self.cost_sensitivity is not None:
+                whose = "a Conductor" if self.conducting_worker is None else "a trained Conductor"
+                return f"{called('cost_sensitivity')} is for {whose}; leave it out."
+            return None
         return self._fault_of_served(called) if self.served else None
 
     def _fault_of_served(self, called: Callable[[str], str]) -> str | None:

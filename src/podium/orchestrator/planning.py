@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from podium.baselines import open_baseline
-from podium.baselines.plans import rounds_of
+from podium.baselines import VOTE, find_baseline, open_baseline
+from podium.baselines.plans import refuse_without_vote, rounds_of
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, PlanSettings
 from podium.conductor.opening import (
     ConductorSettings,
@@ -31,9 +31,11 @@ from podium.types import Price, Question
 from podium.workers.base import Worker
 from podium.workers.checkup import CheckResult
 from podium.workers.pool import Pool, has_real_workers, real_workers
+from podium.workers.replay import ReplayWorker
 from podium.workflow import PlanError
 
 _CHECK = "What is 17 plus 25?"
+_CHOSEN = "a worker of the pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,11 @@ def open_planner(
     fault = settings.fault(called)
     if fault is not None:
         raise UsageError(fault)
+    if settings.conducting_worker is not None:
+        worker = pool.named(settings.conducting_worker)
+        return _of_worker(worker, conductor_settings(pool), pool, dispatcher)
     if settings.planner != "conductor":
-        planner = open_baseline(settings.planner, pool.profiles, seed=seed)
-        return OpenedPlanner(planner, f"the baseline {planner.name}")
+        return _of_baseline(settings.planner, pool, seed)
     table = conductor_settings(pool)
     first = first_model(pool)
     if settings.conductor is None and not settings.served:
@@ -109,6 +113,8 @@ def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
     Raises:
         UsageError: its checkpoint or its podium.json cannot be read.
     """
+    if settings.conducting_worker is not None:
+        return PlanSettings()
     if settings.planner != "conductor":
         return PlanSettings(rounds=rounds_of(open_baseline(settings.planner, pool.profiles)))
     table = conductor_settings(pool)
@@ -162,10 +168,22 @@ async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
 
 def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
     """Whether the planner is a model that costs money."""
+    if settings.conducting_worker is not None:
+        return has_real_workers(pool)
     if settings.planner != "conductor" or settings.conductor is not None:
         return False
     table = conductor_settings(pool)
     return bool(settings.served or table.base_url or table.worker) or has_real_workers(pool)
+
+
+def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
+    """A baseline. What it needs and the pool cannot give is refused here, before a question is answered."""
+    recorded = any(isinstance(worker, ReplayWorker) for worker in pool)
+    planner = open_baseline(name, pool.profiles, seed=seed, recorded=recorded)
+    found = find_baseline(name)
+    if found is not None and VOTE in found[0].needs(found[1]):
+        refuse_without_vote(pool.profiles)
+    return OpenedPlanner(planner, f"the baseline {planner.name}")
 
 
 def _of_file(
@@ -198,14 +216,24 @@ def _of_file(
         except ConfigError as error:
             raise error if pool.source is None else pool.source.refuse(error) from None
     assert worker is not None
+    why = "the pool's first model, since its file names none"
+    return _of_worker(worker, table, pool, dispatcher, why=why if table.worker is None else _CHOSEN)
+
+
+def _of_worker(
+    worker: Worker,
+    table: ConductorSettings,
+    pool: Pool,
+    dispatcher: Dispatcher | None,
+    *,
+    why: str = _CHOSEN,
+) -> OpenedPlanner:
+    """A worker of the pool writes the plans, by the Conductor's prompt."""
     policy = WorkerPolicy(worker, pool, dispatcher)
-    why = (
-        "the pool's first model, since its file names none"
-        if table.worker is None
-        else "a worker of the pool"
-    )
     return OpenedPlanner(
-        conductor_of(policy, table.prompt), f"{policy.name}, {why}, untrained", fallback=policy.name
+        conductor_of(policy, table.prompt),
+        f"{policy.name}, {why}, untrained",
+        fallback=table.fallback or policy.name,
     )
 
 

@@ -23,7 +23,7 @@ from podium.types import Budget, Limits, Message, Price, Profile, Question
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.pool import Pool, has_real_workers, load_pool, pool_file
-from podium.workers.spec import WorkerSpec
+from podium.workers.spec import LocalSpec, WorkerSpec
 
 if TYPE_CHECKING:
     from podium.orchestrator.planning import OpenedPlanner
@@ -181,8 +181,8 @@ class _Teams:
 
     @property
     def kinds(self) -> dict[str, WorkerKind]:
-        """The worker kind "podium", for `load_pool`."""
-        return {"podium": WorkerKind(TeamSpec, self._build)}
+        """The worker kinds "podium" and "local", for `load_pool`."""
+        return {"podium": WorkerKind(TeamSpec, self._build), "local": WorkerKind(LocalSpec, _local)}
 
     def _build(self, spec: TeamSpec, context: BuildContext) -> Worker:
         folder = context.folder
@@ -206,6 +206,12 @@ class _Teams:
             return _team(spec, pool, _settings(spec, folder))
         except UsageError as error:
             raise ConfigError(f"{owner}: {error}", ("planner",)) from None
+
+
+def _local(spec: LocalSpec, context: BuildContext) -> Worker:
+    from podium.conductor.local_worker import build_local  # noqa: PLC0415 - loads NumPy
+
+    return build_local(spec, context)
 
 
 def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:

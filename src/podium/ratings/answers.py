@@ -187,9 +187,13 @@ def _places(members: Members) -> tuple[list[int], list[int]]:
 
 
 def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
-    """The workers whose answers can be graded: recorded ones, and calculators if all tasks have gold answers."""
+    """The workers whose answers can be graded: recorded ones, and calculators if all tasks have gold answers.
+
+    A recorded worker that was never asked a bare question, such as a judge, is none of them.
+    """
     known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
-    return [worker for worker in workers if isinstance(worker, known)]
+    found = [worker for worker in workers if isinstance(worker, known)]
+    return [worker for worker in found if not isinstance(worker, ReplayWorker) or worker.samples]
 
 
 async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]) -> Answers:
@@ -207,7 +211,9 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
         numbers: dict[str, int] = {}
         for w, worker in enumerate(workers):
             replies = [
-                await worker.answer(Request(question_messages(task.question.text), seed="", repeat=r))
+                await worker.answer(
+                    Request(question_messages(task.question.text), seed="", repeat=r, duplicate=r)
+                )
                 for r in range(size[2])
             ]
             for r, reply in enumerate(replies):

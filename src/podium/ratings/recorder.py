@@ -84,12 +84,12 @@ async def record(
     """
     # Each worker has a pool of its own, without fallbacks: a fallback's answer is not the worker's own.
     alone = [pool.subset([i]) for i, worker in enumerate(pool) if not isinstance(worker, _TOOLS)]
-    bare, left_out = _bare(tasks)
+    bare, left_out = bare_tasks(tasks)
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
-    _refuse_other_wordings(bare, writer)
+    refuse_other_wordings(bare, writer)
     missing = [job for job in wanted if not writer.has(job.task.id, job.worker, job.sample)]
     progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
-    run_budget = _RunBudget(budget)
+    run_budget = RunBudget(budget)
     shared = dispatcher or Dispatcher()
     jobs = iter(missing)
 
@@ -120,7 +120,8 @@ async def record(
     return progress
 
 
-def _refuse_other_wordings(tasks: Iterable[Task], writer: RecordingWriter) -> None:
+def refuse_other_wordings(tasks: Iterable[Task], writer: RecordingWriter) -> None:
+    """Raise `RunMismatchError` if a question was saved with another wording."""
     for task in tasks:
         if writer.has_other_wording(task.id, task.question.text):
             raise RunMismatchError(
@@ -129,7 +130,7 @@ def _refuse_other_wordings(tasks: Iterable[Task], writer: RecordingWriter) -> No
             )
 
 
-def _bare(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
+def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
     """The tasks whose question is only a text, and a sentence about each sort of other tasks with their number."""
     bare: list[Task] = []
     left_out: Counter[str] = Counter()
@@ -149,7 +150,13 @@ def _why(rollout: Rollout) -> str:
     return next(errors, rollout.trace.error or "It gave no answer.")
 
 
-class _RunBudget:
+def recorded_question(task: Task, split: str) -> RecordedQuestion:
+    """The question of a task, as a recording has it."""
+    gold = task.gold if len(task.gold) <= _LONGEST else None
+    return RecordedQuestion(task.id, task.question.text, gold, None, split)
+
+
+class RunBudget:
     """The budget of a run. A call reserves its highest cost and, when it ends, settles what it really cost."""
 
     def __init__(self, budget: Budget) -> None:
@@ -177,6 +184,11 @@ class _RunBudget:
             self._settled.clear()
             await self._settled.wait()
         return False
+
+    def add(self, cost_usd: float) -> float:
+        """Count dollars that were spent without a reservation, as on grading. Returns the dollars spent so far."""
+        self._ledger.usd += cost_usd
+        return self._ledger.usd
 
     def refuse(self, sentence: str) -> None:
         """Make no more calls. Calls in flight end normally. If it is called again, the first sentence stays."""
@@ -226,15 +238,7 @@ class _Job:
         if span is None or span.response is None:
             return False
         task = self.task
-        writer.add_question(
-            RecordedQuestion(
-                task.id,
-                task.question.text,
-                task.gold if len(task.gold) <= _LONGEST else None,
-                None,
-                split(task.id),
-            )
-        )
+        writer.add_question(recorded_question(task, split(task.id)))
         writer.add(
             task.id,
             Response(

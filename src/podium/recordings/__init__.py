@@ -1,7 +1,8 @@
 """Recordings: stored answers of real models with their verdicts, so that planners can be tried without a network.
 
-Each worker answered the bare question. A recording is faithful for choosing, combining, voting and stopping. It cannot
-show how an answer would change with a rewritten subtask or with other workers' responses in the prompt.
+Most responses were given to the bare question; they are faithful for choosing, combining, voting and stopping, and
+cannot show how an answer would change with a rewritten subtask or with other workers' responses in the prompt. A
+recording may also hold conditioned responses: those that a worker gave to such a context (`Seen`).
 """
 
 from podium.recordings.files import header_path
@@ -12,6 +13,9 @@ from podium.recordings.model import (
     RecordedQuestion,
     RecordedWorker,
     Response,
+    Seen,
+    names_conditioned,
+    reference,
     split_by_hash,
     was_simulated,
 )
@@ -27,7 +31,10 @@ __all__ = [
     "Recording",
     "RecordingWriter",
     "Response",
+    "Seen",
     "header_path",
+    "names_conditioned",
+    "reference",
     "split_by_hash",
     "unfinished_path",
     "was_simulated",

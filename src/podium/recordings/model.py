@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -12,6 +14,36 @@ from podium.types import Price, Value, estimate_tokens
 
 if TYPE_CHECKING:
     from podium.trace import Span
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a worker was given besides the question: its subtask, and the other answers that it saw.
+
+    A response to such a context is a conditioned response. The style and the fences of the messages are no part of it,
+    and neither are the positions of steps or the white space around a text.
+    """
+
+    subtask: str
+    earlier: tuple[tuple[str, str], ...] = ()
+    """The subtask and the response of each earlier step that it saw, in the order shown."""
+    previous: str | None = None
+    """The final response of the round before, if it saw that."""
+
+    @cached_property
+    def document(self) -> str:
+        """The same as JSON: equal contexts have equal texts."""
+        found: dict[str, object] = {"subtask": self.subtask.strip()}
+        if self.earlier:
+            found["earlier"] = [[subtask.strip(), response.strip()] for subtask, response in self.earlier]
+        if self.previous is not None:
+            found["previous"] = self.previous.strip()
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+    @cached_property
+    def key(self) -> str:
+        """16 hex digits of the SHA-256 of `document`. With question and worker it finds a conditioned response."""
+        return hashlib.sha256(self.document.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +91,7 @@ class RecordedQuestion:
 
 
 class RecordedWorker(Value):
-    """A worker of the recording, with its accuracy."""
+    """A worker of the recording, with its accuracy on the bare question."""
 
     name: str
     description: str = ""
@@ -79,7 +111,8 @@ class RecordedWorker(Value):
 class Header(Value):
     """The header of a recording, which is its JSON file."""
 
-    format: Literal[1] = 1
+    format: Literal[1, 2] = 1
+    """2: there are conditioned responses, which an earlier Podium would give to the bare question."""
     name: str
     source: str = ""
     """Where the responses come from, with the version."""
@@ -91,8 +124,23 @@ class Header(Value):
     """The number of questions in each split."""
     left_out: tuple[str, ...] = ()
     """What the importer left out of the source, one sentence for each reason."""
+    conditioned: dict[str, int] = Field(default_factory=dict)
+    """For each worker, how many of the recording's responses are conditioned."""
+    plans: tuple[str, ...] = ()
+    """The planners whose calls were recorded, by their names in `podium eval`."""
     sha256: str
     """The SHA-256 of the file of rows."""
+
+
+def reference(recording: str, question_id: str, response: Response, seen: Seen | None = None) -> str:
+    """How a trace names a recorded response: recording#question/worker/sample, and @key if it is conditioned."""
+    condition = "" if seen is None else f"@{seen.key}"
+    return f"{recording}#{question_id}/{response.worker}/{response.sample}{condition}"
+
+
+def names_conditioned(reference: str) -> bool:
+    """Whether a reference names a conditioned response."""
+    return "@" in reference.rpartition("/")[2]
 
 
 def was_simulated(span: Span) -> bool:

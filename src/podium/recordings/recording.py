@@ -1,11 +1,12 @@
-"""A recording, open for reading. It finds a question's recorded responses by the question's wording."""
+"""A recording, open for reading. It finds a question's recorded responses by the question's wording, and conditioned
+ones also by what the worker saw."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from weakref import WeakValueDictionary
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from podium.errors import ConfigError
 from podium.recordings.files import COLUMNS, header_path, schema
-from podium.recordings.model import Header, RecordedQuestion, Response
+from podium.recordings.model import Header, RecordedQuestion, Response, Seen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,7 @@ class Recording:
         self._by_text: dict[str, int] = {}
         for number, text in enumerate(texts):
             self._by_text.setdefault(text.strip(), number)
-        self._responses: dict[int, dict[str, tuple[Response, ...]]] = {}
+        self._responses: dict[int, dict[tuple[str, str | None], tuple[Response, ...]]] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -69,7 +70,7 @@ class Recording:
         found = _in_use.get(place)
         if not isinstance(found, cls) or found.header != header:
             try:
-                found = _in_use[place] = cls(path, header, _rows(content))
+                found = _in_use[place] = cls(path, header, _rows(content, header))
             except (KeyError, pa.ArrowException):
                 raise ConfigError(
                     f"{path} does not have the columns of a recording; import the source again."
@@ -86,14 +87,21 @@ class Recording:
         """Names of the recorded workers, in order."""
         return tuple(worker.name for worker in self.header.workers)
 
+    @property
+    def conditioned(self) -> bool:
+        """Whether it has conditioned responses."""
+        return bool(self.header.conditioned)
+
     def samples(self, worker: str) -> int:
-        """The most responses of a worker to one question; 0 if the recording does not have the worker."""
+        """The most responses of a worker to one bare question; 0 if there is none."""
         return self._most_samples.get(worker, 0)
 
     @cached_property
     def _most_samples(self) -> dict[str, int]:
         # Rows are counted, since the sample numbers of a file may be seeds, or begin at 1.
-        rows = self._table.select(["question_id", "worker"])
+        rows = self._table.select(["question_id", "worker", *(["seen"] if self.conditioned else [])])
+        if self.conditioned:
+            rows = rows.filter(rows.column("seen").is_null())
         # Without threads as in `_rows`.
         counts = rows.group_by(["question_id", "worker"], use_threads=False).aggregate([([], "count_all")])
         most = counts.group_by("worker", use_threads=False).aggregate([("count_all", "max")])
@@ -119,15 +127,27 @@ class Recording:
         return None if number is None else self.questions[number]
 
     def responses(self, text: str) -> dict[str, tuple[Response, ...]]:
-        """By worker, all samples in order, to the question of this wording; empty when it is not here."""
+        """By worker, all samples in order, to the bare question of this wording; empty when it is not here."""
+        return {worker: samples for (worker, seen), samples in self._of(text).items() if seen is None}
+
+    def conditioned_responses(self, text: str, worker: str, seen: Seen) -> tuple[Response, ...]:
+        """All samples in order that a worker gave to the question of this wording when it saw this; empty: none."""
+        return self._of(text).get((worker, seen.key), ())
+
+    def all_responses(self, text: str) -> Iterator[Response]:
+        """Every response to the question of this wording, whatever its worker saw."""
+        return chain.from_iterable(self._of(text).values())
+
+    def _of(self, text: str) -> dict[tuple[str, str | None], tuple[Response, ...]]:
+        """The responses to a question, by worker and key of what it saw; None: the bare question."""
         number = self._by_text.get(text.strip())
         if number is None:
             return {}
         if number not in self._responses:
             start, stop = self._places[number]
-            given: dict[str, list[Response]] = {}
+            given: dict[tuple[str, str | None], list[Response]] = {}
             for row in self._table.slice(start, stop - start).to_pylist():
-                given.setdefault(row["worker"], []).append(
+                given.setdefault((row["worker"], row.get("seen")), []).append(
                     Response(
                         row["worker"],
                         row["sample"],
@@ -140,7 +160,7 @@ class Recording:
                         row["seconds"],
                     )
                 )
-            self._responses[number] = {worker: tuple(samples) for worker, samples in given.items()}
+            self._responses[number] = {place: tuple(samples) for place, samples in given.items()}
         return self._responses[number]
 
 
@@ -153,14 +173,17 @@ def _content(file: Path) -> bytes:
         raise ConfigError(f"{file} cannot be read ({error.strerror}); correct that and try again.") from None
 
 
-def _rows(content: bytes) -> pa.Table:
+def _rows(content: bytes, header: Header) -> pa.Table:
     """The rows in our columns; KeyError or an error of Arrow's where they have others."""
     import pyarrow as pa  # noqa: PLC0415 - as in `open`
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    # What workers were shown is for readers of the file; the key alone finds a response.
+    names = [*COLUMNS, "seen"] if header.conditioned else [*COLUMNS]
     # Threads of Arrow that still live when a short process ends may end it with an abort.
-    read = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-    return read.select(COLUMNS).cast(schema())
+    read = pq.ParquetFile(pa.BufferReader(content)).read(columns=names, use_threads=False)
+    form = schema(conditioned=True)
+    return read.select(names).cast(pa.schema([form.field(name) for name in names]))
 
 
 _in_use: WeakValueDictionary[Path, Recording] = WeakValueDictionary()

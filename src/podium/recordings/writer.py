@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.recordings.files import write_files
-from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response
+from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response, Seen
 
 _PATIENCE_S = 0.5
 """Seconds to wait for another process that has the file open: it may be about to close it."""
@@ -31,17 +31,29 @@ _TABLES = (
       primary key (question, worker, sample)
     ) without rowid""",
     "create table if not exists simulated (worker text primary key) without rowid",
+    # A table of its own: an unfinished recording of an earlier Podium then continues as it is.
+    """create table if not exists conditioned (
+      question text, worker text, sample integer, text text, answer text, score real,
+      input_tokens integer, output_tokens integer, estimated integer, seconds real, seen text, shown text,
+      primary key (question, worker, seen, sample)
+    ) without rowid""",
 )
-_NAMES = {"made_by", "asked", "question", "response", "simulated"}
-_ROWS = """
-select q.id, q.text, q.gold, q.family, q.split, r.worker,
-  row_number() over (partition by r.question, r.worker order by r.sample) - 1, r.text, r.answer, r.score,
-  r.input_tokens, r.output_tokens, r.estimated, r.seconds
-from question q join response r on r.question = q.id order by q.id, r.worker, r.sample
+_NAMES = {"made_by", "asked", "question", "response", "simulated", "conditioned"}
+_VALUES = "question, worker, sample, text, answer, score, input_tokens, output_tokens, estimated, seconds"
+_ALL = f"""
+(select {_VALUES}, null as seen, null as shown from response
+  union all select {_VALUES}, seen, shown from conditioned)
 """
-_KNOWN = """
-select worker, count(*), count(score), avg(case when score is null then null else score >= 0.999 end)
-from response join question on question.id = response.question group by worker order by worker
+_ROWS = f"""
+select q.id, q.text, q.gold, q.family, q.split, r.worker,
+  row_number() over (partition by r.question, r.worker, r.seen order by r.sample) - 1, r.text, r.answer, r.score,
+  r.input_tokens, r.output_tokens, r.estimated, r.seconds, r.seen, r.shown
+from question q join {_ALL} r on r.question = q.id order by q.id, r.worker, r.seen, r.sample
+"""
+_KNOWN = f"""
+select worker, count(*), count(seen), count(case when seen is null then score end),
+  avg(case when seen is null and score is not null then score >= 0.999 end)
+from {_ALL} r join question on question.id = r.question group by worker order by worker
 """
 
 
@@ -129,17 +141,53 @@ class RecordingWriter:
         (wanted,) = _storable((text,))
         return found is not None and found[0].strip() != wanted.strip()
 
-    def add(self, question_id: str, response: Response, *, sample: float | None = None) -> bool:
-        """Save a response. Returns False if one of the same question, worker and sample is saved already.
+    def add(
+        self,
+        question_id: str,
+        response: Response,
+        *,
+        sample: float | None = None,
+        seen: Seen | None = None,
+    ) -> bool:
+        """Save a response. Returns False if one of the same question, worker, context and sample is saved already.
 
-        `sample`: replaces the response's number by the source's own, which may be a fraction.
+        Args:
+            sample: replaces the response's number by the source's own, which may be a fraction.
+            seen: what the worker saw besides the question; None: nothing, it was asked the bare question.
         """
         worker, number, *rest = astuple(response)
-        done = self._execute(
-            "insert or ignore into response values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (question_id, worker, number if sample is None else sample, *rest),
-        )
+        values = (question_id, worker, number if sample is None else sample, *rest)
+        if seen is None:
+            done = self._execute(
+                "insert or ignore into response values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+            )
+        else:
+            done = self._execute(
+                "insert or ignore into conditioned values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*values, seen.key, seen.document),
+            )
         return done.rowcount > 0
+
+    def find(self, question_id: str, worker: str, sample: int, seen: Seen | None = None) -> Response | None:
+        """The response that was saved; None: there is none."""
+        row = self._execute(
+            f"select {_VALUES} from {_ALL} where question = ? and worker = ? and sample = ? and seen is ?",
+            (question_id, worker, sample, None if seen is None else seen.key),
+        ).fetchone()
+        if row is None:
+            return None
+        _, name, number, text, answer, score, sent, made, estimated, seconds = row
+        return Response(name, number, text, answer, score, sent, made, bool(estimated), seconds)
+
+    def judge(self, question_id: str, response: Response, score: float, seen: Seen | None = None) -> None:
+        """Give a saved response its score."""
+        table = "response" if seen is None else "conditioned"
+        condition = () if seen is None else (seen.key,)
+        self._execute(
+            f"update {table} set score = ? where question = ? and worker = ? and sample = ?"
+            + (" and seen = ?" if condition else ""),
+            (score, question_id, response.worker, response.sample, *condition),
+        )
 
     def has(self, question_id: str, worker: str, sample: int) -> bool:
         """Whether this response is saved."""
@@ -161,7 +209,7 @@ class RecordingWriter:
     @property
     def workers(self) -> frozenset[str]:
         """Workers with a response."""
-        return frozenset(worker for (worker,) in self._execute("select distinct worker from response"))
+        return frozenset(worker for (worker,) in self._execute(f"select distinct worker from {_ALL}"))
 
     def commit(self) -> None:
         """Write everything that was added to disk before returning."""
@@ -177,13 +225,14 @@ class RecordingWriter:
             "select id from question where id not in (select min(id) from question group by bare(text))"
         )
         count: int = self._execute(f"select count(*) from ({repeated})").fetchone()[0]
-        self._execute(f"delete from response where question in ({repeated})")
+        for table in ("response", "conditioned"):
+            self._execute(f"delete from {table} where question in ({repeated})")
         self._execute(f"delete from question where id in ({repeated})")
         return count
 
     def drop_unanswered(self) -> int:
         """Remove questions without a response. Returns their number."""
-        done = self._execute("delete from question where id not in (select question from response)")
+        done = self._execute(f"delete from question where id not in (select question from {_ALL})")
         return done.rowcount
 
     def write(
@@ -195,14 +244,16 @@ class RecordingWriter:
         licence: str = "",
         left_out: Sequence[str] = (),
         known: Mapping[str, RecordedWorker] | None = None,
+        plans: Sequence[str] = (),
     ) -> Header:
         """Write the recording to `path` and its header next to it: both whole, or neither.
 
-        The samples of each worker to each question are renumbered from 0, in their order. Sources number them by seeds,
-        or from 1, or with gaps.
+        The samples of each worker to each question and context are renumbered from 0, in their order. Sources number
+        them by seeds, or from 1, or with gaps.
 
         Args:
             known: further facts about workers, by name.
+            plans: the planners whose calls were recorded, by name.
 
         Raises:
             UsageError: there is no response.
@@ -214,13 +265,14 @@ class RecordingWriter:
             notes.append(f"questions whose wording another one has too ({repeats})")
         if unanswered:
             notes.append(f"questions that no worker answered ({unanswered})")
-        workers = self._workers(known or {})
+        workers, conditioned = self._workers(known or {})
         if not workers:
             reasons = f": left out are {'; '.join(notes)}" if notes else ""
             raise UsageError(f"There is no response to write{reasons}; check what was given as the source.")
         splits = self._execute("select split, count(*) from question where split is not null group by 1")
         (questions,) = self._execute("select count(*) from question").fetchone()
         header = Header(
+            format=2 if conditioned else 1,
             name=name,
             source=source,
             licence=licence,
@@ -229,14 +281,20 @@ class RecordingWriter:
             responses=sum(worker.responses for worker in workers),
             splits=dict(splits.fetchall()),
             left_out=tuple(notes),
+            conditioned=conditioned,
+            plans=tuple(plans),
             sha256="",
         )
         with _explained(self._path):
             return write_files(path, self._db.execute(_ROWS), header)
 
-    def _workers(self, known: Mapping[str, RecordedWorker]) -> tuple[RecordedWorker, ...]:
+    def _workers(
+        self, known: Mapping[str, RecordedWorker]
+    ) -> tuple[tuple[RecordedWorker, ...], dict[str, int]]:
+        """The workers, and for each that has conditioned responses their number."""
         simulated = self.simulated
-        return tuple(
+        rows = self._execute(_KNOWN).fetchall()
+        workers = tuple(
             known.get(worker, RecordedWorker(name=worker)).model_copy(
                 update={
                     "simulated": worker in simulated,
@@ -245,8 +303,9 @@ class RecordingWriter:
                     "accuracy": share,
                 }
             )
-            for worker, count, judged, share in self._execute(_KNOWN)
+            for worker, count, _, judged, share in rows
         )
+        return workers, {worker: count for worker, _, count, _, _ in rows if count}
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         with _explained(self._path):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Plan, PlanRequest
 from podium.server.api_errors import invalid, missing
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
@@ -87,17 +87,16 @@ class WaitingPlans:
             raise _gone(id_)
         return planned
 
-    async def take(self, planner: Planner) -> None:
-        """End the wait of the plan that an `ApprovedPlan` gives. Of several calls, on any replica, one alone succeeds.
+    async def take(self, planned: Trace) -> None:
+        """End the wait of a plan. Of several calls, on any replica, one alone succeeds.
+
+        Args:
+            planned: from `find`.
 
         Raises:
             APIError: 404, the plan does not wait any more.
             asyncio.CancelledError: the call was cancelled; the plan waits on.
         """
-        assert isinstance(planner, ApprovedPlan)
-        await self._take(planner.planned)
-
-    async def _take(self, planned: Trace) -> None:
         if self._here.pop(planned.id, None) is not None:
             return
         if self._store is None:
@@ -125,7 +124,7 @@ class WaitingPlans:
         """
         here = id_ in self._here
         planned = await self.find(id_, caller)
-        await self._take(planned)
+        await self.take(planned)
         if not here and self._store is not None:
             rejected = {"status": "cancelled", "error": "The plan was rejected."}
             self._store.add(planned.model_copy(update=rejected))

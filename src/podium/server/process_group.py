@@ -7,8 +7,10 @@ however that ends. What the processes serve is the caller's.
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -17,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -42,7 +44,7 @@ class Member:
     of: int
     """How many processes there are."""
     folder: Path
-    """For this group alone; deleted when it has ended."""
+    """For this group alone. The parent deletes it; where the parent was killed, the last process does."""
     is_first: bool
     """Whether no other process of the group was started before."""
     parent: Connection
@@ -234,7 +236,24 @@ def _run(serve: Serve, sockets: Sequence[socket.socket], member: Member) -> None
     """The life of one process."""
     # Ctrl+C in a terminal reaches the parent alone, which then gives the order.
     os.setpgid(0, 0)
+    with _folder_in_use(member.folder):
+        try:
+            serve(sockets, member)
+        except PodiumError as error:
+            member.parent.send(("refused", str(error)))
+
+
+@contextmanager
+def _folder_in_use(folder: Path) -> Iterator[None]:
+    """Lock the folder. Delete it in the end, if the parent was killed and no other process is left."""
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
     try:
-        serve(sockets, member)
-    except PodiumError as error:
-        member.parent.send(("refused", str(error)))
+        yield
+    finally:
+        parent = parent_process()
+        if parent is not None and not parent.is_alive():
+            with suppress(OSError):  # Another process still has its lock.
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+        os.close(lock)

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import pydantic_core
@@ -96,6 +97,7 @@ async def parse_body(model: type[B], raw: bytes, lock: asyncio.Lock) -> B:
         return await asyncio.to_thread(_parse, model, raw)
 
 
+@cache
 def body_schema(model: type[Body]) -> dict[str, Any]:
     """What a route that parses its own body adds to its OpenAPI description."""
     schema = {"schema": model.model_json_schema()}

@@ -131,8 +131,8 @@ class Service:
             asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
         """
         orchestrator = orchestrator or await self.open_orchestrator(request, caller)
-        if request.plan_id is not None:
-            await self.plans.take(orchestrator.planner)
+        if request.plan_id is not None and isinstance(orchestrator.planner, ApprovedPlan):
+            await self.plans.take(orchestrator.planner.planned)
         observe = self._observer(request, caller, orchestrator, trace_id, on_event)
         if journal is not None:
             observe = _unless_handed_over(observe, journal)

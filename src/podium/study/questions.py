@@ -18,7 +18,7 @@ from podium.recordings.importers.documents import hashed_id
 from podium.rows import is_empty, is_table, read_rows
 from podium.study.judging import ByOutcome, PoolJudge, Unjudged
 from podium.tasks import ALL, Task, open_tasks, warnings_of
-from podium.tasks.open import EMBEDDED, splits_of
+from podium.tasks.open import GENERATED, splits_of
 from podium.tasks.task import shuffled
 from podium.trace import Trace
 from podium.types import Question
@@ -28,7 +28,7 @@ from podium.workers.base import Worker
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
 """What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
 users."""
-_EMBEDDED = 300
+_GENERATED = 300
 """How many embedded questions are taken where nobody says how many; there is no end of them."""
 
 
@@ -81,9 +81,9 @@ def questions_of(
         return _without_answers(path, size, seed)
     tasks: list[Task] = []
     notes: dict[str, None] = {}
-    wanted = size or (_EMBEDDED if name == EMBEDDED else ALL)
+    wanted = size or (_GENERATED if name in GENERATED else ALL)
     splits = (split,) if split is not None else splits_of(name)
-    if name == EMBEDDED and split is None:
+    if name in GENERATED and split is None:
         splits = ("test",)
     for each in splits:
         try:

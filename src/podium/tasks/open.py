@@ -5,7 +5,7 @@ This is the one entry to all task sets: embedded questions, benchmarks, task fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -19,13 +19,16 @@ from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import NAMED_SETS
 from podium.tasks.task import TaskSet
+from podium.tasks.world import WorldTasks
 from podium.workers.base import Worker
 
 ALL = 10**9
 """A size that means all tasks of a set."""
 EMBEDDED = "embedded"
+GENERATED: Mapping[str, type[EmbeddedTasks | WorldTasks]] = {EMBEDDED: EmbeddedTasks, "world": WorldTasks}
+"""The task sets whose questions are generated, so that there are as many as one asks for."""
 SPLITS: tuple[Split, ...] = get_args(Split)
-"""The splits of the embedded tasks."""
+"""The splits of the generated tasks."""
 
 
 def open_tasks(
@@ -39,7 +42,7 @@ def open_tasks(
     """Open the first `size` tasks of a split.
 
     Args:
-        name: "embedded", one of `NAMED_SETS`, a task file (NAME.toml), a table of one's own (NAME.csv, NAME.jsonl;
+        name: one of `GENERATED` or `NAMED_SETS`, a task file (NAME.toml), a table of one's own (NAME.csv, NAME.jsonl;
             `CustomSet.of_table`) or a recording (NAME.parquet).
         pool: for a recording: only questions that every recorded worker of this pool answered are opened.
 
@@ -53,10 +56,10 @@ def open_tasks(
         recording = Recording.open(Path(name))
         _check(split, recording.header.splits)
         return RecordedTasks(recording, split, size=size, seed=seed, pool=pool)
-    if name == EMBEDDED:
+    if name in GENERATED:
         _check(split, SPLITS)
         (known,) = [known for known in SPLITS if known == split]
-        return EmbeddedTasks(known, size=size, seed=seed)
+        return GENERATED[name](known, size=size, seed=seed)
     file = _mixture(name)
     _check(split, file.splits)
     return mix(file.name, file.part, split, size=size, seed=seed)
@@ -70,7 +73,7 @@ def splits_of(name: str) -> tuple[str, ...]:
     """
     if name.endswith(".parquet"):
         return tuple(Recording.open(Path(name)).header.splits)
-    return SPLITS if name == EMBEDDED else _mixture(name).splits
+    return SPLITS if name in GENERATED else _mixture(name).splits
 
 
 def _mixture(name: str) -> TaskFile:
@@ -82,7 +85,7 @@ def _mixture(name: str) -> TaskFile:
         return TaskFile(name=part.label, part=(part,))
     if name in NAMED_SETS:
         return TaskFile(name=name, part=(NAMED_SETS[name].model_validate({}),))
-    raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED_SETS))}")
+    raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (*GENERATED, *NAMED_SETS))}")
 
 
 def _check(split: str, splits: Iterable[str]) -> None:

@@ -90,8 +90,8 @@ class RecordedGrader:
 
     @cached_property
     def _judged(self) -> tuple[tuple[str, float], ...]:
-        given = self.recording.responses(self.question).values()
-        return tuple((with_answer(r), r.score) for samples in given for r in samples if r.score is not None)
+        given = self.recording.all_responses(self.question)
+        return tuple((with_answer(r), r.score) for r in given if r.score is not None)
 
     @cached_property
     def _on_responses(self) -> Mapping[str, float]:

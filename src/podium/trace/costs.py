@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 from podium.trace.model import RoundTrace, Span, Trace
-from podium.types import Price
+from podium.types import Price, Profile
 
 PLANNING = ""
 """Stands for the plans where otherwise a worker's name stands."""
@@ -40,6 +40,12 @@ class Cost(NamedTuple):
         return type(self)(self.worker, *sums)
 
 
+SUMS_OF_COSTS = "day, owner, planner, worker, count(*) AS questions, " + ", ".join(
+    f"sum({name}) AS {name}" for name in Cost._fields[1:]
+)
+"""Columns of the sums that the stores make of these rows, by day, key, planner and worker."""
+
+
 def costs_of(trace: Trace) -> tuple[Cost, ...]:
     """The plans first, then each worker once, in the order of the steps.
 
@@ -47,12 +53,11 @@ def costs_of(trace: Trace) -> tuple[Cost, ...]:
     with all that its own workers and plans cost.
     """
     found = {PLANNING: _of_plans(trace.rounds)}
-    priceless = {profile.name for profile in trace.pool if profile.price == Price()}
     for span in trace.spans:
         tries = [
             Cost(tried.worker, 0, 0, 0, tried.cost_usd, 0, 0) for tried in span.attempts if tried.cost_usd
         ]
-        answer = [_of_answer(span, sum(cost.usd for cost in tries), priceless)] if span.called else []
+        answer = [_of_answer(span, sum(cost.usd for cost in tries), trace.pool)] if span.called else []
         for cost in (*tries, *answer):
             found[cost.worker] = found[cost.worker].plus(cost) if cost.worker in found else cost
     return tuple(found.values())
@@ -70,7 +75,7 @@ def _of_plans(rounds: tuple[RoundTrace, ...]) -> Cost:
     )
 
 
-def _of_answer(span: Span, tried_usd: float, priceless: set[str]) -> Cost:
+def _of_answer(span: Span, tried_usd: float, pool: tuple[Profile, ...]) -> Cost:
     """A step, without the dollars of tries that gave no answer."""
     worker = span.answered_by or span.worker
     usd = span.cost_usd - tried_usd
@@ -82,6 +87,10 @@ def _of_answer(span: Span, tried_usd: float, priceless: set[str]) -> Cost:
     else:
         made_up = span.simulated_s is not None or span.recorded is not None
         paid = span.status == "done" and not (span.cached or made_up)
-        unpriced = paid and not usd and span.usage.tokens > 0 and worker in priceless
+        unpriced = paid and not usd and span.usage.tokens > 0 and _has_no_price(worker, pool)
         unpaid_usd = usd if made_up else 0.0
     return Cost(worker, 1, int(unpriced), span.usage.tokens, usd, unpaid_usd, span.saved_usd)
+
+
+def _has_no_price(worker: str, pool: tuple[Profile, ...]) -> bool:
+    return any(profile.name == worker and profile.price == Price() for profile in pool)

@@ -55,6 +55,8 @@ class Span(Value):
     """Earlier steps that the worker was allowed to see."""
     waited: tuple[int, ...] = ()
     """Steps that had to end first, so that a vote could tell whether it needed this one (`early_stop`)."""
+    max_tokens: int | None = None
+    """The most output tokens that the plan allowed the step; None: as many as its worker may write."""
     status: SpanStatus
     """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
     when the time was up, or the caller went away."""
@@ -157,6 +159,8 @@ class RoundTrace(Value):
     """The planner accepted the answer of the round before."""
     accepted_step: tuple[int, int] | None = None
     """(round, step) whose response the planner accepted instead, which is then `response`."""
+    shows: tuple[tuple[int, int], ...] = ()
+    """(round, step) of the responses that steps with "previous" or "all" saw in place of the latest one."""
     plan_error: str | None = None
     """The whole text of the error, if the planner wrote no plan that could be run. If there is a workflow all the same,
     one worker got the question instead."""

@@ -16,6 +16,7 @@ from podium.errors import StoreError, UsageError
 from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import BACKGROUND_TABLES
+from podium.trace.costs import SUMS_OF_COSTS
 from podium.trace.postgres_connection import PostgresAddress
 from podium.trace.postgres_costs import COST_TABLES, add_missing_costs, replace_costs
 from podium.trace.query import Dialect, Leading, Statement
@@ -65,6 +66,7 @@ _INSERT = (
 _DIALECT = Dialect(
     name="podium_traces",
     costs="podium_costs",
+    spent=f"(SELECT {SUMS_OF_COSTS} FROM podium_costs GROUP BY day, owner, planner, worker) AS spent",
     paid="podium_costs.trace = podium_traces.id",
     tables=dict.fromkeys([None, *get_args(Leading)], "podium_traces"),
     mark=lambda number: f"${number}",

@@ -110,6 +110,8 @@ class Dialect:
     """Of the table."""
     costs: str
     """Of the table of what the questions cost."""
+    spent: str
+    """What has the sums of that table by day, key, planner and worker."""
     paid: str
     """The condition that a row of the costs belongs to a trace."""
     tables: Mapping[Leading | None, str]

@@ -107,7 +107,7 @@ def to_row(trace: Trace) -> TraceRow:
         workers=tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans)),
         searched=to_searched(trace.question.text),
         outcome=None if trace.outcome is None else trace.outcome.verdict,
-        costs=tuple(cost._replace(worker=plain(cost.worker)) for cost in costs_of(trace)),
+        costs=tuple(Cost(plain(cost.worker), *cost[1:]) for cost in costs_of(trace)),
     )
 
 

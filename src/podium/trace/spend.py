@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self, get_args
 
 from podium.errors import UsageError
-from podium.trace.costs import PLANNING, Cost
+from podium.trace.costs import PLANNING
 from podium.trace.query import Dialect, Statement
 from podium.trace.serialization import plain
 
@@ -22,7 +22,6 @@ SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
 MAX_DAYS = 1000
 """Days that one query may have."""
 _COLUMN: dict[SpendBy, str] = {"worker": "worker", "key": "owner", "planner": "planner", "day": "day"}
-_SUMMED = ", ".join(f"sum({name}) AS {name}" for name in Cost._fields[1:])
 _Z = 1.959964
 """Standard normal quantile of a 95 % interval."""
 
@@ -59,19 +58,14 @@ class SpendQuery:
         where = " AND ".join(
             condition.format(dialect.mark(number)) for number, condition in enumerate(conditions, 1)
         )
-        # First in the order of the index, then the few rows that are left: SQLite would sort all rows otherwise.
-        all_groups = (
-            f"SELECT day, owner, planner, worker, count(*) AS questions, {_SUMMED} FROM {dialect.costs} "
-            f"WHERE {where} GROUP BY day, owner, planner, worker"
-        )
         of_plans = f"CASE WHEN worker = '{PLANNING}' THEN {{}} ELSE 0 END"
         # One worker has at most one row for each question, and so have the plans.
         questions = "questions" if self.by == "worker" else of_plans.format("questions")
         group = "day" if name == "day" else f"day, {name}"
         return (
             f"SELECT day, {name}, sum({questions}), sum(calls), sum(unpriced), sum(tokens), sum(usd), "
-            f"sum({of_plans.format('usd')}), sum(unpaid_usd), sum(saved_usd) FROM ({all_groups}) AS groups "
-            f"GROUP BY {group} ORDER BY {group}"
+            f"sum({of_plans.format('usd')}), sum(unpaid_usd), sum(saved_usd) FROM {dialect.spent} "
+            f"WHERE {where} GROUP BY {group} ORDER BY {group}"
         ), tuple(values)
 
     def feedback(self, dialect: Dialect) -> Statement:

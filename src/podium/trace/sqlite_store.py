@@ -23,7 +23,7 @@ from podium.trace.costs import Cost
 from podium.trace.model import Trace
 from podium.trace.query import Dialect, Statement
 from podium.trace.serialization import COLUMNS, TraceRow, plain, to_row, to_searched
-from podium.trace.sqlite_costs import COST_TABLES, add_costs, add_missing_costs, order_costs
+from podium.trace.sqlite_costs import COST_TABLES, add_costs, add_missing_costs, order_costs, sum_costs
 
 WAY_OUT = "give another with --store"
 _CACHE = "PRAGMA cache_size = -32768"
@@ -56,6 +56,7 @@ WHERE json_valid(document)"""
 SQLITE = Dialect(
     name="traces",
     costs="costs",
+    spent="spent",
     paid="costs.started = traces.started AND costs.trace = traces.id",
     # Without statistics, SQLite may choose a worse index.
     tables={
@@ -78,13 +79,13 @@ SQLITE = Dialect(
 )
 
 
-_JUDGED, _COSTED, _WORKED = 3, 4, 5
-"""The first formats with outcomes, with costs, and with the table of workers."""
+_JUDGED, _COSTED, _WORKED, _SUMMED = 3, 4, 5, 6
+"""The first formats with outcomes, with costs, with the table of workers, and with the sums of costs."""
 
 
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
     """Format 1 had no columns for owner, workers and search, format 2 none for outcomes, format 3 no table of costs,
-    and format 4 none of workers.
+    format 4 none of workers, and format 5 none of the sums of costs.
 
     The documents stay as they are.
     """
@@ -101,8 +102,9 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
             connection.execute(f"DROP INDEX IF EXISTS {index}")
     if version < _COSTED:
         add_missing_costs(connection)
-    else:
+    elif version < _WORKED:
         order_costs(connection)
+    sum_costs(connection)
     connection.execute("DROP INDEX IF EXISTS by_start")
     connection.execute(_WORKED_TABLE)
     connection.execute(
@@ -118,7 +120,7 @@ _WORKED_TABLE = (
 _FORM = FileForm(
     "trace store",
     mark=0x506F4469,  # "PoDi"
-    version=_WORKED,
+    version=_SUMMED,
     tables=(
         f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
         # Lists read these indexes alone: the table's rows have whole traces, and are hundreds of times as wide.

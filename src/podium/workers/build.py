@@ -357,4 +357,4 @@ BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
         "code": WorkerKind(CodeSpec, _code),
     }
 )
-"""The kinds that come with Podium; teams ("podium") are added by `podium.orchestrator.team`."""
+"""The kinds that come with Podium; `podium.orchestrator.team` adds teams ("podium") and local models ("local")."""

@@ -9,7 +9,7 @@ import asyncio
 from collections import defaultdict
 
 import aiohttp
-from aiohttp.client_reqrep import ClientRequest, ConnectionKey
+from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
@@ -26,9 +26,8 @@ class Connector(aiohttp.TCPConnector):
 
     def __init__(self) -> None:
         super().__init__(limit=0)  # The executor limits concurrent calls.
-        self._turns: defaultdict[ConnectionKey, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(OPENING)
-        )
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(OPENING))
+        """By host and port."""
 
     async def connect(
         self,
@@ -37,5 +36,5 @@ class Connector(aiohttp.TCPConnector):
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own signature
     ) -> Connection:
         """A connection from the pool, or a new one."""
-        async with self._turns[req.connection_key]:
+        async with self._turns[req.url.raw_authority]:
             return await super().connect(req, traces, timeout)

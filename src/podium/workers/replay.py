@@ -1,7 +1,8 @@
 """`replay`: a worker that returns the recorded response of a model to the question.
 
-It looks up the question, and ignores subtasks and other workers' responses: they cannot change a recording. So a replay
-does not show what a plan that relies on them would do with the real model; `podium.evals.evaluation` counts such steps.
+If the recording has conditioned responses, it also looks up what the step shows, and fails if no response to that was
+recorded. If not, it ignores subtasks and other workers' responses: a replay then does not show what a plan that relies
+on them would do with the real model. `podium.evals.evaluation` counts steps of both sorts.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Literal
 
 from podium.config import suggestion
 from podium.errors import ConfigError, WorkerError
-from podium.recordings import RecordedQuestion, Recording, Response
+from podium.recordings import RecordedQuestion, Recording, Response, Seen, reference
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
-from podium.workers.view import read_view
+from podium.workers.view import View, read_view
 
 
 class ReplayWorker:
@@ -52,32 +53,37 @@ class ReplayWorker:
         self.profile = profile
         self.limits = limits or Limits(retries=0)
         self.fallback = fallback
-        self._recording = recording
+        self.recording = recording
         self._worker = worker
         self._random = samples == "random"
         self._assumed = assumed_output_tokens
 
     @property
     def samples(self) -> int:
-        """The highest number of responses to one question."""
-        return self._recording.samples(self._worker)
+        """The highest number of responses to one bare question; 0: it has only conditioned responses."""
+        return self.recording.samples(self._worker)
 
     @property
     def simulated(self) -> bool:
         """Whether the recorded worker was simulated; then figures from its responses are simulated too."""
-        return any(one.name == self._worker and one.simulated for one in self._recording.header.workers)
+        return any(one.name == self._worker and one.simulated for one in self.recording.header.workers)
 
     def responses(self, question: str) -> tuple[Response, ...]:
-        """All recorded responses to the question with this text, in order."""
-        return self._recording.responses(question).get(self._worker, ())
+        """All recorded responses to the bare question with this text, in order."""
+        return self.recording.responses(question).get(self._worker, ())
 
     def count(self, question: str) -> int:
         """The number of recorded responses to the question with this text."""
         return len(self.responses(question))
 
     def knows(self, question: str) -> bool:
-        """Whether a response to the question with this text is recorded."""
-        return self.count(question) > 0
+        """Whether a response to the question with this text is recorded.
+
+        Of a worker that never was asked a bare question, such as a judge, a conditioned one counts.
+        """
+        if self.samples:
+            return self.count(question) > 0
+        return any(response.worker == self._worker for response in self.recording.all_responses(question))
 
     def has_unknown_length(self, question: str) -> bool:
         """Whether the output tokens of a response to the question are unknown, though output has a price."""
@@ -89,26 +95,45 @@ class ReplayWorker:
         """The recorded response, with its tokens and seconds as far as they are known.
 
         Raises:
-            WorkerError: "unrecorded": the recording has no response to the question.
+            WorkerError: "unrecorded": the recording has no response to the question, or none to what the step shows.
         """
         recorded = self._question(request)
-        responses = () if recorded is None else self.responses(recorded.text)
+        responses: tuple[Response, ...] = ()
+        seen, number = None, request.repeat
+        if recorded is not None and self.recording.conditioned:
+            # Live workers were asked again only if they were sent the same messages again.
+            number = request.duplicate
+            seen, responses = self._conditioned(request.view, recorded)
+        elif recorded is not None:
+            responses = self.responses(recorded.text)
         if not responses or recorded is None:
             start = " ".join(request.view.question.split())[:60]
+            shown = (
+                "" if recorded is None or seen is None else " with this subtask and these earlier responses"
+            )
             raise WorkerError(
-                f"{self._recording.name} holds no response of {self._worker} to the question {start!r}.",
+                f"{self.recording.name} holds no response of {self._worker} to the question {start!r}{shown}.",
                 kind="unrecorded",
             )
         order = list(range(len(responses)))
         if self._random:
             Random(f"replay/{request.question_seed}/{recorded.id}/{self._worker}").shuffle(order)
-        response = responses[order[request.repeat % len(responses)]]
+        response = responses[order[number % len(responses)]]
         return Reply(
             with_answer(response),
-            self._usage(response, recorded.text),
+            self._usage(response, recorded.text if seen is None else f"{recorded.text}\n{seen.document}"),
             latency_s=(self.profile.latency_s or 0.0) if response.seconds is None else response.seconds,
-            recorded=f"{self._recording.name}#{recorded.id}/{self._worker}/{response.sample}",
+            recorded=reference(self.recording.name, recorded.id, response, seen),
         )
+
+    def _conditioned(
+        self, view: View, recorded: RecordedQuestion
+    ) -> tuple[Seen | None, tuple[Response, ...]]:
+        """What the step shows besides the question, and the responses to that; None: it shows the bare question."""
+        seen = seen_in(view, recorded.text)
+        if seen is None:
+            return None, self.responses(recorded.text)
+        return seen, self.recording.conditioned_responses(recorded.text, self._worker, seen)
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -121,22 +146,38 @@ class ReplayWorker:
         """
         text = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
         inner = request.view.question
-        while (found := self._recording.find(text)) is None:
+        while (found := self.recording.find(text)) is None:
             if inner == text:
                 return None
             text = inner
             inner = read_view((Message(role="user", content=text),)).question
         return found
 
-    def _usage(self, response: Response, question: str) -> Usage:
-        """Tokens of the bare question and the response, as in the recorded call, not of the messages of this call."""
+    def _usage(self, response: Response, asked: str) -> Usage:
+        """Tokens of what was asked and of the response, as in the recorded call, not of the messages of this call."""
         sent, made = response.input_tokens, response.output_tokens
         length = _length(response) if self._assumed is None else self._assumed
         return Usage(
-            input_tokens=estimate_tokens(question) if sent is None else sent,
+            input_tokens=estimate_tokens(asked) if sent is None else sent,
             output_tokens=length or 0,
             estimated=sent is None or made is None or response.estimated or self._assumed is not None,
         )
+
+
+def seen_in(view: View, question: str) -> Seen | None:
+    """What a step shows besides the recorded question of this text, as a recording keys it; None: nothing.
+
+    In a team that is itself a worker, the question of a step is a whole message. What that shows counts as seen too.
+    """
+    outer = None
+    if view.question.strip() != question.strip():
+        inner = read_view((Message(role="user", content=view.question),))
+        outer = None if inner.question == view.question else seen_in(inner, question)
+    if view.is_bare:
+        return outer
+    shown = tuple((step.subtask, step.response) for step in view.earlier)
+    subtask = view.subtask if outer is None else f"{view.subtask}\n{outer.document}"
+    return Seen(subtask, shown, view.previous)
 
 
 def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[str]) -> str | None:

@@ -9,15 +9,21 @@ question without earlier steps.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podium.types import Message
+from podium.types import WHOLE, Message
 
+_NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _CHAT_QUESTION = "Question:\n"
 _CHAT_PREVIOUS = "The answer of the round before"
 _CHAT_SUBTASK = "\n\nYour subtask:\n"
+_STEP = re.compile(
+    r"(?P<label>(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9})) (?P<part>subtask|response)",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,14 @@ class EarlierStep:
     """Position of the step, from 0; None: parsed from messages of the chat style, which lack it."""
     subtask: str
     response: str
+    round: int | None = None
+    """The earlier round of the step, from 0; None: the same round, or messages of the chat style."""
+
+    @property
+    def label(self) -> str:
+        """How the fences of its subtask and its response begin."""
+        step = f"step {self.position}"
+        return step if self.round is None else f"round {self.round} {step}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,20 @@ class View:
     """In the order shown. In messages of the chat style, turns of the chat history look like steps too."""
     previous: str | None = None
     """The final response of the previous round, if it is shown."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it shows no other answers, and the subtask requests the whole question."""
+        shown = self.earlier or self.previous is not None
+        return not shown and requests_whole_question(self.subtask, self.question)
+
+
+def requests_whole_question(subtask: str, question: str) -> bool:
+    """Whether a subtask requests an answer to the whole question, not to a part or a rewording of it.
+
+    Small policies number their subtasks. Such a number in front ("1. ") makes no difference.
+    """
+    return any(text.strip() in (WHOLE, question.strip()) for text in (subtask, _NUMBER.sub("", subtask)))
 
 
 def read_view(messages: Sequence[Message]) -> View:
@@ -63,7 +91,7 @@ def _read_packed(text: str) -> View | None:
         return None
     token = text[start + len(_END) : stop]
     question = subtask = previous = None
-    subtasks: dict[int, str] = {}
+    subtasks: dict[str, str] = {}
     shown: list[EarlierStep] = []
     for label, body in _blocks(text, token):
         if label == "question":
@@ -73,13 +101,12 @@ def _read_packed(text: str) -> View | None:
         elif label == "previous response":
             previous = body
         else:
-            word, _, rest = label.partition(" ")
-            number, _, part = rest.partition(" ")
-            if word == "step" and number.isdecimal():
-                if part == "subtask":
-                    subtasks[int(number)] = body
-                elif part == "response":
-                    shown.append(EarlierStep(int(number), subtasks.get(int(number), ""), body))
+            step = _STEP.fullmatch(label)
+            if step is not None and step["part"] == "subtask":
+                subtasks[step["label"]] = body
+            elif step is not None:
+                round = None if step["round"] is None else int(step["round"])
+                shown.append(EarlierStep(int(step["position"]), subtasks.get(step["label"], ""), body, round))
     if subtask is None:
         return None
     return View(subtask if question is None else question, subtask, tuple(shown), previous)

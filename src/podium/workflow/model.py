@@ -7,6 +7,7 @@ validity, and `graph` the facts about the graph.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -85,20 +86,20 @@ def render(plan: Workflow | Acceptance) -> str:
     """The three lists as JSON, one a line. `parse` reads every workflow that passes `check` back unchanged."""
     steps = plan.steps if isinstance(plan, Workflow) else ()
     return (
-        f"model_id = {_written([step.worker for step in steps])}\n"
-        f"subtasks = {_written([step.subtask for step in steps])}\n"
-        f"access_list = {_written([_entries(step.access) for step in steps])}"
+        f"model_id = {_list(str(step.worker) for step in steps)}\n"
+        f"subtasks = {_list(_ENCODER.encode(step.subtask) for step in steps)}\n"
+        f"access_list = {_list(_entries(step.access) for step in steps)}"
     )
 
 
-def _entries(access: Access) -> list[int | str]:
+def _entries(access: Access) -> str:
     if access.all:
-        return ["all"]
-    return [*access.steps, *(["previous"] if access.previous else [])]
+        return '["all"]'
+    return _list((*map(str, access.steps), *(('"previous"',) if access.previous else ())))
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
-def _written(entries: object) -> str:
-    return _ENCODER.encode(entries)
+def _list(entries: Iterable[str]) -> str:
+    return f"[{', '.join(entries)}]"

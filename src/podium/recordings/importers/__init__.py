@@ -14,9 +14,14 @@ from typing import TypeAlias
 
 from podium.config import suggestion
 from podium.errors import ConfigError, UsageError
+from podium.recordings.importers.dylan import import_dylan
 from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers.judgebench import import_judgebench
+from podium.recordings.importers.llmverify import import_llmverify
 from podium.recordings.importers.mmlu_pro import import_mmlu_pro
 from podium.recordings.importers.reasoning_gym import import_reasoning_gym
+from podium.recordings.importers.routeprofile import import_routeprofile
+from podium.recordings.importers.routerdc import import_routerdc
 from podium.recordings.importers.table import TableMapping, import_table, read_mapping
 from podium.recordings.importers.traces import import_from_traces, read_traces
 from podium.recordings.importers.zeroeval import import_zeroeval
@@ -30,6 +35,11 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
         "reasoning-gym": import_reasoning_gym,
         "zeroeval": import_zeroeval,
         "mmlu-pro": import_mmlu_pro,
+        "routeprofile": import_routeprofile,
+        "routerdc": import_routerdc,
+        "judgebench": import_judgebench,
+        "dylan": import_dylan,
+        "llmverify": import_llmverify,
     }
 )
 """Podium's own importers, by their names in `podium replay import`."""
@@ -70,9 +80,14 @@ __all__ = [
     "Importer",
     "TableMapping",
     "find_importer",
+    "import_dylan",
     "import_from_traces",
+    "import_judgebench",
+    "import_llmverify",
     "import_mmlu_pro",
     "import_reasoning_gym",
+    "import_routeprofile",
+    "import_routerdc",
     "import_table",
     "import_zeroeval",
     "read_mapping",

@@ -41,6 +41,25 @@ def read_json(path: Path, form: TypeAdapter[T]) -> T:
         raise UsageError(f"{path} is not a JSON file that can be read; fetch it again.") from None
 
 
+def read_json_lines(path: Path, form: TypeAdapter[T]) -> Iterator[T]:
+    """The documents in a file of JSON lines.
+
+    Raises:
+        UsageError: a line is not JSON, or of another form; the message names the line.
+    """
+    place = str(path)
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                place = f"{path}, line {number},"
+                if line.strip():
+                    yield _parse(line, form)
+    except ValidationError as error:
+        raise UsageError(f"{place} {_fault(error)}; fetch it again.") from None
+    except (ValueError, OSError, RecursionError):
+        raise UsageError(f"{place} is not JSON that can be read; fetch it again.") from None
+
+
 def zipped_json(path: Path, form: TypeAdapter[T]) -> Iterator[T]:
     """The JSON documents in a zip.
 

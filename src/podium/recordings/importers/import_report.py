@@ -23,6 +23,8 @@ class ImportReport:
     """The accuracy of each worker that the source publishes."""
     measured: dict[str, float] = field(default_factory=dict)
     """The same accuracies, computed from the rows."""
+    known: dict[str, RecordedWorker] = field(default_factory=dict)
+    """Descriptions and prices of workers that the source has."""
 
     @property
     def differing(self) -> dict[str, tuple[float, float]]:
@@ -39,10 +41,10 @@ class ImportReport:
         return tuple(f"{reason} ({count})" for reason, count in self.left_out.items())
 
     def workers(self) -> dict[str, RecordedWorker]:
-        """The workers that have a published or a measured accuracy, with both."""
+        """The workers of which anything is known, with their published and their measured accuracy."""
         return {
-            worker: RecordedWorker(
-                name=worker, published=self.published.get(worker), measured=self.measured.get(worker)
+            worker: self.known.get(worker, RecordedWorker(name=worker)).model_copy(
+                update={"published": self.published.get(worker), "measured": self.measured.get(worker)}
             )
-            for worker in sorted({*self.published, *self.measured})
+            for worker in sorted({*self.published, *self.measured, *self.known})
         }

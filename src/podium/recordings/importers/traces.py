@@ -1,7 +1,8 @@
 """Imports responses from a store of traces.
 
-A response is imported if its subtask was the whole question and it saw no other response; any other is not an answer to
-the question alone. Traces have no scores, so a response gets one only if the caller gives a gold answer.
+A response is imported if its subtask was the whole question and it saw no other response. Any other is not an answer to
+the question alone; it is left out, or imported as a conditioned response. Traces have no scores, so a response gets one
+only if the caller gives a gold answer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 from podium.errors import UsageError
 from podium.recordings.importers.documents import hashed_id
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, split_by_hash, was_simulated
+from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash, was_simulated
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.sqlite_store import open_reader
@@ -48,6 +49,7 @@ def import_from_traces(
     is_whole_question: Callable[[Span, str], bool],
     golds: Mapping[str, str],
     judge: Judge,
+    conditioned: bool = False,
 ) -> ImportReport:
     """Read traces; a worker's answers to one question become its samples, in the order of the traces.
 
@@ -55,6 +57,7 @@ def import_from_traces(
         is_whole_question: whether the subtask of a step is the whole question; called with the step and the question.
         golds: the right answers, by question.
         judge: scores a response whose gold answer is known.
+        conditioned: whether responses to a part of the question, or to others' work, are imported too.
     """
     import_report = ImportReport(source="traces of this installation")
     for trace in traces:
@@ -71,18 +74,17 @@ def import_from_traces(
         text = trace.question.text
         question_id, gold = hashed_id(text), golds.get(text)
         writer.add_question(RecordedQuestion(question_id, text, gold, None, split_by_hash(question_id)))
-        for span, saw_others in _steps(trace):
+        for span, seen in _steps(trace):
             if span.response is None or span.answered_by is None:
                 continue
-            if span.recorded is not None:
-                import_report.left_out["responses that were recorded ones already"] += 1
-            elif span.cached:
-                import_report.left_out["responses from a response cache: copies, not samples"] += 1
-            elif saw_others or not is_whole_question(span, text):
-                import_report.left_out["responses to a part of the question, or to others' work"] += 1
+            bare = not seen.earlier and seen.previous is None and is_whole_question(span, text)
+            reason = _why_left_out(span, bare=bare, conditioned=conditioned)
+            if reason is not None:
+                import_report.left_out[reason] += 1
             else:
+                condition = None if bare else seen
                 sample = 0
-                while writer.has(question_id, span.answered_by, sample):
+                while writer.find(question_id, span.answered_by, sample, condition) is not None:
                     sample += 1
                 writer.add(
                     question_id,
@@ -97,16 +99,39 @@ def import_from_traces(
                         span.usage.estimated,
                         span.seconds,
                     ),
+                    seen=condition,
                 )
                 if was_simulated(span):
                     writer.note_simulated(span.answered_by)
     return import_report
 
 
-def _steps(trace: Trace) -> Iterator[tuple[Span, bool]]:
-    """Each step, and whether it saw another response."""
-    for number, round_ in enumerate(trace.rounds):
+def _why_left_out(span: Span, *, bare: bool, conditioned: bool) -> str | None:
+    """Why a step's response is left out; None: it is imported."""
+    if span.recorded is not None:
+        return "responses that were recorded ones already"
+    if span.cached:
+        return "responses from a response cache: copies, not samples"
+    if not bare and not conditioned:
+        return "responses to a part of the question, or to others' work"
+    if not bare and not span.usage.tokens:
+        return "results of tools, which a replay runs again"
+    return None
+
+
+def _steps(trace: Trace) -> Iterator[tuple[Span, Seen]]:
+    """Each step, and what its worker saw besides the question."""
+    previous = None
+    for round_ in trace.rounds:
+        spans = {span.position: span for span in round_.spans}
         for span in round_.spans:
             workflow = round_.workflow
-            previous = workflow is not None and workflow.steps[span.position].access.sees_previous
-            yield span, bool(span.reads) or (number > 0 and previous)
+            shown = workflow is not None and workflow.steps[span.position].access.sees_previous
+            earlier = (
+                (spans[place].subtask, response)
+                for place in span.reads
+                if (response := spans[place].response) is not None
+            )
+            yield span, Seen(span.subtask, tuple(earlier), previous if shown else None)
+        if round_.workflow is not None:
+            previous = round_.response

@@ -19,6 +19,7 @@ from pydantic import Field, StringConstraints
 from podium.errors import APIError, PodiumError
 from podium.orchestrator import Orchestrator
 from podium.server.api_errors import error_responses, invalid, missing
+from podium.server.approval import ApprovedPlan
 from podium.server.keys import Caller
 from podium.server.leniency import settle_leftover
 from podium.server.opened_question import OpenedQuestion
@@ -107,7 +108,7 @@ class BackgroundQuestions:
         task, caller = self._tasks.get(trace_id, (None, None))
         if task is None or caller is None or owner not in (None, caller.name):
             return False
-        task.cancel()
+        _cancel_begun(task)
         return True
 
     async def _answer(self, arguments: dict[str, Any], write: Write) -> None:
@@ -119,8 +120,15 @@ class BackgroundQuestions:
         """Cancel all questions and wait until they are recorded."""
         tasks = [task for task, _ in self._tasks.values()]
         for task in tasks:
-            task.cancel()
+            _cancel_begun(task)
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _cancel_begun(task: asyncio.Task[None]) -> None:
+    """Cancel a task once it has begun: one that never began would leave no trace of its question and its plan."""
+    asyncio.get_running_loop().call_soon(
+        task.cancel
+    )  # After the task's first step, which waits there already.
 
 
 def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
@@ -150,8 +158,9 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
                 async with cancel_on_disconnect(request.receive):
                     planned = await question.planned()
                 return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
-            if chat_request.plan_id is not None:  # Here, since nobody waits for what the background raises.
-                await service.plans.take(orchestrator.planner)
+            if isinstance(orchestrator.planner, ApprovedPlan):
+                # Here, since nobody waits for what the background raises.
+                await service.plans.take(orchestrator.planner.planned)
                 chat_request = replace(chat_request, plan_id=None)
         except APIError as error:  # This body has the fields of `podium` at its top level.
             if error.param is not None:

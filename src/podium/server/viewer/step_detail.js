@@ -73,7 +73,7 @@ function Facts({ span, step }) {
 }
 
 function reading({ reads, previous }) {
-  const read = [...(reads.length ? [reads.join(", ")] : []), ...(previous ? ["the answer before"] : [])];
+  const read = [...(reads.length ? [reads.join(", ")] : []), ...(previous > 1 ? [`${previous} earlier responses`] : previous ? ["the answer before"] : [])];
   return read.length ? read.join(" and ") : "no other step";
 }
 

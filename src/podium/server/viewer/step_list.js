@@ -48,8 +48,12 @@ function Item({ step, steps, names, plain, chosen, onChoose }) {
 
 function saw({ reads, previous }, steps) {
   const read = reads.map((at) => `step ${at} (${line(fallbackOf(steps[at] ?? {}) ?? steps[at]?.worker, 40)})`);
-  const parts = ["the question", ...read, ...(previous ? ["the answer of the round before"] : [])];
+  const parts = ["the question", ...read, ...earlier(previous)];
   return parts.length === 1 ? "the question alone" : parts.join(", ");
+}
+
+function earlier(shown) {
+  return shown > 1 ? [`${shown} responses of earlier rounds`] : shown ? ["the answer of the round before"] : [];
 }
 
 function said({ status, span }, plain) {

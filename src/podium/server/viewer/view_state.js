@@ -61,7 +61,7 @@ export function applyEvent(view, type, data) {
         plan_reasoning: data.reasoning,
         rejected: data.rejected,
         accepted: data.accepted,
-        steps: planned(data.workflow, data.workers ?? names, data.round > 0),
+        steps: planned(data.workflow, data.workers ?? names, data.round > 0 ? data.shows?.length || 1 : 0),
       }));
     case "step_started":
       return withStep(view, data.round, data.position, (step) => ({
@@ -96,22 +96,23 @@ export function applyEvent(view, type, data) {
 }
 
 function ofRound(round, number, names) {
-  const steps = planned(round.workflow, names, number > 0);
+  const steps = planned(round.workflow, names, number > 0 ? round.shows?.length || 1 : 0);
   for (const span of round.spans) {
-    const step = steps[span.position] ?? { position: span.position, previous: false };
+    const step = steps[span.position] ?? { position: span.position, previous: 0 };
     steps[span.position] = ended({ ...step, reads: span.reads }, span);
   }
   const { spans, workflow, ...planning } = round;
   return { ...planning, number, planned: true, steps };
 }
 
-function planned(workflow, names, later) {
+// `shown`: how many responses of earlier rounds its steps with "previous" or "all" see.
+function planned(workflow, names, shown) {
   return (workflow?.steps ?? []).map(({ worker, subtask, access }, position) => ({
     position,
     worker: names[worker] ?? `worker ${worker}`,
     subtask,
     reads: access.all ? [...Array(position).keys()] : access.steps,
-    previous: later && (access.all || access.previous),
+    previous: access.all || access.previous ? shown : 0,
     status: "waiting",
     span: null,
   }));

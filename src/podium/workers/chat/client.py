@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import aiohttp
@@ -23,6 +24,12 @@ from podium.workers.connections import Connections
 
 _NAME = 200
 """Characters kept of a model name or finish_reason."""
+
+
+@cache
+def _time_limits(connect_timeout: float) -> aiohttp.ClientTimeout:
+    # By default aiohttp rounds limits over 5 s up to whole seconds.
+    return aiohttp.ClientTimeout(total=None, connect=connect_timeout, ceil_threshold=float("inf"))
 
 
 class ChatClient:
@@ -157,8 +164,7 @@ class ChatClient:
             headers=self.endpoint.all_headers(),
             allow_redirects=False,
             proxy=self.endpoint.proxy,
-            # By default aiohttp rounds limits over 5 s up to whole seconds.
-            timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout, ceil_threshold=float("inf")),
+            timeout=_time_limits(connect_timeout),
         ) as response:
             await reader.read(response)
 

@@ -1,0 +1,124 @@
+"""Adaptive consistency (Aggarwal et al. 2023, arXiv 2305.11860): a worker is asked again until its majority is stable.
+
+The majority is stable when its answer is the likelier of the two commonest ones with 95 % certainty, under a uniform
+prior (the paper's Beta criterion). The paper asks one sample at a time. Here a round asks as few as could make the
+majority stable: never more than the paper would, in fewer rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.baselines.phrases import WHOLE
+from podium.baselines.rounds import (
+    Rounds,
+    StepOf,
+    all_rounds,
+    comparable,
+    plan_rounds,
+    side_by_side,
+    step_of,
+)
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
+
+_CERTAINTY = 0.95
+_MOST = 100
+"""The most samples; each may need a round of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveConsistency:
+    """`worker` answers until one answer is stable, at most `most` times. With one round it answers `most` times."""
+
+    tools = (VOTE,)
+
+    worker: str
+    most: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.most <= _MOST:
+            raise ConfigError(f"Adaptive consistency takes 1 to {_MOST} samples, not {self.most}.")
+
+    @property
+    def name(self) -> str:
+        return f"adaptive-consistency:{self.worker}:{self.most}"
+
+    @property
+    def rounds(self) -> int:
+        """The first asks `samples_needed(0, 0)`, each further one at least one sample, and the last accepts."""
+        return 2 + max(0, self.most - samples_needed(0, 0))
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """More samples, or the majority's answer; `ConfigError` if the pool lacks the worker or the vote."""
+        return plan_rounds(request, self._rounds(request))
+
+    def _rounds(self, request: PlanRequest) -> Rounds:
+        counted: Counter[str] = Counter()
+        first: dict[str, StepOf] = {}
+        asked = number = 0
+        last = all_rounds(request) - 1
+        while asked < self.most and (number < last or not number):
+            leading, second = _two_commonest(counted)
+            if is_stable(leading, second):
+                break
+            left = self.most - asked
+            count = min(left, samples_needed(leading, second)) if last else left
+            step = step_of(request, self.worker, WHOLE)
+            outcome = yield side_by_side(request, [step] * count)
+            for position, response in enumerate(outcome.responses[:count]):
+                answer = comparable(response)
+                if answer is not None:
+                    counted[answer] += 1
+                    first.setdefault(answer, (number, position))
+            asked += count
+            number += 1
+        return first[counted.most_common(1)[0][0]] if counted else None
+
+
+def is_stable(leading: int, second: int) -> bool:
+    """Whether the leading of the two commonest answers is the likelier one with 95 % certainty.
+
+    The share p of its votes among both has the posterior Beta(leading + 1, second + 1). P(p > 1/2) is the chance that
+    a fair coin shows at most `leading` heads in leading + second + 1 throws.
+    """
+    throws = leading + second + 1
+    outcomes = sum(math.comb(throws, heads) for heads in range(leading + 1))
+    return outcomes >= _CERTAINTY * math.pow(2, throws)
+
+
+def samples_needed(leading: int, second: int) -> int:
+    """The fewest further samples after which the leading answer can be stable: all of them give it."""
+    count = 1
+    while not is_stable(leading + count, second):
+        count += 1
+    return count
+
+
+def _two_commonest(counted: Counter[str]) -> tuple[int, int]:
+    leading, second = ([count for _, count in counted.most_common(2)] + [0, 0])[:2]
+    return leading, second
+
+
+def _open(argument: str, context: BaselineContext) -> AdaptiveConsistency:
+    worker, _, written = argument.rpartition(":")
+    name = f"adaptive-consistency:{argument}" if argument else "adaptive-consistency"
+    most = read_count(written)
+    if not worker or most is None:
+        raise ConfigError(
+            f"The baseline {name!r} is not of the form adaptive-consistency:WORKER:MOST, with the most samples."
+        )
+    return AdaptiveConsistency(read_worker(worker, context, name), most)
+
+
+BASELINE = Baseline(
+    "adaptive-consistency:WORKER:MOST",
+    _open,
+    needs=lambda argument: (argument.rpartition(":")[0], VOTE),
+    team_only=True,
+    examples=lambda workers: [f"adaptive-consistency:{workers[0]}:9"],
+)

@@ -1,0 +1,65 @@
+"""Debate with a gate: the workers answer, and only if fewer than two thirds agree, each answers again.
+
+In the second round each sees all answers of the first. There is never a third: more rounds than two rarely help, and
+where most workers agree already, a debate costs more than it mends (arXiv 2505.22960). The first form is that of Du et
+al. 2023 (arXiv 2305.14325).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.baselines.phrases import WHOLE
+from podium.baselines.rounds import Rounds, commonest, comparable, plan_rounds, side_by_side, step_of
+from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
+
+REVISE = (
+    "The responses shown are answers of several workers to this question, and they disagree. Check their reasoning, "
+    "then answer the whole question yourself."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Debate:
+    """The workers `members` debate, of which one may occur several times. A vote ends each round."""
+
+    tools = (VOTE,)
+    rounds = 2
+
+    members: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"debate:{'+'.join(self.members)}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The answers; then the revised answers, or an acceptance. `ConfigError` if the pool lacks a worker or the
+        vote."""
+        return plan_rounds(request, self._rounds(request))
+
+    def _rounds(self, request: PlanRequest) -> Rounds:
+        count = len(self.members)
+        outcome = yield side_by_side(request, [step_of(request, member, WHOLE) for member in self.members])
+        _, agreeing = commonest(comparable(response) for response in outcome.responses[:count])
+        if 3 * agreeing < 2 * count and count > 1:
+            revising = [step_of(request, member, REVISE, sees=True) for member in self.members]
+            yield side_by_side(request, revising, [(0, step) for step in range(count)])
+        return None
+
+
+def _open(argument: str, context: BaselineContext) -> Debate:
+    name = f"debate:{argument}" if argument else "debate"
+    (members,) = read_layers(argument, context, name, form=BASELINE.form, layers=1)
+    return Debate(members)
+
+
+BASELINE = Baseline(
+    "debate:A+B+C",
+    _open,
+    needs=lambda argument: (*named_in(argument), VOTE),
+    team_only=True,
+    on_recordings=False,
+    examples=lambda workers: [f"debate:{'+'.join(workers)}", f"debate:3x{workers[0]}"],
+)

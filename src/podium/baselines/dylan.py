@@ -1,0 +1,238 @@
+"""DyLAN (Liu et al. 2023, arXiv 2310.02170): workers answer in turns, rate one another, and the best two go on.
+
+In each turn every active worker sees the replies of the turn before, gives each 1 to 5 points, and answers. As soon as
+more than two thirds of the active workers agree, it ends. Before the third turn a worker ranks the replies, and only
+the authors of the best two go on. `importance` says what each worker contributed, from the points. The authors' code
+goes on with random workers, since it takes places in a shuffled order for workers; here the named authors go on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Self
+
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
+from podium.baselines.rounds import (
+    Draft,
+    Rounds,
+    StepOf,
+    commonest,
+    comparable,
+    plan_rounds,
+    random_of,
+    side_by_side,
+    step_of,
+)
+from podium.errors import ConfigError
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.trace import Trace
+from podium.workers.vote import VOTE
+
+_KEPT = 2
+"""How many workers go on after a ranking."""
+_ANSWER = 'Answer the whole question. End with a line "Answer: ...".'
+_AGAIN = (
+    "Each response of an earlier round that you are shown answers this question. First rate each from 1 (wrong) "
+    f"to 5 (right), all on one line in the order shown, as in [[3, 5, 1]]. Then answer the question yourself. {_ANSWER}"
+)
+_RANK = (
+    "The responses of an earlier round that you are shown answer this question. Count them from 1 in the order shown. "
+    "Which two are the best? Think, then end with a line that has only their numbers, the best first, as in [2, 1]."
+)
+_POINTS = re.compile(r"\[\[([\d.,\s]+)\]\]")
+_PAIR = re.compile(r"\[(\d{1,3})\s*,\s*(\d{1,3})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one worker said in one turn."""
+
+    member: int
+    """Number of the worker among the members, from 0."""
+    place: StepOf
+    text: str | None
+    """None: the worker failed."""
+    points: tuple[float, ...] = ()
+    """How much each reply that it saw counts for it. They add up to 1."""
+    saw: tuple[int, ...] = ()
+    """The members whose replies it saw, in the order of `points`."""
+
+    @classmethod
+    def read(cls, member: int, place: StepOf, text: str | None, shown: Sequence[Reply]) -> Self:
+        """The reply with its points. If it does not rate each reply that was shown, all count the same."""
+        found = _POINTS.findall(text or "")
+        written = re.findall(r"\d+(?:\.\d+)?", found[-1]) if found else []
+        points = [min(5.0, float(number)) for number in written]
+        if len(points) != len(shown) or not sum(points):
+            points = [1.0] * len(shown)
+        total = sum(points)
+        return cls(
+            member, place, text, tuple(point / total for point in points), tuple(one.member for one in shown)
+        )
+
+    @property
+    def answer(self) -> str | None:
+        return comparable(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class DyLAN:
+    """The workers `members`, of which one may occur several times, for at most `turns` turns."""
+
+    tools = (VOTE,)
+
+    members: tuple[str, ...]
+    turns: int = 3
+
+    @property
+    def name(self) -> str:
+        return f"dylan:{'+'.join(self.members)}"
+
+    @property
+    def rounds(self) -> int:
+        """At most: a turn asks in several rounds, a ranking takes one, and the last round accepts."""
+        in_a_turn = 1 + len(self.members) - _majority(self.members)
+        return self.turns * in_a_turn + max(0, self.turns - 2) + 1
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The next workers to ask, or the commonest answer; `ConfigError` if the pool lacks a worker or the vote."""
+        return plan_rounds(request, self._rounds(request, []))
+
+    def importance(self, trace: Trace) -> dict[str, float]:
+        """How much each worker contributed to the answer of a question that this planner planned.
+
+        The authors of the final answer share 1 in the last turn; in each earlier turn a worker gets what its readers
+        had, in the share of the points that they gave it. The result sums over the turns. The mean over many questions
+        ranks the workers.
+        """
+        request = PlanRequest(trace.question, trace.pool, _outcomes(trace), seed=trace.seed)
+        turns: list[list[Reply]] = []
+        plan_rounds(request, self._rounds(request, turns))
+        shares = importance_of([turn for turn in turns if turn], comparable(trace.answer))
+        return {
+            worker: sum(shares.get(k, 0.0) for k, name in enumerate(self.members) if name == worker)
+            for worker in dict.fromkeys(self.members)
+        }
+
+    def _rounds(self, request: PlanRequest, turns: list[list[Reply]]) -> Rounds:
+        """The rounds of a question. Appends the replies of each turn to `turns`."""
+        random = random_of(request, "dylan")
+        active = list(range(len(self.members)))
+        shown: list[Reply] = []
+        number = 0
+        for turn in range(self.turns):
+            if turn >= 2 and len(active) > _KEPT and len(self.members) > 3 and len(shown) > _KEPT:
+                ranking = yield self._draft(request, [0], _RANK, shown)
+                number += 1
+                active = _best_two(ranking.response, shown)
+            said: list[Reply] = []
+            turns.append(said)
+            waiting, enough = random.sample(active, len(active)), _majority(active)
+            while waiting:
+                asked, waiting = _next(said, waiting, enough)
+                outcome = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
+                said += [
+                    Reply.read(member, (number, place), text, shown)
+                    for place, (member, text) in enumerate(zip(asked, outcome.responses, strict=False))
+                ]
+                number += 1
+                if commonest(reply.answer for reply in said)[1] >= enough:
+                    return _stating(said)
+            shown = _shuffled(said, random)
+        return _stating(turns[-1])
+
+    def _draft(
+        self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[Reply]
+    ) -> Draft:
+        steps = [step_of(request, self.members[member], subtask, sees=bool(shown)) for member in asked]
+        return side_by_side(request, steps, [reply.place for reply in shown])
+
+
+def _majority(active: Sequence[object]) -> int:
+    """So many equal answers end the question: more than two thirds of the active members."""
+    return 2 * len(active) // 3 + 1
+
+
+def _next(said: Sequence[Reply], waiting: Sequence[int], enough: int) -> tuple[list[int], list[int]]:
+    """Whom to ask now and whom later: the fewest that may make a majority. One at a time would ask as many."""
+    lacking = enough - commonest(reply.answer for reply in said)[1]
+    count = lacking if lacking <= len(waiting) else len(waiting)
+    return list(waiting[:count]), list(waiting[count:])
+
+
+def _shuffled(said: Sequence[Reply], random: Random) -> list[Reply]:
+    """The replies that can be shown, in a random order."""
+    answered = [reply for reply in said if reply.text is not None]
+    return random.sample(answered, len(answered))
+
+
+def _best_two(ranking: str, shown: Sequence[Reply]) -> list[int]:
+    """The members whose replies the ranking names. It names replies by their place among `shown`, not by member."""
+    named = _PAIR.findall(ranking)
+    places = [int(number) - 1 for number in named[-1]] if named else []
+    chosen = [shown[place].member for place in places if 0 <= place < len(shown)]
+    others = [reply.member for reply in shown]
+    return list(dict.fromkeys([*chosen, *others]))[:_KEPT]
+
+
+def _stating(said: Sequence[Reply]) -> StepOf | None:
+    """The first reply that gives the commonest answer; None: nobody answered."""
+    answer, _ = commonest(reply.answer for reply in said)
+    return next((reply.place for reply in said if answer is not None and reply.answer == answer), None)
+
+
+def importance_of(turns: Sequence[Sequence[Reply]], final: str | None) -> dict[int, float]:
+    """The importance of each member, summed over the turns.
+
+    Args:
+        turns: oldest first, none of them empty.
+        final: the answer, as `comparable` gives it.
+    """
+    total: dict[int, float] = {}
+    later: dict[int, float] = {}
+    readers: Sequence[Reply] = ()
+    for turn in reversed(turns):
+        if not readers:
+            agreeing = [reply.member for reply in turn if final is not None and reply.answer == final]
+            own = {member: 1 / len(agreeing) for member in agreeing}
+        else:
+            own = {}
+            for reader in readers:
+                for member, share in zip(reader.saw, reader.points, strict=True):
+                    own[member] = own.get(member, 0.0) + share * later.get(reader.member, 0.0)
+        for member, share in own.items():
+            total[member] = total.get(member, 0.0) + share
+        later, readers = own, turn
+    return total
+
+
+def _outcomes(trace: Trace) -> tuple[Outcome, ...]:
+    """The rounds of a trace as its planner saw them."""
+    return tuple(
+        Outcome(
+            round_.workflow, round_.response or "", responses=tuple(span.response for span in round_.spans)
+        )
+        for round_ in trace.rounds
+        if round_.workflow is not None
+    )
+
+
+def _open(argument: str, context: BaselineContext) -> DyLAN:
+    name = f"dylan:{argument}" if argument else "dylan"
+    members = tuple(read_worker(worker, context, name) for worker in read_members(argument) or ("",))
+    if len(members) < 2:
+        raise ConfigError(f"The baseline {name!r} needs two workers or more, such as dylan:A+B or dylan:3xA.")
+    return DyLAN(members)
+
+
+BASELINE = Baseline(
+    "dylan:A+B",
+    _open,
+    needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),
+    team_only=True,
+    examples=lambda workers: [f"dylan:2x{'+'.join(workers)}", f"dylan:4x{workers[0]}"],
+    on_recordings=False,
+)

@@ -1,0 +1,93 @@
+"""Several answers, of which one worker chooses: best-of-n with a judge, and universal self-consistency.
+
+The judge of best-of-n names the best answer. The chooser of universal self-consistency (Chen et al. 2023, arXiv
+2311.17311) names the answer on which most agree, and so votes on texts that cannot be compared by a program. If the
+verdict cannot be read, the commonest answer wins. With a budget of one round the judge's own text is the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.baselines.phrases import WHOLE
+from podium.baselines.rounds import Draft, Rounds, commonest, comparable, plan_rounds, step_of
+from podium.planner import Plan, PlanRequest
+from podium.workflow import Workflow
+
+_VERDICT = (
+    'End with two lines: "Best: " and the number of its step (the first step shown is 0), then "Answer: " and its '
+    "final answer."
+)
+BEST = f"Compare the responses shown: is each right, complete and well founded? Name the best one. {_VERDICT}"
+MOST_CONSISTENT = (
+    f"Compare the responses shown: on which answer do most agree? Name a response with it. {_VERDICT}"
+)
+_BEST = re.compile(r"^\W*best\W[^\d\n]{0,20}(\d{1,4})\b", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The workers `members` answer, of which one may occur several times. `judge` then names one of the answers."""
+
+    rounds = 2
+
+    form: str
+    """The name before the workers."""
+    members: tuple[str, ...]
+    judge: str
+    subtask: str
+    """What the judge is told."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.form}:{'+'.join(self.members)}>{self.judge}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The answers and the judge; then the answer that it names. `ConfigError` if the pool lacks a worker."""
+        return plan_rounds(request, self._rounds(request))
+
+    def _rounds(self, request: PlanRequest) -> Rounds:
+        count = len(self.members)
+        steps = [step_of(request, member, WHOLE) for member in self.members]
+        if count > 1:
+            steps.append(step_of(request, self.judge, self.subtask, reads=range(count)))
+        outcome = yield Draft(Workflow(tuple(steps)))
+        responses = outcome.responses[:count]
+        named = read_verdict(outcome.responses[-1], responses) if count > 1 else None
+        if named is None:
+            answers = [comparable(response) for response in responses]
+            winner, _ = commonest(answers)
+            named = None if winner is None else answers.index(winner)
+        return None if named is None else (0, named)
+
+
+def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | None:
+    """The number of the response that the last line "Best: ..." of a verdict names; None: it names none that exists."""
+    named = _BEST.findall(verdict or "")
+    position = int(named[-1]) if named else len(responses)
+    return position if position < len(responses) and responses[position] else None
+
+
+def _baseline(form: str, subtask: str) -> Baseline:
+    whole = f"{form}:A+B>JUDGE"
+
+    def open_judged(argument: str, context: BaselineContext) -> Judged:
+        name = f"{form}:{argument}" if argument else form
+        members, judge = read_layers(argument, context, name, form=whole, layers=2)
+        return Judged(form, members, judge[0], subtask)
+
+    return Baseline(
+        whole,
+        open_judged,
+        needs=named_in,
+        team_only=True,
+        on_recordings=False,
+        examples=lambda workers: [f"{form}:2x{'+'.join(workers)}>{workers[-1]}"],
+    )
+
+
+BEST_OF_N = _baseline("best-of-n", BEST)
+UNIVERSAL_SELF_CONSISTENCY = _baseline("universal-self-consistency", MOST_CONSISTENT)

@@ -1,0 +1,297 @@
+"""Controls: planners that take one thing away from another planner, to show whether its lead needs that thing.
+
+A control wraps a planner. It changes the planner's plans, or what the planner is told, or takes its place.
+`PLAN_CONTROLS` names all controls, and `podium.evals.suite` runs them. Tools such as the vote keep their steps,
+subtasks and access lists, because without responses they have nothing to work on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal
+
+from podium.baselines.controls import Constant, RandomPlans
+from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import position_of, rounds_of, tools_of
+from podium.baselines.voting import SelfConsistency
+from podium.config import suggestion
+from podium.errors import ConfigError
+from podium.planner import Plan, Planner, PlanRequest
+from podium.types import NAMED_BY, Profile
+from podium.workflow import Access, Step, Workflow, render
+
+Need = Literal["best worker", "plans", "ability", "dollars", "untrained"]
+"""What a control needs besides the planner: the worker that was best on training questions; the planner's plans for
+training questions; workers of which something is said; what the planner costs; the planner before training."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlContext:
+    """What a control may use. A field that the control does not need may keep its default."""
+
+    pool: Sequence[Profile]
+    tools: frozenset[str] = frozenset()
+    """Names of the pool's tools."""
+    seed: str = "0"
+    best_worker: str = ""
+    """The worker that was most accurate on training questions."""
+    plans: Sequence[Workflow] = ()
+    """The planner's first plans for training questions."""
+    samples: int = 1
+    """How many answers of the best worker the planner's dollars buy."""
+    untrained: Planner | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanControl:
+    """One control."""
+
+    name: str
+    rules_out: str
+    """What explains the planner's accuracy if this control is as accurate."""
+    wrap: Callable[[Planner, ControlContext], Planner]
+    needs: frozenset[Need] = frozenset()
+    on_recordings: bool = True
+    """Whether a recording of single answers can serve it, if the recording can serve the planner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a change of one plan may use."""
+
+    models: Sequence[int]
+    """Numbers of the workers that are no tools."""
+    context: ControlContext
+    pool: Sequence[Profile]
+    random: Random
+
+    def each(self, workflow: Workflow, change: Callable[[Step], Step]) -> Workflow:
+        """The workflow with `change` applied to each step whose worker is no tool."""
+        return Workflow(
+            tuple(change(step) if step.worker in self.models else step for step in workflow.steps)
+        )
+
+
+Change = Callable[[Workflow, Setting], Workflow]
+"""From a planner's workflow to the control's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A planner whose workflows are changed before they run. Acceptances and unreadable plans stay."""
+
+    planner: Planner
+    control: str
+    change: Change
+    context: ControlContext
+
+    @property
+    def name(self) -> str:
+        return f"{self.planner.name}, {self.control}"
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that the planner's workflows call."""
+        return tools_of(self.planner)
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that the planner's method needs."""
+        return rounds_of(self.planner)
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The planner's plan with its workflow changed."""
+        plan = await self.planner.plan(request)
+        if not isinstance(plan.decision, Workflow):
+            return plan
+        written = f"{self.control}/{self.context.seed}/{request.seed}/{len(request.outcomes)}"
+        random = Random(f"plan-control/{written}/{request.question.text[:NAMED_BY]}")
+        setting = Setting(_models(request.pool, self.context), self.context, request.pool, random)
+        workflow = self.change(plan.decision, setting)
+        return replace(plan, text=render(workflow), decision=workflow)
+
+
+@dataclass(frozen=True, slots=True)
+class Misinformed:
+    """A planner that is told of each worker what is true of another one: its description, skills and rating.
+
+    Names, prices and the workers themselves stay. All questions get the same wrong descriptions.
+    """
+
+    planner: Planner
+    context: ControlContext
+
+    @property
+    def name(self) -> str:
+        return f"{self.planner.name}, wrong-ratings"
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that the planner's workflows call."""
+        return tools_of(self.planner)
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that the planner's method needs."""
+        return rounds_of(self.planner)
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The planner's plan for the pool as it is wrongly described."""
+        other = _exchanged(
+            _models(request.pool, self.context), Random(f"plan-control/wrong-ratings/{self.context.seed}")
+        )
+        told = tuple(
+            profile.model_copy(
+                update={key: getattr(request.pool[other.get(k, k)], key) for key in _ABILITY},
+            )
+            for k, profile in enumerate(request.pool)
+        )
+        return await self.planner.plan(replace(request, pool=told))
+
+
+_ABILITY = ("description", "skills", "rating")
+"""What a profile says of a worker's ability."""
+
+
+def _models(pool: Sequence[Profile], context: ControlContext) -> list[int]:
+    return [k for k, profile in enumerate(pool) if profile.name not in context.tools]
+
+
+def _exchanged(numbers: Sequence[int], random: Random) -> dict[int, int]:
+    """From each number to another one, in a random circle; of one number to itself."""
+    circle = list(numbers)
+    random.shuffle(circle)
+    return dict(zip(circle, [*circle[1:], *circle[:1]], strict=True))
+
+
+def _permuted(workflow: Workflow, setting: Setting) -> Workflow:
+    other = _exchanged(setting.models, setting.random)
+    return setting.each(workflow, lambda step: replace(step, worker=other[step.worker]))
+
+
+def _by_the_best(workflow: Workflow, setting: Setting) -> Workflow:
+    best = position_of(setting.context.best_worker, setting.pool)
+    return setting.each(workflow, lambda step: replace(step, worker=best))
+
+
+def _without_subtasks(workflow: Workflow, setting: Setting) -> Workflow:
+    return setting.each(workflow, lambda step: replace(step, subtask=WHOLE))
+
+
+def _without_access(workflow: Workflow, setting: Setting) -> Workflow:
+    return setting.each(workflow, lambda step: replace(step, access=Access()))
+
+
+def _with_all_access(workflow: Workflow, setting: Setting) -> Workflow:
+    return setting.each(workflow, lambda step: replace(step, access=Access(all=True)))
+
+
+def _shuffled(workflow: Workflow, setting: Setting) -> Workflow:
+    """The steps in a random order. Each still reads those of its steps that come before it."""
+    order = list(range(len(workflow.steps)))
+    setting.random.shuffle(order)
+    place = {old: new for new, old in enumerate(order)}
+
+    def moved(old: int) -> Step:
+        access = workflow.steps[old].access
+        reads = sorted(place[read] for read in access.steps if place[read] < place[old])
+        return replace(workflow.steps[old], access=replace(access, steps=tuple(reads)))
+
+    return Workflow(tuple(map(moved, order)))
+
+
+def most_frequent(plans: Sequence[Workflow]) -> Workflow:
+    """The most frequent workers and access lists, with the most frequent subtasks among these; needs a plan."""
+    shape, _ = Counter(map(_shape, plans)).most_common(1)[0]
+    return Counter(plan for plan in plans if _shape(plan) == shape).most_common(1)[0][0]
+
+
+def _shape(plan: Workflow) -> tuple[tuple[int, Access], ...]:
+    return tuple((step.worker, step.access) for step in plan.steps)
+
+
+def _constant(planner: Planner, context: ControlContext) -> Planner:
+    names = tuple(profile.name for profile in context.pool)
+    return Constant(most_frequent(context.plans), names, f"{planner.name}, most-frequent-plan")
+
+
+def _untrained(planner: Planner, context: ControlContext) -> Planner:
+    assert context.untrained is not None
+    return context.untrained
+
+
+def _changing(name: str, change: Change) -> Callable[[Planner, ControlContext], Planner]:
+    return lambda planner, context: Changed(planner, name, change, context)
+
+
+_ALL = (
+    PlanControl(
+        "workers-permuted",
+        "which worker does which step does not matter",
+        _changing("workers-permuted", _permuted),
+    ),
+    PlanControl(
+        "best-worker",
+        "the steps help, and not the choice of workers",
+        _changing("best-worker", _by_the_best),
+        frozenset({"best worker"}),
+    ),
+    PlanControl(
+        "whole-question",
+        "the wording of the subtasks does not matter",
+        _changing("whole-question", _without_subtasks),
+    ),
+    PlanControl(
+        "no-access",
+        "workers do not need to see each other's responses",
+        _changing("no-access", _without_access),
+    ),
+    PlanControl(
+        "all-access",
+        "the choice of who sees what does not matter",
+        _changing("all-access", _with_all_access),
+        on_recordings=False,
+    ),
+    PlanControl(
+        "steps-shuffled",
+        "the order of the steps does not matter",
+        _changing("steps-shuffled", _shuffled),
+    ),
+    PlanControl(
+        "most-frequent-plan",
+        "one plan for all questions is enough",
+        _constant,
+        frozenset({"plans"}),
+    ),
+    PlanControl(
+        "random-plans",
+        "any valid plan is as good",
+        lambda planner, context: RandomPlans(context.seed),
+        on_recordings=False,
+    ),
+    PlanControl("untrained", "training adds nothing", _untrained, frozenset({"untrained"})),
+    PlanControl(
+        "wrong-ratings",
+        "the planner does not use what it is told of the workers",
+        Misinformed,
+        frozenset({"ability"}),
+    ),
+    PlanControl(
+        "self-consistency",
+        "the same dollars are as well spent on votes of the best worker",
+        lambda planner, context: SelfConsistency(context.best_worker, context.samples),
+        frozenset({"best worker", "dollars"}),
+    ),
+)
+PLAN_CONTROLS: Mapping[str, PlanControl] = {control.name: control for control in _ALL}
+"""All controls by name."""
+
+
+def find_control(name: str) -> PlanControl:
+    """The control of this name; `ConfigError` if there is none."""
+    if name not in PLAN_CONTROLS:
+        raise ConfigError(f"There is no control {name!r}; {suggestion(name, list(PLAN_CONTROLS))}")
+    return PLAN_CONTROLS[name]

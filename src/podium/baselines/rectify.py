@@ -1,0 +1,150 @@
+"""Rectify or reject (AgentDropoutV2, arXiv 2602.23258, with fixed audits): answers that fail their audits are dropped.
+
+Each worker answers. The auditor examines each answer once for each of `AUDITS`. A finding counts only if it proposes a
+concrete change and says that the final answer changes: an answer is presumed right. A worker whose answer has a finding
+answers again, at most three times, and sees only its last answer and the findings. If there is still a finding, its
+answer is dropped. The others are voted on. If at most one is left of several, the workers answer anew, without audits.
+
+The authors also fetch audits that fit the question, by embeddings; this is their mode with fixed ones. Between workers,
+retries run one after another, so that no worker sees another's answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import voting_step
+from podium.baselines.rounds import (
+    Draft,
+    Rounds,
+    StepOf,
+    commonest,
+    comparable,
+    plan_rounds,
+    read_object,
+    side_by_side,
+    step_of,
+)
+from podium.errors import ConfigError
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.workers.vote import VOTE
+from podium.workflow import Access, Step, Workflow
+
+RETRIES = 3
+AUDITS = (
+    "it misreads the question, leaves out a condition or answers another question",
+    "a step of the reasoning or a calculation is wrong, or a claim is made up",
+    "the final answer is missing, is not in the form asked for, or does not follow from the reasoning",
+)
+_AUDIT = (
+    "Audit the latest answer shown for one fault only: {fault}. Presume that the answer is right. Reply with one JSON "
+    'object: {{"evidence": a quotation, "analysis": why, "suggestion": the concrete change or "", '
+    '"answer_changes": true or false, "is_flawed": true or false}}.'
+)
+RETRY = (
+    "An audit of your last answer found faults; both are shown. Check them, and leave aside what you are sure is "
+    "wrong about them. Then answer the whole question again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RectifyOrReject:
+    """The workers `members` answer, of which one may occur several times; `auditor` audits."""
+
+    tools = (VOTE,)
+
+    members: tuple[str, ...]
+    auditor: str
+
+    @property
+    def name(self) -> str:
+        return f"rectify-or-reject:{'+'.join(self.members)}>{self.auditor}"
+
+    @property
+    def rounds(self) -> int:
+        """One for all first answers, one for each retry, one to answer without audits or to accept."""
+        return 2 + RETRIES * len(self.members)
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The next audited answers, or the surviving majority; `ConfigError` if the pool lacks a worker or the vote."""
+        return plan_rounds(request, self._rounds(request))
+
+    def _rounds(self, request: PlanRequest) -> Rounds:
+        count = len(self.members)
+        steps = [step_of(request, member, WHOLE) for member in self.members]
+        for answer in range(count):
+            steps += self._audits(request, answer)
+        outcome = yield Draft(Workflow((*steps, _vote(request, count))))
+        survivors: list[tuple[StepOf, str]] = []
+        first, number = outcome, 0
+        for answer, member in enumerate(self.members):
+            outcome, at, place = first, 0, answer
+            start = count + len(AUDITS) * answer
+            findings = _findings(outcome, start)
+            for _ in range(RETRIES):
+                if not findings or outcome.responses[place] is None:
+                    break
+                shows = ((at, place), *((at, step) for step in findings))
+                retry = step_of(request, member, RETRY, sees=True)
+                audits = self._audits(request, 0)
+                outcome = yield Draft(Workflow((retry, *audits, _vote(request, 1))), shows)
+                number += 1
+                at, place = number, 0
+                findings = _findings(outcome, 1)
+            response = outcome.responses[place]
+            if response is not None and not findings:
+                survivors.append(((at, place), response))
+        if len(survivors) < min(2, count):
+            yield side_by_side(request, [step_of(request, member, WHOLE) for member in self.members])
+            return None
+        answers = [comparable(response) for _, response in survivors]
+        winner, _ = commonest(answers)
+        return survivors[answers.index(winner)][0]
+
+    def _audits(self, request: PlanRequest, answer: int) -> list[Step]:
+        """The audits of the answer that the step `answer` gives."""
+        return [
+            step_of(request, self.auditor, _AUDIT.format(fault=fault), reads=[answer]) for fault in AUDITS
+        ]
+
+
+def _vote(request: PlanRequest, answers: int) -> Step:
+    """A vote on `answers` answers. It also reads their audits, with weight 0, since a step that nothing reads is not
+    run."""
+    weights = [1.0] * answers + [0.0] * (answers * len(AUDITS))
+    return replace(voting_step(request.pool, weights), access=Access(steps=tuple(range(len(weights)))))
+
+
+def _findings(outcome: Outcome, start: int) -> tuple[int, ...]:
+    """Positions of the audits from `start` on whose finding counts. An audit that cannot be read has none."""
+    return tuple(
+        step for step in range(start, start + len(AUDITS)) if counts_as_finding(outcome.responses[step])
+    )
+
+
+def counts_as_finding(audit: str | None) -> bool:
+    """Whether an audit says that the answer is flawed, how to change it, and that the final answer then changes."""
+    found = read_object(audit) or {}
+    suggestion = found.get("suggestion")
+    concrete = isinstance(suggestion, str) and suggestion.strip() != ""
+    return concrete and found.get("is_flawed") is True and found.get("answer_changes") is True
+
+
+def _open(argument: str, context: BaselineContext) -> RectifyOrReject:
+    name = f"rectify-or-reject:{argument}" if argument else "rectify-or-reject"
+    members, auditors = read_layers(argument, context, name, form=BASELINE.form, layers=2)
+    if len(auditors) > 1:
+        raise ConfigError(f"The baseline {name!r} has one auditor: {BASELINE.form}.")
+    return RectifyOrReject(members, auditors[0])
+
+
+BASELINE = Baseline(
+    "rectify-or-reject:A+B>AUDITOR",
+    _open,
+    needs=lambda argument: (*named_in(argument), VOTE),
+    team_only=True,
+    on_recordings=False,
+    examples=lambda workers: [f"rectify-or-reject:{'+'.join(workers)}>{workers[-1]}"],
+)

@@ -1,0 +1,71 @@
+"""Generator, verifier, refiner: the roles of MALT (Motwani et al. 2024, arXiv 2412.01928) at inference.
+
+The generator answers, the verifier criticises the answer, the refiner mends it by the criticism. This happens three
+times, independently, and the three refined answers are voted on. MALT also trains each role; this does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import plan_once, voting_step
+from podium.baselines.rounds import step_of
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
+from podium.workflow import Access, Step, Workflow
+
+VERIFY = (
+    "Verify the answer shown step by step. Say which steps are wrong and why, or that all are right. Do not write a "
+    "new answer."
+)
+REFINE = "Mend the answer shown where the verification shown is right, and answer the whole question."
+SAMPLES = 3
+_FORM = "generator-verifier-refiner:G>V>R"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorVerifierRefiner:
+    """Three workers in a chain, `SAMPLES` chains, and a vote."""
+
+    tools = (VOTE,)
+
+    generator: str
+    verifier: str
+    refiner: str
+
+    @property
+    def name(self) -> str:
+        return f"generator-verifier-refiner:{self.generator}>{self.verifier}>{self.refiner}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The chains and the vote; `ConfigError` if the pool lacks a worker or the vote."""
+        steps: list[Step] = []
+        for first in range(0, 3 * SAMPLES, 3):
+            steps += [
+                step_of(request, self.generator, WHOLE),
+                step_of(request, self.verifier, VERIFY, reads=[first]),
+                step_of(request, self.refiner, REFINE, reads=[first, first + 1]),
+            ]
+        refined = Access(steps=tuple(range(2, 3 * SAMPLES, 3)))
+        return plan_once(request, Workflow((*steps, replace(voting_step(request.pool), access=refined))))
+
+
+def _open(argument: str, context: BaselineContext) -> GeneratorVerifierRefiner:
+    name = f"generator-verifier-refiner:{argument}" if argument else "generator-verifier-refiner"
+    roles = read_layers(argument, context, name, form=_FORM, layers=3)
+    if any(len(workers) > 1 for workers in roles):
+        raise ConfigError(f"The baseline {name!r} has one worker for each role: {_FORM}.")
+    return GeneratorVerifierRefiner(*(worker for (worker,) in roles))
+
+
+BASELINE = Baseline(
+    _FORM,
+    _open,
+    needs=lambda argument: (*named_in(argument), VOTE),
+    team_only=True,
+    on_recordings=False,
+    examples=lambda workers: [f"generator-verifier-refiner:{workers[0]}>{workers[-1]}>{workers[0]}"],
+)

@@ -1,0 +1,62 @@
+"""Self-reflection: one worker answers, then answers again and again with all its attempts in view. The last one counts.
+
+It is the baseline "5 turns with all attempts in context" of the Conductor's paper (arXiv 2512.04388, appendix A.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import plan_once, position_of
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.workflow import Access, Step, Workflow
+
+AGAIN = "Reflect on the attempts shown and check them for errors. Then answer the whole question again."
+_MOST_TURNS = 50
+"""A turn reads all turns before it, so the tokens of a question grow with the square of their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfReflection:
+    """`worker` writes `turns` answers, one after another, and sees all its earlier ones."""
+
+    worker: str
+    turns: int = 5
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.turns <= _MOST_TURNS:
+            raise ConfigError(f"Self-reflection takes 1 to {_MOST_TURNS} turns, not {self.turns}.")
+
+    @property
+    def name(self) -> str:
+        return f"self-reflection:{self.worker}:{self.turns}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The chain of turns; `ConfigError` if the pool lacks the worker."""
+        worker = position_of(self.worker, request.pool)
+        again = Step(worker, AGAIN, Access(all=True))
+        return plan_once(request, Workflow((Step(worker, WHOLE), *[again] * (self.turns - 1))))
+
+
+def _open(argument: str, context: BaselineContext) -> SelfReflection:
+    worker, _, written = argument.rpartition(":")
+    name = f"self-reflection:{argument}" if argument else "self-reflection"
+    turns = read_count(written)
+    if not worker or turns is None:
+        raise ConfigError(
+            f"The baseline {name!r} is not of the form self-reflection:WORKER:TURNS; the paper's has 5 turns."
+        )
+    return SelfReflection(read_worker(worker, context, name), turns)
+
+
+BASELINE = Baseline(
+    "self-reflection:WORKER:TURNS",
+    _open,
+    needs=lambda argument: (argument.rpartition(":")[0],),
+    team_only=True,
+    on_recordings=False,
+    examples=lambda workers: [f"self-reflection:{workers[0]}:5"],
+)

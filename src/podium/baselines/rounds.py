@@ -1,0 +1,124 @@
+"""What planners of several rounds share: one generator writes the plans of all rounds of a question.
+
+A planner keeps nothing between two calls. Its generator yields the `Draft` of a round and is sent the round's
+`Outcome`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all outcomes so
+far, so it has to be a function of the question, the pool and the outcomes alone: it draws with `random_of`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from random import Random
+from typing import Any
+
+from podium.baselines.plans import position_of, voting_step
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.types import NAMED_BY
+from podium.workers.answer import final_answer, normalise
+from podium.workers.tool import is_result
+from podium.workers.vote import NOTHING
+from podium.workflow import Acceptance, Access, Step, Workflow, render
+from podium.workflow.check import MAX_SUBTASK
+
+StepOf = tuple[int, int]
+"""(round, step), both from 0."""
+_MOST_STARTS = 50
+"""How many opening braces of a response are tried: a hostile text may have thousands, each slow to decode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The plan of one round. The fields are those of `Plan`."""
+
+    workflow: Workflow
+    shows: tuple[StepOf, ...] = ()
+    max_tokens: tuple[int | None, ...] = ()
+
+
+Rounds = Generator[Draft, Outcome, StepOf | None]
+"""Yields a plan, is sent its outcome, and returns the step to accept; None: the latest response."""
+
+
+def plan_rounds(request: PlanRequest, rounds: Rounds) -> Plan:
+    """The plan of this round. If an earlier plan was changed before it ran, its responses count by position; if it was
+    given another number of steps, the generator cannot go on, and the plan accepts."""
+    draft = next(rounds)
+    for outcome in request.outcomes:
+        if len(outcome.workflow.steps) != len(draft.workflow.steps):
+            return _accept(None)
+        try:
+            draft = rounds.send(outcome)
+        except StopIteration as end:
+            return _accept(end.value)
+    workflow = draft.workflow
+    return Plan(render(workflow), workflow, shows=draft.shows, max_tokens=draft.max_tokens)
+
+
+def _accept(step: StepOf | None) -> Plan:
+    return Plan(render(Acceptance()), Acceptance(), accepted_step=step)
+
+
+def all_rounds(request: PlanRequest) -> int:
+    """How many rounds the question has in total, those that are over included."""
+    return len(request.outcomes) + request.rounds
+
+
+def random_of(request: PlanRequest, name: str) -> Random:
+    """A generator that draws the same in every round of a question."""
+    return Random(f"{name}/{request.question.text[:NAMED_BY]}")
+
+
+def step_of(
+    request: PlanRequest, worker: str, subtask: str, *, reads: Sequence[int] = (), sees: bool = False
+) -> Step:
+    """A step of the worker named `worker`. A subtask that is too long loses its middle.
+
+    Args:
+        reads: steps of the same round.
+        sees: whether it sees what the draft shows of earlier rounds.
+    """
+    text = subtask.strip().encode(errors="replace").decode()
+    if len(text) > MAX_SUBTASK:
+        half = MAX_SUBTASK // 2 - 10
+        text = f"{text[:half].rstrip()}\n[...]\n{text[-half:].lstrip()}"
+    return Step(position_of(worker, request.pool), text, Access(steps=tuple(reads), previous=sees))
+
+
+def side_by_side(request: PlanRequest, steps: Sequence[Step], shows: Sequence[StepOf] = ()) -> Draft:
+    """A draft in which a vote on `steps` comes last, since a step that nothing reads is not run; for one step without
+    it."""
+    if len(steps) > 1:
+        votes_on = Access(steps=tuple(range(len(steps))))
+        steps = (*steps, replace(voting_step(request.pool), access=votes_on))
+    return Draft(Workflow(tuple(steps)), tuple(shows))
+
+
+def comparable(response: str | None) -> str | None:
+    """The final answer of a response in the form in which the voting tool compares answers; None: it gives none."""
+    if response is None or response == NOTHING or not is_result(response):
+        return None
+    answer = final_answer(response)
+    return None if answer is None else normalise(answer)
+
+
+def commonest(answers: Iterable[str | None]) -> tuple[str | None, int]:
+    """The most frequent answer, of equals the first, and how often it was given; (None, 0): there is none."""
+    counted = Counter(answer for answer in answers if answer is not None)
+    return counted.most_common(1)[0] if counted else (None, 0)
+
+
+def read_object(response: str | None) -> dict[str, Any] | None:
+    """The first JSON object in a response, which may have text around it; None: there is none."""
+    text = response or ""
+    for start in islice((match.start() for match in re.finditer("{", text)), _MOST_STARTS):
+        try:
+            found, _ = json.JSONDecoder().raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        return found if isinstance(found, dict) else None
+    return None

@@ -1,0 +1,91 @@
+"""Self-Refine (Madaan et al. 2023, arXiv 2303.17651): one worker answers, criticises its answer and refines it.
+
+It sees all earlier answers and criticisms. It stops when its criticism says that nothing has to change, or after a
+number of refinements (the paper: 4). The answer is the latest version.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.baselines.phrases import WHOLE
+from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.workflow import Workflow
+
+CRITICISE = (
+    "Criticise the latest answer shown: name each error and each gap, and how to repair it. Do not answer the question "
+    "yourself. If nothing has to change, write only: NO CHANGES NEEDED"
+)
+REFINE = "Mend the latest answer shown by the criticism shown. Write the whole answer anew."
+_STOP = re.compile(r"^\W*no changes needed\W*$", re.IGNORECASE | re.MULTILINE)
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SelfRefine:
+    """`worker` answers and then refines its answer up to `refinements` times."""
+
+    worker: str
+    refinements: int = 4
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.refinements <= _MOST:
+            raise ConfigError(f"Self-Refine takes 1 to {_MOST} refinements, not {self.refinements}.")
+
+    @property
+    def name(self) -> str:
+        return f"self-refine:{self.worker}:{self.refinements}"
+
+    @property
+    def rounds(self) -> int:
+        """One for each version."""
+        return self.refinements + 1
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """A version and its criticism, or the version that needs no change; `ConfigError` if the pool lacks the
+        worker."""
+        return plan_rounds(request, self._rounds(request))
+
+    def _rounds(self, request: PlanRequest) -> Rounds:
+        seen: list[StepOf] = []
+        latest: StepOf | None = None
+        last = min(self.refinements, all_rounds(request) - 1)
+        for number in range(last + 1):
+            subtask = WHOLE if latest is None else REFINE
+            steps = [step_of(request, self.worker, subtask, sees=latest is not None)]
+            if number < last:  # Nobody would read a criticism of the last version.
+                steps.append(step_of(request, self.worker, CRITICISE, reads=[0]))
+            outcome = yield Draft(Workflow(tuple(steps)), tuple(seen))
+            if outcome.responses[0] is None:
+                continue
+            seen += [(number, step) for step in range(len(steps))]
+            latest = (number, 0)
+            criticism = outcome.responses[-1]
+            if criticism is None or _STOP.search(criticism):
+                break
+        return latest
+
+
+def _open(argument: str, context: BaselineContext) -> SelfRefine:
+    worker, _, written = argument.rpartition(":")
+    name = f"self-refine:{argument}" if argument else "self-refine"
+    refinements = read_count(written)
+    if not worker or refinements is None:
+        raise ConfigError(
+            f"The baseline {name!r} is not of the form self-refine:WORKER:REFINEMENTS; the paper's has 4 refinements."
+        )
+    return SelfRefine(read_worker(worker, context, name), refinements)
+
+
+BASELINE = Baseline(
+    "self-refine:WORKER:REFINEMENTS",
+    _open,
+    needs=lambda argument: (argument.rpartition(":")[0],),
+    team_only=True,
+    on_recordings=False,
+    examples=lambda workers: [f"self-refine:{workers[0]}:4"],
+)

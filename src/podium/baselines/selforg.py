@@ -1,0 +1,127 @@
+"""SelfOrg (arXiv 2510.00685) by agreement: whose answer many share informs those whose answer few share.
+
+The original compares answers by the vectors of an encoder. Here a worker's contribution is the share of workers that
+gave the same final answer, which needs no encoder and cannot see that two different answers are close. The workers
+with the highest contribution keep their answers; the others revise theirs in order, each in sight of all that
+contribute more. After two revisions, or once all agree, the answer is that of the highest contribution. The original
+gains where all workers are weak, and nothing where they are strong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
+from podium.baselines.phrases import WHOLE
+from podium.baselines.rounds import (
+    Draft,
+    Rounds,
+    StepOf,
+    all_rounds,
+    comparable,
+    plan_rounds,
+    side_by_side,
+    step_of,
+)
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
+from podium.workflow import Step
+
+_REVISIONS = 2
+_REVISE = f"The responses that you are shown answer this question. Use what is right in them. {WHOLE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The latest answer of one of the members."""
+
+    member: int
+    place: StepOf
+    text: str | None
+    """None: the worker failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfOrg:
+    """The workers `members`, of which one may occur several times."""
+
+    tools = (VOTE,)
+    rounds = 2 + _REVISIONS
+
+    members: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"selforg-agreement:{'+'.join(self.members)}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The answers, a revision, or the final answer; `ConfigError` if the pool lacks a worker or the vote."""
+        return plan_rounds(request, self._rounds(request))
+
+    def _rounds(self, request: PlanRequest) -> Rounds:
+        outcome = yield side_by_side(request, [step_of(request, worker, WHOLE) for worker in self.members])
+        answers = [
+            Answer(member, (0, member), outcome.responses[member]) for member in range(len(self.members))
+        ]
+        for number in range(1, min(1 + _REVISIONS, all_rounds(request) - 1)):
+            levels = _levels(answers)
+            if len(levels) == 1:
+                break
+            revising = [answer for level in levels[1:] for answer in level]
+            outcome = yield self._revision(request, levels)
+            revised = {
+                answer.member: replace(answer, place=(number, step), text=text)
+                for step, (answer, text) in enumerate(zip(revising, outcome.responses, strict=False))
+                if text is not None
+            }
+            answers = [revised.get(answer.member, answer) for answer in answers]
+        best = _levels(answers)[0][0]
+        return None if best.text is None else best.place
+
+    def _revision(self, request: PlanRequest, levels: Sequence[Sequence[Answer]]) -> Draft:
+        """The steps of all levels but the first. A level reads the steps of the levels between itself and the first."""
+        steps: list[Step] = []
+        for level in levels[1:]:
+            above = range(len(steps))
+            steps += [
+                step_of(request, self.members[answer.member], _REVISE, reads=above, sees=True)
+                for answer in level
+            ]
+        return side_by_side(request, steps, [answer.place for answer in levels[0]])
+
+
+def _levels(answers: Sequence[Answer]) -> list[list[Answer]]:
+    """The answers by contribution, the highest first. Of answers that are equally frequent the first to be given leads,
+    so that a tie has a leader, as it has by vectors."""
+    given = [comparable(answer.text) for answer in answers]
+    count = Counter(answer for answer in given if answer is not None)
+    first = {answer: -given.index(answer) for answer in count}
+
+    def rank(answer: Answer) -> tuple[int, int]:
+        words = comparable(answer.text)
+        return (0, -len(given)) if words is None else (count[words], first[words])
+
+    ordered = sorted(answers, key=rank, reverse=True)
+    return [list(level) for _, level in groupby(ordered, key=rank)]
+
+
+def _open(argument: str, context: BaselineContext) -> SelfOrg:
+    name = f"selforg-agreement:{argument}" if argument else "selforg-agreement"
+    members = tuple(read_worker(worker, context, name) for worker in read_members(argument) or ("",))
+    if len(members) < 2:
+        raise ConfigError(f"The baseline {name!r} needs two workers or more, such as selforg-agreement:A+B.")
+    return SelfOrg(members)
+
+
+BASELINE = Baseline(
+    "selforg-agreement:A+B",
+    _open,
+    needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),
+    team_only=True,
+    examples=lambda workers: [f"selforg-agreement:2x{'+'.join(workers)}"],
+    on_recordings=False,
+)

@@ -1,0 +1,69 @@
+"""Counts the looks of `podium eval` with options at a task set's split, and declares runs on test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from podium.cli.options import PlannerOptions
+from podium.errors import StoreError, UsageError
+from podium.evals.looks import TEST, TRAIN, Looks, ledger_file, sentence_on
+from podium.evals.suite.cells import digest, fingerprint
+from podium.workers.pool import pool_file
+
+_ROWS = ("Conductor", "all baselines")
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """The look of one command."""
+
+    ledger: Looks
+    tasks: str
+    split: str
+    config: str
+
+    @classmethod
+    def of(
+        cls, measured: Mapping[str, Any], conductor: PlannerOptions, run: Path | None, note: str | None
+    ) -> Self | None:
+        """The look at a split, declared if there is a note; None: this task set or split has no ledger.
+
+        Args:
+            measured: all parameters on which the figures depend, beside the Conductor.
+            note: what a run on the test split is for; None: it is not declared.
+
+        Raises:
+            UsageError: a note without a test split, or without a ledger.
+            StoreError: the declaration cannot be written.
+        """
+        tasks, split = str(measured["tasks"]), str(measured["split"])
+        file = ledger_file(tasks, run)
+        if note is not None and (split != TEST or file is None or not note.strip()):
+            raise UsageError(
+                "--declare NOTE says what a run on test, of a file or in a run's folder, is for; leave it out here."
+            )
+        if file is None or split == TRAIN:
+            return None
+        files = (tasks, str(pool_file(str(measured["pool"]))), conductor.conductor, measured["versus"])
+        described = {
+            **{key: str(value) for key, value in measured.items()},
+            "conductor": asdict(conductor),
+            "files": [fingerprint(Path(name)) for name in files if name],
+        }
+        look = cls(Looks(file), tasks, split, digest(described))
+        if note is not None and not look.ledger.is_declared(split, look.config):
+            look.ledger.declare(tasks, split, look.config, _ROWS, note.strip())
+        return look
+
+    def count(self) -> tuple[str, ...]:
+        """Count the look. Returns a sentence for the table; none if the ledger cannot be written."""
+        try:
+            looks = self.ledger.count(self.tasks, self.split, self.config, _ROWS)
+        except StoreError as error:
+            print(f"This look is not counted: {error}", file=sys.stderr)
+            return ()
+        return (sentence_on(looks, self.config),)

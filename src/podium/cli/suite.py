@@ -1,0 +1,156 @@
+"""`podium eval FILE.toml`: runs a suite, counts the looks, and shows a table for each task set and pool."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions
+from podium.config import load
+from podium.errors import StoreError, UsageError
+from podium.evals.looks import TEST
+from podium.evals.suite.manifest import SUITE, Manifest
+from podium.evals.suite.opening import Checked, check_suite
+from podium.evals.suite.page import write_suite_report
+from podium.evals.suite.results import GradedAnswer, Results
+from podium.evals.suite.run import OnAnswer, answers_left, run_suite
+from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
+from podium.evals.suite.tables import comparison_of, evaluations_of
+from podium.evals.table import markdown as to_markdown
+from podium.evals.table import terminal
+from podium.orchestrator.team import open_pool
+from podium.rollout.run_folder import RunFolder
+from podium.workers.pool import has_real_workers
+
+
+def evaluate_suite(
+    file: Path,
+    overrides: Sequence[str],
+    *,
+    run: Path | None,
+    declare: str | None,
+    calls: DispatchOptions,
+    run_budget_usd: float | None,
+    json: bool,
+    markdown: bool,
+) -> int:
+    """Run the suite of a file in a run's folder, or continue it, and print its tables.
+
+    Raises:
+        UsageError: something in the file cannot run, or a run on test was not declared.
+    """
+    if run is None:
+        raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
+    settings = load(file, SuiteSettings, overrides)
+    RunFolder.check(run, SuiteRun(suite=settings), changeable=CHANGEABLE)
+    checked = asyncio.run(check_suite(settings))
+    manifest = Manifest.of(checked, run)
+    _check_declared(manifest, declare)
+    RunFolder.open(run, SuiteRun(suite=settings), changeable=CHANGEABLE)
+    manifest.save(run / SUITE)
+    if declare is not None:
+        _declare(manifest, declare)
+    _count(manifest)
+    with _progress(answers_left(checked, run)) as on_answer:
+        results = asyncio.run(_run(checked, run, calls, run_budget_usd, on_answer))
+    for table in manifest.tables:
+        comparison = comparison_of(manifest, table, evaluations_of(table, results))
+        if json:
+            print(comparison.model_dump_json())
+        elif markdown:
+            print(f"**{table.label}**\n\n{to_markdown(comparison)}")
+        else:
+            console = open_console()
+            console.print(table.label)
+            console.print(terminal(comparison))
+    print(f"Written to {write_suite_report([run])}", file=sys.stderr)
+    return 0
+
+
+async def _run(
+    checked: Checked,
+    run: Path,
+    calls: DispatchOptions,
+    run_budget_usd: float | None,
+    on_answer: OnAnswer | None,
+) -> Results:
+    """Run with a response cache and an account in the folder where anything costs money, else in many processes."""
+    if not checked.pays and calls == DEFAULT_CALLS:
+        return await run_suite(checked, run, on_answer=on_answer)
+    # The first pool that costs money decides that there are a cache and an account; all pools share them.
+    pools = [open_pool(entry.name) for entry in checked.settings.pool]
+    paid = next((pool for pool in pools if has_real_workers(pool)), pools[0])
+    try:
+        async with open_dispatcher(calls, paid, run=run, run_budget_usd=run_budget_usd) as dispatcher:
+            return await run_suite(checked, run, dispatcher=dispatcher, on_answer=on_answer)
+    finally:
+        for pool in pools:
+            await pool.close()
+
+
+def _check_declared(manifest: Manifest, note: str | None) -> None:
+    """Refuse a run on test that was not declared, and a declaration of nothing."""
+    on_test = [table for table in manifest.tables if table.split == TEST]
+    if note is not None and not (note.strip() and on_test):
+        raise UsageError(
+            "--declare NOTE says what a run on the test split is for; "
+            + ("write a note." if on_test else "this suite has no test split, so leave it out.")
+        )
+    for table in on_test if note is None else ():
+        if table.looks is not None and not table.looks.is_declared(TEST, table.config):
+            raise UsageError(
+                f"{table.label}: a run on the test split is declared before it begins: say with --declare NOTE what it "
+                'is for, or choose on split = "validation".'
+            )
+
+
+def _declare(manifest: Manifest, note: str) -> None:
+    """Write into the ledgers what will be run on test."""
+    for table in manifest.tables:
+        if (
+            table.split == TEST
+            and table.looks is not None
+            and not table.looks.is_declared(TEST, table.config)
+        ):
+            table.looks.declare(table.tasks, table.split, table.config, table.planners, note.strip())
+
+
+def _count(manifest: Manifest) -> None:
+    """Count this look at each split."""
+    for table in manifest.tables:
+        if table.looks is None:
+            continue
+        try:
+            table.looks.count(table.tasks, table.split, table.config, table.planners)
+        except StoreError as error:
+            print(f"This look is not counted: {error}", file=sys.stderr)
+
+
+@contextmanager
+def _progress(left: int) -> Iterator[OnAnswer | None]:
+    """A bar over all answers with the row, its accuracy so far and all dollars so far, on a terminal's stderr."""
+    console = open_console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("", total=left)
+        right: dict[str, list[bool]] = {}
+        dollars = 0.0
+
+        def on_answer(label: str, answer: GradedAnswer) -> None:
+            nonlocal dollars
+            dollars += answer.trace.uncached_usd
+            found = right.setdefault(label, [])
+            found.append(answer.rollout.correct)
+            share = sum(found) / len(found)
+            progress.update(bar, advance=1, description=f"{label}: {share:.1%} right, ${dollars:.4f} so far")
+
+        yield on_answer

@@ -1,0 +1,48 @@
+"""What every verb opens: the console, the question, the trace store.
+
+It imports little, so that a verb which runs no plan starts at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from podium.errors import UsageError
+from podium.trace.store import TraceStore, default_path
+from podium.types import Question
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Where drawings are printed: colours on a terminal, plain text of 120 columns in a pipe."""
+    console = Console(highlight=False, markup=False, emoji=False, stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = 120
+    return console
+
+
+def read_question(text: str) -> Question:
+    """The question, read from standard input if `text` is "-".
+
+    Raises:
+        UsageError: it is empty, or cannot be decoded.
+    """
+    where = ""
+    try:
+        if text.strip() == "-":
+            where = " on standard input"
+            text = sys.stdin.read()
+        text.encode()  # Where the locale is C, Python reads bytes that are no text as half characters.
+    except UnicodeError:
+        raise UsageError(f"The question{where} is not UTF-8 text; convert it, as with iconv.") from None
+    if not text.strip():
+        raise UsageError('The question is empty; write it in quotes, as in: podium ask "What is 6 x 7?"')
+    return Question(text=text.strip())
+
+
+def open_trace_store(path: Path | None, *, create: bool) -> TraceStore:
+    """The store of traces at `path`; None: at its default path."""
+    return TraceStore(path or default_path(), create=create)

@@ -1,0 +1,112 @@
+"""Evaluates a planner with one adversarial worker in each of its plans: `measure_influence` counts what that spoils.
+
+The planner plans as always and does not see the adversary. Then one step of its plan, chosen by position, goes to a
+worker that stands for the chosen one and misleads (`podium.workers.adversarial`). All other steps get the same random
+numbers as without the adversary. A worker that does several steps may give its samples of a recording or of the cache
+in another order, since the adversary takes one of its turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from podium.baselines.plans import rounds_of, tools_of
+from podium.evals.compare import ComparisonSettings
+from podium.evals.evaluation import Evaluation, PlannerPerRepeat
+from podium.evals.measures.influence import POSITIONS, Position
+from podium.planner import Plan, Planner, PlanRequest
+from podium.workers.adversarial import AdversarialWorker
+from podium.workers.pool import Pool, is_tool
+from podium.workers.replay import ReplayWorker
+from podium.workflow import Workflow, live_steps
+
+_SUFFIX = " (adversary)"
+
+
+async def attack(
+    settings: ComparisonSettings,
+    label: str,
+    planner: Planner | PlannerPerRepeat,
+    positions: Sequence[Position] = POSITIONS,
+) -> dict[Position, Evaluation]:
+    """Evaluate a planner with the adversary at each position, with the settings of the evaluation without it."""
+    attacked = replace(settings, pool=adversarial_pool(settings.pool))
+    return {
+        position: await attacked.run(f"{label}, adversary {position}", with_adversary(planner, position))
+        for position in positions
+    }
+
+
+def adversarial_pool(pool: Pool) -> Pool:
+    """The pool, and at its end an adversary for each worker that is no tool."""
+    replays = [worker for worker in pool if isinstance(worker, ReplayWorker)]
+    return pool.joined(
+        [
+            AdversarialWorker(worker, worker.profile.name + _SUFFIX, others=replays)
+            for worker in pool
+            if not is_tool(worker)
+        ]
+    )
+
+
+def with_adversary(
+    planner: Planner | PlannerPerRepeat, position: Position
+) -> WithAdversary | PlannerPerRepeat:
+    """The planner, for pools that `adversarial_pool` made."""
+    if isinstance(planner, PlannerPerRepeat):
+        return PlannerPerRepeat(planner.name, lambda repeat: WithAdversary(planner.make(repeat), position))
+    return WithAdversary(planner, position)
+
+
+@dataclass(frozen=True)
+class WithAdversary:
+    """Gives one step of the planner's workflow to an adversary. Tools are never replaced."""
+
+    planner: Planner
+    position: Position
+
+    @property
+    def name(self) -> str:
+        return self.planner.name
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that the planner's workflows call."""
+        return tools_of(self.planner)
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that the planner needs."""
+        return rounds_of(self.planner)
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The planner's plan with the adversary in it; unchanged if no step of it can be given to one."""
+        honest = [k for k, profile in enumerate(request.pool) if not profile.name.endswith(_SUFFIX)]
+        numbers = {profile.name: k for k, profile in enumerate(request.pool)}
+        adversaries = {k: numbers.get(request.pool[k].name + _SUFFIX) for k in honest}
+        shown = {k: number for number, k in enumerate(honest)}
+        shown |= {adversary: shown[k] for k, adversary in adversaries.items() if adversary is not None}
+        outcomes = tuple(
+            replace(outcome, workflow=_renumbered(outcome.workflow, shown)) for outcome in request.outcomes
+        )
+        pool = tuple(request.pool[k] for k in honest)
+        plan = await self.planner.plan(replace(request, pool=pool, outcomes=outcomes))
+        if not isinstance(plan.decision, Workflow):
+            return plan
+        workflow = _renumbered(plan.decision, dict(enumerate(honest)))
+        open_ = [k for k in live_steps(workflow) if adversaries[workflow.steps[k].worker] is not None]
+        if not open_:
+            return replace(plan, decision=workflow)
+        at = open_[{"first": 0, "middle": (len(open_) - 1) // 2, "last": -1}[self.position]]
+        adversary = {at: adversaries[workflow.steps[at].worker]}
+        steps = tuple(
+            replace(step, worker=adversary.get(k) or step.worker) for k, step in enumerate(workflow.steps)
+        )
+        reason = f"Step {at} went to an adversary, to measure its influence."
+        return replace(plan, decision=Workflow(steps), reason=reason)
+
+
+def _renumbered(workflow: Workflow, numbers: Mapping[int, int]) -> Workflow:
+    """The workflow for a pool in which the workers have other numbers."""
+    return Workflow(tuple(replace(step, worker=numbers[step.worker]) for step in workflow.steps))

@@ -1,0 +1,1 @@
+"""Suites: planners × task sets × pools × seeds from one file, with controls, kept answers and a report."""

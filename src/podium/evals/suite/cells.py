@@ -1,0 +1,154 @@
+"""What a suite consists of: tables of rows, and a cell for each row and seed, whose answers have a file of their own.
+
+A `Job` is what one process does at a time: a planner with its controls, on one table's questions, with one seed. It is
+JSON, so it can be sent to another process or machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
+from podium.types import Value
+from podium.workers.pool import pool_file
+
+_SHARED = ("repeats", "max_steps", "early_stop", "budget")
+"""Settings of the suite on which a single answer depends."""
+TRAINING = "train"
+"""The split on which planners and controls make their choices."""
+
+
+class Table(Value):
+    """A task set and a pool, whose rows are compared with each other."""
+
+    tasks: TasksEntry
+    pool: PoolEntry
+    split: str
+    questions: int
+
+    @property
+    def label(self) -> str:
+        """The heading of the table."""
+        return f"{Path(self.tasks.name).stem}/{self.split}, pool {Path(self.pool.name).stem}"
+
+    @property
+    def training(self) -> Table:
+        """The same with the questions on which choices are made."""
+        return self.model_copy(update={"split": TRAINING})
+
+
+class Cell(Value):
+    """A row of a table with one seed."""
+
+    table: Table
+    entry: PlannerEntry
+    control: str | None
+    """None: the planner itself."""
+    seed: int
+    key: str
+    """Name of the file with its answers. It contains a digest of all settings on which they depend."""
+
+    @property
+    def label(self) -> str:
+        """The label of its row."""
+        return self.entry.row if self.control is None else f"{self.entry.row}: {self.control}"
+
+
+class Training(Value):
+    """What each worker alone scored and cost on training questions."""
+
+    workers: tuple[str, ...]
+    texts: tuple[str, ...]
+    score_QW: tuple[tuple[float, ...], ...]
+    cost_QW: tuple[tuple[float, ...], ...]
+
+
+class Job(Value):
+    """A planner and its controls on the questions of one table and seed."""
+
+    settings: SuiteSettings
+    cells: tuple[Cell, ...]
+    """The planner's own first; all have its table and seed."""
+    kept: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By cell, the lines of answers that an earlier start of the run wrote."""
+    training: Training | None = None
+    """None: neither the planner nor its controls choose anything."""
+
+
+def tables_of(settings: SuiteSettings) -> Iterator[Table]:
+    """The tables, in the order of the file."""
+    for tasks in settings.tasks:
+        for pool in settings.pool:
+            if not tasks.pools or pool.name in tasks.pools:
+                yield Table(
+                    tasks=tasks,
+                    pool=pool,
+                    split=settings.split_of(tasks),
+                    questions=tasks.questions or settings.questions,
+                )
+
+
+def cells_of(
+    settings: SuiteSettings, table: Table, entry: PlannerEntry, controls: Sequence[str], seed: int
+) -> tuple[Cell, ...]:
+    """The cells of a planner and of its controls."""
+    return tuple(
+        Cell(
+            table=table,
+            entry=entry,
+            control=control,
+            seed=seed,
+            key=_key(settings, table, entry, control, seed),
+        )
+        for control in (None, *controls)
+    )
+
+
+def _key(settings: SuiteSettings, table: Table, entry: PlannerEntry, control: str | None, seed: int) -> str:
+    shared = {key: value for key, value in settings.model_dump(mode="json").items() if key in _SHARED}
+    described = {
+        "settings": shared,
+        "training": settings.training,
+        "tasks": [table.tasks.name, table.split, table.questions],
+        "pool": table.pool.name,
+        "planner": entry.model_dump(mode="json", exclude={"label", "controls"}),
+        "control": control,
+        "seed": seed,
+        "files": [
+            fingerprint(path)
+            for path in (Path(table.tasks.name), pool_file(table.pool.name), Path(entry.conductor or ""))
+        ],
+    }
+    unlabelled = entry.model_copy(update={"label": ""})
+    name = "-".join(filter(None, (unlabelled.row, control, f"seed {seed}")))
+    written = "".join(c if c.isalnum() or c in "-." else "_" for c in name)[:80]
+    return f"{written}-{digest(described)}"
+
+
+def digest(described: Any) -> str:
+    """Twelve hexadecimal digits that stand for any JSON value."""
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
+
+
+_READ = 2**20
+"""Larger files are told apart by their size and the time of their last change."""
+
+
+def fingerprint(path: Path) -> list[Any] | None:
+    """What tells a file's or folder's content from another one; None: it does not exist, or is the working folder."""
+    if path == Path() or not path.exists():
+        return None
+    found: list[Any] = []
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.is_file():
+            about = file.stat()
+            small = about.st_size <= _READ
+            content = hashlib.sha256(file.read_bytes()).hexdigest() if small else about.st_mtime_ns
+            found.append([file.name, about.st_size, content])
+    return found

@@ -1,0 +1,167 @@
+"""Runs one job: a planner and its controls answer the questions of one table and seed, and each answer is graded.
+
+The controls use the plans that the planner wrote, so a plan is written and paid for once. Nothing here writes a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from podium.baselines.plan_controls import PLAN_CONTROLS, ControlContext
+from podium.baselines.plans import rounds_of
+from podium.evals.compare import samples_within
+from podium.evals.evaluation import Evaluation, evaluate
+from podium.evals.suite.cells import Cell, Job, Training
+from podium.evals.suite.opening import OpenTable, untrained_of
+from podium.evals.suite.results import GradedAnswer, read_answers
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.planner import Plan, Planner, PlanRequest
+from podium.tasks.task import Task
+from podium.workers.pool import is_tool
+from podium.workflow import Workflow
+
+Emit = Callable[[str, str], None]
+"""Called with (key of the cell, line) for each graded answer."""
+_PLANS = 100
+"""Training questions whose plans are counted for the most frequent one."""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A planner that plans once for equal requests, such as those of its controls."""
+
+    planner: Planner
+    known: dict[object, Plan] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.planner.name
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that the planner's workflows call."""
+        found: tuple[str, ...] = getattr(self.planner, "tools", ())
+        return found
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that the planner's method needs."""
+        return rounds_of(self.planner)
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The plan for this request. A remembered one counts with its price, and is not paid again."""
+        key = (request.question.text, request.pool, request.outcomes, request.rounds, request.seed)
+        if key not in self.known:
+            self.known[key] = await self.planner.plan(request)
+            return self.known[key]
+        plan = self.known[key]
+        return replace(plan, cost_usd=0.0, saved_usd=plan.cost_usd + plan.saved_usd, settled=False)
+
+
+async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None) -> None:
+    """Answer and grade what is not kept yet. The same job gives the same lines, but for times and ids.
+
+    Args:
+        dispatcher: has the response cache and accounts, for workers that cost money; None: there are none.
+
+    Raises:
+        UsageError: questions that the planner cannot take.
+        BudgetError: an account refused a call.
+    """
+    own, *controls = job.cells
+    opened = OpenTable.open(own.table)
+    try:
+        shared = dispatcher or Dispatcher()
+        async with opened.open_planner(
+            own.entry, seed=own.seed, training=job.training, dispatcher=shared
+        ) as planner:
+            remembered = Remembered(planner) if controls else planner
+            tasks = {task.id: task for task in opened.tasks(own.seed)}
+            run = _Run(job, opened, tasks, emit, shared, remembered)
+            found = await run.cell(own, remembered)
+            for cell in controls:
+                await run.control(cell, found.cost_usd)
+    finally:
+        await opened.pool.close()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the cells of a job share."""
+
+    job: Job
+    opened: OpenTable
+    tasks: Mapping[str, Task]
+    emit: Emit
+    dispatcher: Dispatcher
+    planner: Planner
+
+    async def control(self, cell: Cell, cost_usd: float) -> None:
+        """Evaluate a control of the planner, which cost so many dollars a question."""
+        assert cell.control is not None
+        control = PLAN_CONTROLS[cell.control]
+        best, training = "", self.job.training
+        samples = 1
+        if training is not None:
+            w = int(np.mean(training.score_QW, axis=0).argmax())
+            best = training.workers[w]
+            samples = max(1, samples_within(cost_usd, float(np.mean(training.cost_QW, axis=0)[w])))
+        context = ControlContext(
+            self.opened.pool.profiles,
+            tools=frozenset(worker.profile.name for worker in self.opened.pool if is_tool(worker)),
+            seed=str(cell.seed),
+            best_worker=best,
+            plans=await self._plans(training) if "plans" in control.needs else (),
+            samples=samples,
+        )
+        before = untrained_of(cell.entry, self.opened.pool) if "untrained" in control.needs else None
+        if before is None:
+            await self.cell(cell, control.wrap(self.planner, context))
+            return
+        async with self.opened.open_planner(before, seed=cell.seed, dispatcher=self.dispatcher) as untrained:
+            await self.cell(cell, control.wrap(self.planner, replace(context, untrained=untrained)))
+
+    async def _plans(self, training: Training | None) -> list[Workflow]:
+        """The planner's first plans for training questions."""
+        assert training is not None
+        table = self.opened.table.training.model_copy(update={"questions": _PLANS})
+        plans = []
+        for task in OpenTable(table, self.opened.pool).tasks(0):
+            request = PlanRequest(
+                task.question,
+                self.opened.pool.profiles_for(task.question.text),
+                max_steps=self._max_steps(self.job.cells[0]),
+                seed=f"most-frequent/{task.id}",
+            )
+            plan = await self.planner.plan(request)
+            if isinstance(plan.decision, Workflow):
+                plans.append(plan.decision)
+        return plans
+
+    def _max_steps(self, cell: Cell) -> int:
+        return self.job.settings.max_steps or self.opened.trained(cell.entry).max_steps
+
+    async def cell(self, cell: Cell, planner: Planner) -> Evaluation:
+        """Evaluate a planner on the questions of a cell."""
+        settings = self.job.settings
+        kept: Mapping[tuple[str, int], GradedAnswer] = read_answers(self.job.kept.get(cell.key, ()), cell.key)
+        rounds = max(settings.budget.rounds, rounds_of(planner), self.opened.trained(cell.entry).rounds)
+        return await evaluate(
+            planner,
+            list(self.tasks.values()),
+            self.opened.pool,
+            repeats=settings.repeats,
+            concurrency=settings.concurrency,
+            seed=str(cell.seed),
+            budget=settings.budget.model_copy(update={"rounds": rounds}),
+            max_steps=self._max_steps(cell),
+            execution=ExecutionSettings(early_stop=settings.early_stop),
+            dispatcher=self.dispatcher,
+            kept={key: answer.rollout for key, answer in kept.items()},
+            on_rollout=lambda repeat, rollout: self.emit(
+                cell.key, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout).line
+            ),
+        )

@@ -1,0 +1,283 @@
+"""Opens what a suite names, and refuses what cannot run before anything runs.
+
+It opens task sets, pools and planners, expands `single:*`, and finds which controls a planner can have. It runs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from podium.baselines import VOTE, PlanFor, ScoredAnswers, find_baseline, open_baseline
+from podium.baselines.embedded_oracle import embedded_oracle
+from podium.baselines.plan_controls import PLAN_CONTROLS, PlanControl
+from podium.conductor.checkpoint import PlanSettings
+from podium.errors import UsageError
+from podium.evals.suite.cells import TRAINING, Job, Table, Training, cells_of, tables_of
+from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings
+from podium.executor import Dispatcher
+from podium.orchestrator import planning
+from podium.orchestrator.team import open_pool
+from podium.planner import Planner
+from podium.tasks import open_tasks, warnings_of
+from podium.tasks.open import EMBEDDED
+from podium.tasks.task import TaskSet
+from podium.workers.pool import Pool, has_real_workers, is_tool
+from podium.workers.replay import ReplayWorker
+from podium.workers.specialist import Specialist
+from podium.workers.vote import VoteWorker
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A table with its workers, which have a vote in any case."""
+
+    table: Table
+    pool: Pool
+
+    @classmethod
+    def open(cls, table: Table) -> OpenTable:
+        """Open the pool; the caller closes it.
+
+        Raises:
+            ConfigError: it cannot be read or built.
+        """
+        pool = open_pool(table.pool.name)
+        return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]))
+
+    def tasks(self, seed: int) -> TaskSet:
+        """The questions of a seed; `ConfigError` if there are none."""
+        table = self.table
+        return open_tasks(table.tasks.name, table.split, size=table.questions, seed=seed, pool=self.pool)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the workers that are no tools."""
+        return tuple(worker.profile.name for worker in self.pool if not is_tool(worker))
+
+    @property
+    def recorded(self) -> bool:
+        """Whether any worker gives recorded answers."""
+        return any(isinstance(worker, ReplayWorker) for worker in self.pool)
+
+    @cached_property
+    def oracle(self) -> PlanFor | None:
+        """The best known plans; None: nobody knows them."""
+        known = self.table.tasks.name == EMBEDDED and any(isinstance(w, Specialist) for w in self.pool)
+        return embedded_oracle(list(self.pool)) if known else None
+
+    def entries(self, settings: SuiteSettings) -> Iterator[PlannerEntry]:
+        """The planners, with a row for each worker in the place of `single:*`."""
+        for entry in settings.planner:
+            if entry.planner != EACH_WORKER:
+                yield entry
+                continue
+            for name in self.models:
+                yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
+
+    def trained(self, entry: PlannerEntry) -> PlanSettings:
+        """How the planner of an entry was trained to plan; the defaults for one that was not trained."""
+        return planning.plan_settings(entry, self.pool) if entry.conducts else PlanSettings()
+
+    @asynccontextmanager
+    async def open_planner(
+        self,
+        entry: PlannerEntry,
+        *,
+        seed: int,
+        training: Training | None = None,
+        dispatcher: Dispatcher | None = None,
+    ) -> AsyncIterator[Planner]:
+        """The planner of an entry.
+
+        Raises:
+            UsageError: it does not exist, or must not plan for this pool.
+        """
+        if not entry.conducts:
+            yield open_baseline(
+                entry.planner,
+                self.pool.profiles,
+                seed=str(seed),
+                oracle=self.oracle,
+                scored=None if training is None else _scored(training),
+            )
+            return
+        opened = planning.open_planner(entry, self.pool, seed=str(seed), dispatcher=dispatcher)
+        try:
+            yield opened.planner
+        finally:
+            await opened.close()
+
+    def pays(self, entry: PlannerEntry) -> bool:
+        """Whether answers or plans of this planner cost money."""
+        return has_real_workers(self.pool) or planning.pays_for_plans(entry, self.pool)
+
+    def control_problem(self, control: PlanControl, entry: PlannerEntry) -> str | None:
+        """Why a planner cannot have a control here, in a sentence; None: it can."""
+        named = f"The control {control.name} of {entry.row}"
+        if self.recorded and not control.on_recordings:
+            return (
+                f"{named} cannot run over {self.table.pool.name}: it shows workers others' responses, or gives them "
+                "other subtasks, and a recording has only answers to the bare question; leave it out."
+            )
+        if "ability" in control.needs and not self._described:
+            return (
+                f"{named} needs workers of which something is said, and {self.table.pool.name} has neither "
+                "descriptions nor ratings; leave it out."
+            )
+        if "untrained" in control.needs and untrained_of(entry, self.pool) is None:
+            return f"{named} needs a checkpoint from before training; name it with untrained = ..., or leave it out."
+        return None
+
+    @property
+    def _described(self) -> bool:
+        said = (profile.description or profile.skills for profile in self.pool.profiles)
+        return self.pool.ratings is not None or any(said)
+
+    def controls(self, entry: PlannerEntry) -> list[str]:
+        """The controls of a planner by name; with "all", those that can run here."""
+        if entry.controls != "all":
+            return list(entry.controls)
+        return [c.name for c in PLAN_CONTROLS.values() if self.control_problem(c, entry) is None]
+
+
+def untrained_of(entry: PlannerEntry, pool: Pool) -> PlannerEntry | None:
+    """The planner before training; None: it is not known."""
+    if entry.planner != "conductor" or entry.served:
+        return None
+    source = entry.untrained
+    if source is None and entry.conductor in {None, "conductor"} and not has_real_workers(pool):
+        source = "warmstart"
+    return None if source is None else PlannerEntry(conductor=source)
+
+
+def _scored(training: Training) -> ScoredAnswers:
+    score, cost = np.array(training.score_QW), np.array(training.cost_QW)
+    return ScoredAnswers(training.workers, training.texts, score, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A suite that can run."""
+
+    settings: SuiteSettings
+    jobs: tuple[Job, ...]
+    """Without what is kept and learned."""
+    training: dict[str, tuple[Job, ...]]
+    """By table, the jobs in which each worker alone answers the training questions; empty if nobody learns."""
+    answers: dict[str, int]
+    """By cell, how many answers it has when it is complete."""
+    notes: dict[str, tuple[str, ...]]
+    """By table, which questions its set leaves out."""
+    pays: bool
+    """Whether anything costs money."""
+
+
+async def check_suite(settings: SuiteSettings) -> Checked:
+    """Open everything once.
+
+    Raises:
+        UsageError: something cannot run; there is a line of one sentence for each.
+    """
+    problems: list[str] = []
+    jobs: list[Job] = []
+    training: dict[str, tuple[Job, ...]] = {}
+    answers: dict[str, int] = {}
+    notes: dict[str, tuple[str, ...]] = {}
+    pays = False
+    for table in tables_of(settings):
+        try:
+            opened = OpenTable.open(table)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        try:
+            sizes = []
+            for seed in range(settings.seeds):
+                tasks = opened.tasks(seed)
+                sizes.append(len(tasks) * settings.repeats)
+            notes[table.label] = tuple(warnings_of(tasks))
+            chooses = False
+            for entry in opened.entries(settings):
+                found = await _problems(opened, entry)
+                problems += found
+                if found:
+                    continue
+                pays |= opened.pays(entry)
+                controls = opened.controls(entry)
+                chooses |= _chooses(entry, controls)
+                for seed in range(settings.seeds):
+                    cells = cells_of(settings, table, entry, controls, seed)
+                    jobs.append(Job(settings=settings, cells=cells))
+                    answers |= {cell.key: sizes[seed] for cell in cells}
+            if chooses:
+                learned = table.training.model_copy(update={"questions": settings.training})
+                if table.split == TRAINING:
+                    problems.append(
+                        f"Planners or controls of {table.label} make their choices on training questions; evaluate on "
+                        "another split."
+                    )
+                size = len(OpenTable(learned, opened.pool).tasks(0))
+                training[table.label] = tuple(_training_jobs(settings, learned, opened.models))
+                answers |= {cell.key: size for job in training[table.label] for cell in job.cells}
+        except UsageError as error:
+            problems.append(str(error))
+        finally:
+            await opened.pool.close()
+    if problems:
+        raise UsageError("\n".join(dict.fromkeys(problems)))
+    return Checked(settings, tuple(jobs), training, answers, notes, pays)
+
+
+async def _problems(opened: OpenTable, entry: PlannerEntry) -> list[str]:
+    """Why a planner, or one of its controls, cannot run on a table; a sentence for each."""
+    try:
+        found = _cannot(opened, entry)
+        if found is None and not _learns(entry):
+            async with opened.open_planner(entry, seed=0):
+                pass
+    except UsageError as error:
+        found = f"{entry.row} on {opened.table.label}: {error}"
+    asked = () if entry.controls == "all" else entry.controls
+    refused = (opened.control_problem(PLAN_CONTROLS[name], entry) for name in asked)
+    return [problem for problem in (found, *refused) if problem is not None]
+
+
+def _cannot(opened: OpenTable, entry: PlannerEntry) -> str | None:
+    known = find_baseline(entry.planner)
+    if entry.conducts or known is None:
+        return None
+    baseline, argument = known
+    lacking = [name for name in baseline.needs(argument) if name and name not in opened.pool.names]
+    if lacking:
+        return f"{entry.row} needs the worker {lacking[0]!r}, which {opened.table.pool.name} does not have."
+    if opened.recorded and not baseline.on_recordings:
+        return (
+            f"{entry.row} cannot run over {opened.table.pool.name}: its steps rewrite the question or read other "
+            "responses, and a recording has only answers to the bare question; leave it out, or use live workers."
+        )
+    if baseline.needs_oracle and opened.oracle is None:
+        return f"{entry.row} needs tasks that know the best plan, and {opened.table.tasks.name} does not."
+    return None
+
+
+def _learns(entry: PlannerEntry) -> bool:
+    known = find_baseline(entry.planner)
+    return known is not None and known[0].learns
+
+
+def _chooses(entry: PlannerEntry, controls: Sequence[str]) -> bool:
+    """Whether a planner or one of its controls chooses something on training questions."""
+    needed = {need for name in controls for need in PLAN_CONTROLS[name].needs}
+    return _learns(entry) or bool(needed & {"best worker", "plans"})
+
+
+def _training_jobs(settings: SuiteSettings, table: Table, workers: Sequence[str]) -> Iterator[Job]:
+    settings = settings.model_copy(update={"repeats": 1})
+    for name in workers:
+        entry = PlannerEntry(planner=f"single:{name}")
+        yield Job(settings=settings, cells=cells_of(settings, table, entry, (), 0))

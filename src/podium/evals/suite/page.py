@@ -1,0 +1,269 @@
+"""The report of suites: one self-contained HTML page that can be read without the suite's file.
+
+It is drawn from the manifest and the kept answers of each run, finished or not. `cases` shows single questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from podium.evals.charts import Html, fragment, pareto_chart, tag, whisker
+from podium.evals.comparison import Comparison, ComparisonRow
+from podium.evals.looks import TEST
+from podium.evals.measures import Measures, PlannerMeasures, measure
+from podium.evals.report import REPORT, html_page
+from podium.evals.suite.cases import failures, topologies, wins_and_losses
+from podium.evals.suite.manifest import SUITE, Manifest, SuiteTable
+from podium.evals.suite.results import Results
+from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
+from podium.evals.table import grid, notes, percent, points, within
+from podium.rollout.run_folder import replace_file
+
+_SURE = 0.05
+_LIGHT = """
+for (const one of document.querySelectorAll("[data-row]")) {
+  const light = on => {
+    for (const other of one.closest("section").querySelectorAll("[data-row]"))
+      if (other.dataset.row === one.dataset.row) other.classList.toggle("lit", on);
+  };
+  one.addEventListener("mouseenter", () => light(true));
+  one.addEventListener("mouseleave", () => light(false));
+}
+"""
+"""Marks a planner's row where the pointer is on its point, and its point where the pointer is on its row."""
+_STYLE = """
+tr.lit td { background: var(--card); } circle.lit { stroke: var(--ink); stroke-width: 3; }
+td.said { white-space: normal; text-align: left; } details { margin: .5rem 0; } summary { cursor: pointer; }
+section h3 { margin-top: 2rem; }
+"""
+
+
+def write_suite_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
+    """Write one page about all runs into the folder of the first, and return its path.
+
+    Raises:
+        ConfigError: a run has no manifest of a suite.
+        RunMismatchError: a file of answers is damaged.
+    """
+    manifests = [(Manifest.load(run / SUITE), Results(run)) for run in runs]
+    titles = (manifest.title for manifest, _ in manifests if manifest.title)
+    heading = title or next(titles, f"Podium: {runs[0].resolve().name}")
+    sections = [
+        _section(manifest, table, results) for manifest, results in manifests for table in manifest.tables
+    ]
+    page = html_page(
+        heading,
+        tag("style", Html(_STYLE)),
+        tag("h1", heading),
+        sections,
+        tag("script", Html(_LIGHT)),
+    )
+    path = runs[0] / REPORT
+    replace_file(path, page.encode())
+    return path
+
+
+def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
+    """All of one task set and pool."""
+    evaluations = evaluations_of(table, results)
+    lacking = unfinished(table, results)
+    if not evaluations:
+        return tag("section", tag("h2", table.label), tag("p", "No row has all of its answers yet."))
+    comparison = comparison_of(manifest, table, evaluations)
+    kinds = {row.label: row.kind for row in table.rows}
+    singles = {
+        evaluation.planner.partition(":")[2]: label
+        for label, evaluation in evaluations.items()
+        if kinds[label] == "single"
+    }
+    first = next(iter(evaluations))
+    best = max(singles.values(), key=lambda label: evaluations[label].accuracy.mean, default=None)
+    measures = measure(evaluations, singles=singles)
+    return tag(
+        "section",
+        tag("h2", table.label),
+        tag("p", _setting(manifest, table, comparison), class_="soft"),
+        (tag("p", caveat, class_="simulated") for caveat in comparison.caveats),
+        tag("p", f"Not finished, and so not shown: {', '.join(lacking)}.") if lacking else "",
+        _rows(comparison),
+        tag("h3", "Accuracy over cost"),
+        pareto_chart(comparison),
+        tag(
+            "p",
+            "The line joins the planners that no cheaper planner beats; point at a dot to read it.",
+            class_="note",
+        ),
+        _measures(measures),
+        _controls(table, comparison),
+        wins_and_losses(first, best, evaluations) if best not in {None, first} else "",
+        topologies(first, evaluations[first]),
+        failures(evaluations),
+        _ledger(table),
+    )
+
+
+def _setting(manifest: Manifest, table: SuiteTable, comparison: Comparison) -> str:
+    """What was measured, for a reader who does not know the file."""
+    return (
+        f"{len(comparison.rows)} planners answered {comparison.questions:,} questions of the {table.split} split of "
+        f"{table.tasks}, drawn with {manifest.seeds} seed{'s' * (manifest.seeds != 1)}, "
+        f"{manifest.repeats} answer{'s' * (manifest.repeats != 1)} a question. "
+        f"The workers of {table.pool}: {', '.join(comparison.pool)}."
+    )
+
+
+def _rows(comparison: Comparison) -> Html:
+    """The table, with a last column that says which differences Holm's method lets stand."""
+    headings, *rows = grid(comparison)
+    kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
+
+    def line(row: ComparisonRow, written: Sequence[str]) -> Html:
+        label, *cells = written
+        return tag(
+            "tr",
+            tag("td", label),
+            tag("td", whisker(row.accuracy, kinds.index(row.kind))),
+            (tag("td", cell) for cell in cells),
+            tag("td", _verdict(row, comparison.reference)),
+            class_=row.kind,
+            data_row=row.label,
+        )
+
+    heads = (headings[0], "", *headings[1:], "difference")
+    return fragment(
+        tag(
+            "div",
+            tag(
+                "table",
+                tag("thead", tag("tr", (tag("th", head) for head in heads))),
+                tag("tbody", map(line, comparison.rows, rows)),
+            ),
+            class_="scroll",
+        ),
+        (tag("p", note, class_="note") for note in notes(comparison)),
+    )
+
+
+def _verdict(row: ComparisonRow, reference: str) -> str:
+    if row.difference is None or row.adjusted_p is None:
+        return ""
+    if row.adjusted_p > _SURE:
+        return "none shown"
+    return f"{reference} is ahead" if row.difference.mean > 0 else f"{reference} is behind"
+
+
+def _measures(measures: Measures) -> Html:
+    """Further figures of each planner, and what the pool allows."""
+    areas = {front.label: front for front in measures.fronts}
+    ranks = {strength.label: strength for strength in measures.ranking}
+
+    def cells(planner: PlannerMeasures) -> Iterator[str]:
+        gaps, variety, front = planner.gaps, planner.variety, areas.get(planner.label)
+        yield f"{planner.spending.cost_of_pass * 1000:.3f}"
+        yield f"{planner.spending.tokens:,.0f}"
+        price = None if front is None else front.price_of_best_single
+        yield "" if price is None else f"{price.share:.2f}"
+        yield "" if gaps is None or gaps.ahead_of_best is None else points(gaps.ahead_of_best.mean)
+        yield "" if gaps is None or gaps.behind_oracle is None else points(gaps.behind_oracle.mean)
+        yield "" if variety is None else f"{variety.workers_bits:.2f}"
+        yield "" if variety is None else percent(variety.commonest_plan)
+        rank = ranks.get(planner.label)
+        yield "" if rank is None else f"{rank.rank} [{rank.best_rank}, {rank.worst_rank}]"
+
+    heads = (
+        "planner",
+        "$ / 1000 right answers",
+        "tokens",
+        "price at the best single's accuracy",
+        "ahead of best single",
+        "behind oracle of one call",
+        "entropy of workers, bits",
+        "commonest plan",
+        "rank",
+    )
+    return fragment(
+        tag("h3", "Further measures"),
+        tag(
+            "div",
+            tag(
+                "table",
+                tag("thead", tag("tr", (tag("th", head) for head in heads))),
+                tag(
+                    "tbody",
+                    (
+                        tag(
+                            "tr",
+                            tag("td", planner.label),
+                            (tag("td", cell) for cell in cells(planner)),
+                            data_row=planner.label,
+                        )
+                        for planner in measures.planners
+                    ),
+                ),
+            ),
+            class_="scroll",
+        ),
+        tag("p", measures.pool.statement, class_="note") if measures.pool else "",
+    )
+
+
+def _controls(table: SuiteTable, comparison: Comparison) -> Html:
+    """Each control beside its planner: what it would explain, and whether the figures rule that out."""
+    rows = {row.label: row for row in comparison.rows}
+    first = comparison.rows[0]
+    shown = [row for row in table.rows if row.of == first.label and row.label in rows]
+    if not shown:
+        return Html("")
+
+    def line(label: str, explains: str) -> Html:
+        row = rows[label]
+        lead = row.difference
+        ruled_out = (
+            lead is not None and lead.mean > 0 and row.adjusted_p is not None and row.adjusted_p <= _SURE
+        )
+        cells = (
+            percent(row.accuracy.mean),
+            "" if lead is None else f"{points(lead.mean)} {within(lead)}",
+            "ruled out" if ruled_out else "not ruled out",
+        )
+        return tag(
+            "tr", tag("td", label), (tag("td", cell) for cell in cells), tag("td", explains, class_="said")
+        )
+
+    heads = ("control", "accuracy", f"{first.label} ahead by", "verdict", "what would explain the accuracy")
+    return fragment(
+        tag("h3", f"Controls of {first.label}"),
+        tag(
+            "table",
+            tag("thead", tag("tr", (tag("th", head) for head in heads))),
+            tag("tbody", (line(row.label, row.rules_out) for row in shown)),
+        ),
+    )
+
+
+def _ledger(table: SuiteTable) -> Html:
+    """How often the split was looked at."""
+    looks = () if table.looks is None else table.looks.of_split(table.split)
+    if not looks:
+        return Html("")
+
+    def line(number: int, date: str, note: str, planners: Sequence[str], this: bool) -> Html:
+        undeclared = "not declared" if table.split == TEST else ""
+        cells = (date[:10], f"{len(planners)}", note or undeclared)
+        return tag("tr", tag("td", f"{number}{', this one' * this}"), (tag("td", cell) for cell in cells))
+
+    return fragment(
+        tag("h3", f"Looks at the {table.split} split of {Path(table.tasks).name}"),
+        tag(
+            "table",
+            tag("thead", tag("tr", (tag("th", head) for head in ("look", "date", "rows", "what for")))),
+            tag(
+                "tbody",
+                (
+                    line(number, look.date, look.note, look.planners, look.config == table.config)
+                    for number, look in enumerate(looks, 1)
+                ),
+            ),
+        ),
+    )

@@ -1,0 +1,172 @@
+"""The answers of a suite on disk: for each cell a file of JSON lines, one line for each graded answer.
+
+Lines are only added. A line that a kill left incomplete is cut off before the next one is written. What a report does
+not need, such as the messages that workers were sent, is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from podium.errors import RunMismatchError, StoreError
+from podium.evals.evaluation import Evaluation
+from podium.rollout import Rollout
+from podium.rollout.reward import RewardSettings, reward
+from podium.tasks.task import Grade, Task
+from podium.trace import Span, Trace
+from podium.trace.serialization import clean
+from podium.types import Profile, Value
+
+RESULTS = "results"
+"""The folder of these files in a run's folder."""
+
+
+GOLD = "gold"
+"""The fact of a question that is its right answer."""
+
+
+class GradedAnswer(Value):
+    """One graded answer, a line of a file."""
+
+    task: str
+    repeat: int
+    score: float
+    found: str | None = None
+    failure: str | None = None
+    grading_usd: float = 0.0
+    gold: str = ""
+    facts: dict[str, str | int | tuple[str, ...]] = Field(default_factory=dict)
+    trace: Trace
+
+    @classmethod
+    def of(cls, task: Task, repeat: int, rollout: Rollout) -> GradedAnswer:
+        """The line of a rollout."""
+        grade = rollout.grade
+        return cls(
+            task=task.id,
+            repeat=repeat,
+            score=grade.score,
+            found=grade.found,
+            failure=grade.failure,
+            grading_usd=grade.cost_usd,
+            gold=task.gold[:_LONGEST],
+            facts=dict(task.facts),
+            trace=_short(rollout.trace),
+        )
+
+    @property
+    def line(self) -> str:
+        """One line of JSON. Half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
+        try:
+            return self.model_dump_json(exclude_defaults=True)
+        except PydanticSerializationError:
+            return clean(json.dumps(self.model_dump(exclude_defaults=True), ensure_ascii=False))
+
+    @property
+    def rollout(self) -> Rollout:
+        """The rollout, without what the line leaves out."""
+        grade = Grade(self.score, self.found, self.grading_usd, self.failure)
+        return Rollout(self.task, self.trace, grade, reward(self.trace, grade, RewardSettings()))
+
+
+_LONGEST = 2000
+"""Most characters of a gold answer: tests of programs may have megabytes."""
+
+
+def _short(trace: Trace) -> Trace:
+    """The trace with the workers' names alone, and without messages and parameters."""
+    rounds = tuple(
+        round_.model_copy(update={"plan_messages": (), "spans": tuple(map(_short_span, round_.spans))})
+        for round_ in trace.rounds
+    )
+    pool = tuple(Profile(name=profile.name) for profile in trace.pool)
+    return trace.model_copy(update={"rounds": rounds, "pool": pool})
+
+
+def _short_span(span: Span) -> Span:
+    nested = None if span.nested is None else _short(span.nested)
+    return span.model_copy(update={"messages": (), "parameters": None, "logprobs": None, "nested": nested})
+
+
+class Results:
+    """The answers of one run."""
+
+    def __init__(self, run: Path) -> None:
+        self.folder = run / RESULTS
+        self._begun: set[str] = set()
+
+    def append(self, cell: str, line: str) -> None:
+        """Write a line of a cell before returning. It survives the end of this process, not that of the machine.
+
+        Raises:
+            StoreError: the disk is full or not writable.
+        """
+        path = self._path(cell)
+        try:
+            if cell not in self._begun:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                _cut_torn_line(path)
+                self._begun.add(cell)
+            with path.open("ab") as file:
+                file.write(line.encode() + b"\n")
+        except OSError as error:
+            raise StoreError.of_file(path, error) from None
+
+    def lines(self, cell: str) -> tuple[str, ...]:
+        """The complete lines of a cell; none if it was not begun."""
+        path = self._path(cell)
+        return tuple(path.read_text(encoding="utf-8").split("\n")[:-1]) if path.is_file() else ()
+
+    def evaluation(self, cells: Iterable[str]) -> Evaluation:
+        """The cells of one row, with all seeds, as an evaluation. It has at least one answer.
+
+        Raises:
+            RunMismatchError: a line is damaged.
+        """
+        answers = [
+            answer
+            for cell in cells
+            for answer in read_answers(self.lines(cell), str(self._path(cell))).values()
+        ]
+        return Evaluation(
+            planner=answers[0].trace.planner,
+            pool=tuple(dict.fromkeys(profile.name for a in answers for profile in a.trace.pool)),
+            seed=", ".join(dict.fromkeys(answer.trace.seed.split("/")[1] for answer in answers)),
+            rollouts=tuple(answer.rollout for answer in answers),
+            facts={answer.task: {**answer.facts, GOLD: answer.gold} for answer in answers},
+        )
+
+    def _path(self, cell: str) -> Path:
+        return self.folder / f"{cell}.jsonl"
+
+
+def read_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int], GradedAnswer]:
+    """The answers of some lines by task and repeat, sorted, so that the order in which they were given does not count.
+
+    Raises:
+        RunMismatchError: a line is damaged.
+    """
+    found = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            answer = GradedAnswer.model_validate_json(line)
+        except ValidationError:
+            raise RunMismatchError(
+                f"{source}, line {number}: this is no graded answer; restore the file, or delete it to have its "
+                "questions answered again."
+            ) from None
+        found[answer.task, answer.repeat] = answer
+    return dict(sorted(found.items()))
+
+
+def _cut_torn_line(path: Path) -> None:
+    if path.is_file():
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            path.write_bytes(content[:whole])

@@ -1,0 +1,100 @@
+"""Runs a suite in a run's folder: first the training questions that choices need, then every planner and control.
+
+The folder keeps the answers. The same command continues after a kill, and asks for no answer that is there. Nothing
+here decides what may run (`opening`) or shows anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from podium.evals.suite.cells import Job, Training
+from podium.evals.suite.job import run_job
+from podium.evals.suite.opening import Checked
+from podium.evals.suite.processes import cores, run_in_children
+from podium.evals.suite.results import GradedAnswer, Results, read_answers
+from podium.executor import Dispatcher
+
+OnAnswer = Callable[[str, GradedAnswer], None]
+"""Called with (label of the row, answer) for each new answer."""
+
+
+async def run_suite(
+    checked: Checked,
+    run: Path,
+    *,
+    dispatcher: Dispatcher | None = None,
+    on_answer: OnAnswer | None = None,
+) -> Results:
+    """Give every cell all of its answers.
+
+    Args:
+        run: the run's folder.
+        dispatcher: has the response cache and the accounts. With one, or if anything costs money, one process runs all
+            jobs, so that limits and budgets hold for all of them.
+
+    Raises:
+        UsageError: questions that a planner cannot take.
+        BudgetError: an account refused a call; the answers until then are kept.
+    """
+    results = Results(run)
+    wanted = checked.settings.processes or cores()
+    processes = 1 if dispatcher is not None or checked.pays else wanted
+
+    async def run_all(jobs: Sequence[Job]) -> None:
+        jobs = [job for job in jobs if _is_unfinished(job, checked, results)]
+        labels = {cell.key: cell.label for job in jobs for cell in job.cells}
+
+        def emit(cell: str, line: str) -> None:
+            results.append(cell, line)
+            if on_answer:
+                on_answer(labels[cell], GradedAnswer.model_validate_json(line))
+
+        waiting = (_with_kept(job, results) for job in jobs)
+        if processes > 1 and len(jobs) > 1:
+            await run_in_children(waiting, min(processes, len(jobs)), emit)
+            return
+        for job in waiting:
+            await run_job(job, emit, dispatcher=dispatcher)
+
+    await run_all([job for jobs in checked.training.values() for job in jobs])
+    learned = {label: _learned(jobs, results) for label, jobs in checked.training.items()}
+    await run_all(
+        [job.model_copy(update={"training": learned.get(job.cells[0].table.label)}) for job in checked.jobs]
+    )
+    return results
+
+
+def answers_left(checked: Checked, run: Path) -> int:
+    """How many answers a run still lacks, those to training questions included."""
+    results = Results(run)
+    return sum(max(0, size - len(set(results.lines(key)))) for key, size in checked.answers.items())
+
+
+def _is_unfinished(job: Job, checked: Checked, results: Results) -> bool:
+    return any(len(results.lines(cell.key)) < checked.answers[cell.key] for cell in job.cells)
+
+
+def _with_kept(job: Job, results: Results) -> Job:
+    kept = {cell.key: results.lines(cell.key) for cell in job.cells}
+    return job.model_copy(update={"kept": kept})
+
+
+def _learned(jobs: Iterable[Job], results: Results) -> Training:
+    """What the training questions taught, from the answers of each worker."""
+    found = {
+        job.cells[0].entry.planner.partition(":")[2]: list(
+            read_answers(results.lines(job.cells[0].key), job.cells[0].key).values()
+        )
+        for job in jobs
+    }
+    columns = list(found.values())
+    return Training(
+        workers=tuple(found),
+        texts=tuple(answer.trace.question.text for answer in columns[0]),
+        score_QW=tuple(zip(*([answer.score for answer in column] for column in columns), strict=True)),
+        cost_QW=tuple(
+            zip(*([answer.trace.uncached_usd for answer in column] for column in columns), strict=True)
+        ),
+    )

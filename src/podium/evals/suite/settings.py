@@ -1,0 +1,146 @@
+"""The settings of a suite: which planners are evaluated on which task sets, over which pools, with which seeds.
+
+`podium eval FILE.toml` reads them. Nothing here opens what they name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import AliasChoices, Field, field_validator, model_validator
+
+from podium.baselines.plan_controls import PLAN_CONTROLS, find_control
+from podium.config import Settings
+from podium.errors import ConfigError
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.tasks.open import EMBEDDED
+from podium.types import Budget
+
+EACH_WORKER = "single:*"
+"""The planner that stands for a row of each worker alone."""
+
+
+class PlannerEntry(PlannerSettings):
+    """A planner, with its controls."""
+
+    planner: str = Field(default="conductor", validation_alias=AliasChoices("name", "planner"))
+    """conductor, or a baseline such as single:WORKER; single:* is a row for each worker alone."""
+    label: str = ""
+    """Its row's label. Default: its name; for a Conductor also the checkpoint."""
+    controls: tuple[str, ...] | Literal["all"] = ()
+    """Controls of this planner, each with a row of its own; "all": all that can be run here."""
+    untrained: str | None = None
+    """The checkpoint before training, for the control "untrained". Default: warmstart, if the Conductor is the shipped
+    one."""
+
+    @field_validator("controls")
+    @classmethod
+    def _known(cls, controls: tuple[str, ...] | Literal["all"]) -> tuple[str, ...] | Literal["all"]:
+        for name in () if controls == "all" else controls:
+            try:
+                find_control(name)
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
+        return controls
+
+    @property
+    def conducts(self) -> bool:
+        """Whether a model writes its plans."""
+        return self.planner.partition(":")[0] == "conductor"
+
+    @property
+    def row(self) -> str:
+        """The label of its row."""
+        if self.label:
+            return self.label
+        if self.planner != "conductor":
+            return self.planner
+        source = self.conductor or self.conductor_model
+        level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
+        return f"Conductor{f' {source}' if source else ''}{level}"
+
+    @property
+    def control_names(self) -> Sequence[str]:
+        """The controls by name, in order."""
+        return tuple(PLAN_CONTROLS) if self.controls == "all" else self.controls
+
+
+class TasksEntry(Settings):
+    """A task set. What it leaves out, the suite says."""
+
+    name: str = EMBEDDED
+    """embedded, a named set, a task file, a table or a recording."""
+    split: str | None = None
+    questions: int | None = Field(default=None, ge=1)
+    pools: tuple[str, ...] = ()
+    """The pools, by name, with which this set is used; empty: all."""
+
+
+class PoolEntry(Settings):
+    """A pool of workers."""
+
+    name: str = EMBEDDED
+    """A pool file, or a shipped pool's name."""
+
+
+class SuiteSettings(Settings):
+    """All settings of a suite. The same settings give the same results, in one process or in many."""
+
+    title: str = ""
+    """The heading of the report."""
+    seeds: int = Field(default=1, ge=1)
+    """How many seeds, from 0. A seed draws the questions and all else that is random."""
+    split: str = "test"
+    """The split that planners are compared on: train, validation or test."""
+    questions: int = Field(default=400, ge=1)
+    """Questions of each task set for each seed."""
+    training: int = Field(default=400, ge=1)
+    """Training questions of each task set, on which planners that learn, and controls, make their choices."""
+    repeats: int = Field(default=1, ge=1)
+    """Answers to each question."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """The most steps of a plan. None: as many as a Conductor was trained with, else 5."""
+    early_stop: bool = False
+    """Whether votes call no further worker once they are certain."""
+    budget: Budget = Field(default_factory=Budget)
+    """Of one question. With rounds = 1, a planner whose method needs more rounds has them all the same."""
+    concurrency: int = Field(default=16, ge=1)
+    """The most questions at once in one process."""
+    processes: int | None = Field(default=None, ge=1)
+    """How many processes run simulated and recorded workers. None: one for each core. Paid workers run in one."""
+    planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)
+    """The first one is compared with the others."""
+    tasks: tuple[TasksEntry, ...] = (TasksEntry(),)
+    pool: tuple[PoolEntry, ...] = (PoolEntry(),)
+
+    @model_validator(mode="after")
+    def _agree(self) -> SuiteSettings:
+        if not (self.planner and self.tasks and self.pool):
+            raise ValueError("a suite needs a [[planner]], [[tasks]] and a [[pool]] or more")
+        labels = [entry.row for entry in self.planner]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"two planners have the row {label!r}; give one of them a label")
+        pools = [entry.name for entry in self.pool]
+        for entry in self.tasks:
+            for name in entry.pools:
+                if name not in pools:
+                    raise ValueError(f"the tasks {entry.name} name the pool {name!r}, which no [[pool]] has")
+        return self
+
+    def split_of(self, tasks: TasksEntry) -> str:
+        """The split that a task set is evaluated on."""
+        return tasks.split or self.split
+
+
+class SuiteRun(Settings):
+    """The configuration of a suite's run: a key of its own keeps it apart from that of a training."""
+
+    suite: SuiteSettings
+
+
+CHANGEABLE = frozenset(
+    f"suite.{key}" for key in ("title", "seeds", "planner", "tasks", "pool", "concurrency", "processes")
+)
+"""Settings that may change when a run is resumed. Answers of what is no longer named are kept and not shown."""

@@ -1,0 +1,80 @@
+"""The tables of a suite: a comparison for each task set and pool, from the kept answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
+from podium.evals.evaluation import Evaluation
+from podium.evals.looks import sentence_on
+from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
+from podium.evals.suite.manifest import Manifest, SuiteRow, SuiteTable
+from podium.evals.suite.results import Results
+
+
+def evaluations_of(table: SuiteTable, results: Results) -> dict[str, Evaluation]:
+    """The evaluation of each row that has all of its answers, by label."""
+    return {
+        row.label: results.evaluation([cell.key for cell in row.cells])
+        for row in table.rows
+        if all(len(results.lines(cell.key)) >= cell.answers for cell in row.cells)
+    }
+
+
+def unfinished(table: SuiteTable, results: Results) -> list[str]:
+    """The labels of the rows that lack answers."""
+    return [
+        row.label
+        for row in table.rows
+        if any(len(results.lines(cell.key)) < cell.answers for cell in row.cells)
+    ]
+
+
+def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Comparison:
+    """The table: each row beside the first one.
+
+    Args:
+        evaluations: of the rows, by label; at least one.
+    """
+    rows = {row.label: row for row in table.rows}
+    first = next(iter(evaluations))
+    return Comparison(
+        questions=len(evaluations[first].by_question),
+        seed=evaluations[first].seed,
+        pool=evaluations[first].pool,
+        simulated=any(evaluation.simulated for evaluation in evaluations.values()),
+        recorded=any(evaluation.recorded for evaluation in evaluations.values()),
+        rows=adjusted(
+            [
+                _compared(rows[label], evaluation, None if label == first else evaluations[first])
+                for label, evaluation in evaluations.items()
+            ]
+        ),
+        tasks=f"{table.tasks}/{table.split}",
+        max_steps=manifest.max_steps,
+        rounds=manifest.rounds,
+        notes=(*table.notes, *_on_looks(table), *_on_controls(table)),
+        routing=tuple(routing(evaluations[first], alignment=alignment) for alignment in ALIGNMENTS)
+        if rows[first].kind == "conductor"
+        else (),
+        steps_by_hops=steps_by_hops(evaluations[first]),
+        reference="Conductor" if rows[first].kind == "conductor" else first,
+    )
+
+
+def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:
+    found = row(shown.kind, shown.label, evaluation, against=against)
+    return found.model_copy(update={"rules_out": shown.rules_out})
+
+
+def _on_controls(table: SuiteTable) -> list[str]:
+    return [
+        f"{row.label}: if this row is as accurate, {row.rules_out}." for row in table.rows if row.rules_out
+    ]
+
+
+def _on_looks(table: SuiteTable) -> list[str]:
+    """How often the split was looked at, with this look."""
+    looks = () if table.looks is None else table.looks.of_split(table.split)
+    known = any(look.config == table.config for look in looks)
+    return [sentence_on(looks, table.config)] if known else []

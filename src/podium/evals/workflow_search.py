@@ -1,0 +1,186 @@
+"""A model searches for constant plans: it reads an archive of workflows with their results, and proposes the next one.
+
+This is the search of ADAS (Hu, Lu & Clune 2024, arXiv 2408.08435) over Podium's workflows in place of Python code, so
+nothing that the model writes is executed as a program. `constant_search` searches without a model, over fixed subtasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+
+from podium.baselines import VOTE, Single
+from podium.baselines.phrases import CHECK, WHOLE
+from podium.errors import UsageError
+from podium.evals.constant_search import (
+    FRESH,
+    ConstantPlan,
+    ConstantPlanFront,
+    SearchProgress,
+    Trials,
+    undominated,
+)
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.orchestrator import Orchestrator
+from podium.tasks.task import Task
+from podium.types import Budget, Message, Question
+from podium.workers.pool import Pool
+from podium.workflow import Access, PlanError, Step, Workflow, parse
+
+_TRIES = 3
+"""How often the model may write one proposal."""
+_EXAMPLES, _EXAMPLE_CHARS = 3, 1500
+_PROMPT = """\
+You design workflows for a team of models. One workflow is run on every question of a task set, so its subtasks must \
+suit all of them. Each step gives one model a subtask. The model sees the question and the responses of the earlier \
+steps on its access list. The response of the last step is the answer. A step that no later step reads is not run, \
+unless it is the last.
+
+The models, by number:
+{pool}
+
+Some of the questions:
+{examples}
+
+The archive: workflows that were tried, with the share of {questions} questions that they answered right, and the \
+dollars that a question cost:
+{archive}
+
+Propose the next workflow. It should be more accurate than all of these, or as accurate and cheaper, and it must not \
+be in the archive. First think briefly about what the results teach and what was not tried yet. Then write three \
+Python lists of the same length, with at most {max_steps} entries, as in the archive: model_id, subtasks, access_list \
+(positions of earlier steps counted from 0, or ["all"])."""
+_WRONG = "That is no workflow that can be tried: {error}\n\nWrite it again, whole and corrected."
+_KNOWN = "It is in the archive already."
+
+
+async def search_workflows(
+    pool: Pool,
+    tasks: Sequence[Task],
+    writer: str,
+    *,
+    proposals: int = 20,
+    questions: int = 100,
+    max_steps: int = 5,
+    max_cost: float | None = None,
+    seed: str = "0",
+    budget: Budget | None = None,
+    execution: ExecutionSettings | None = None,
+    dispatcher: Dispatcher | None = None,
+    on_progress: SearchProgress | None = None,
+) -> ConstantPlanFront:
+    """The most accurate workflows that were found, for each cost.
+
+    The archive begins with each worker alone, an answer that the next worker checks, and a vote of all workers. As in
+    `search_constant`, tasks that the search leaves unused make the final choice, if there are 100 of them.
+
+    Args:
+        tasks: questions to search on. Do not compare the workflows on them later.
+        writer: the worker that proposes. Its dollars go to the accounts of `dispatcher`, and are not in the result.
+        proposals: how many workflows it proposes. One that cannot be read or is known after three tries is left out.
+        questions: how many questions each workflow is tried on.
+        max_cost: dollars a question; workflows that cost more are in the archive but not in the result.
+        budget, execution, dispatcher: as for `evaluate`.
+
+    Raises:
+        UsageError: there are no tasks, the pool has no such worker, or it did not answer.
+    """
+    if not tasks:
+        raise UsageError("There are no tasks to search workflows on: give at least one.")
+    pool.named(writer)
+    used = min(len(tasks), questions)
+    trials = Trials(
+        pool,
+        tasks[:used],
+        max_steps=max_steps,
+        max_cost=max_cost,
+        seed=seed,
+        budget=budget,
+        execution=execution,
+        dispatcher=dispatcher,
+    )
+    plain = ExecutionSettings(context="plain")
+    asks = _Writer(Orchestrator(Single(writer), pool, settings=plain, dispatcher=dispatcher), max_steps, seed)
+    archive: dict[Workflow, ConstantPlan] = {}
+    tried = _beginnings(pool.names, max_steps)
+    for number in range(proposals + 1):
+        for workflow in tried:
+            await trials.best([workflow], [(1, used)])
+            archive[workflow] = trials.result(workflow)
+        if on_progress:
+            on_progress(number, proposals)
+        if number < proposals:
+            prompt = _prompt(pool, tasks[:used], archive, max_steps)
+            found = await asks.propose(prompt, archive, number)
+            tried = [] if found is None else [found]
+    fresh = tasks[used:]
+    final = replace(trials, tasks=fresh, tallies={}) if len(fresh) >= FRESH else trials
+    chosen = await final.best(list(archive), [(len(archive), len(final.tasks))])
+    return ConstantPlanFront(
+        workers=pool.names,
+        plans=undominated([final.result(workflow) for workflow in chosen]),
+        max_steps=max_steps,
+        questions=len(final.tasks),
+        seed=seed,
+    )
+
+
+def _beginnings(names: Sequence[str], max_steps: int) -> list[Workflow]:
+    """What the archive begins with."""
+    workers = [number for number, name in enumerate(names) if name != VOTE]
+    alone = [Workflow((Step(worker, WHOLE),)) for worker in workers]
+    checked = [
+        Workflow((Step(first, WHOLE), Step(second, CHECK, Access(all=True))))
+        for first, second in zip(workers, [*workers[1:], *workers[:1]], strict=True)
+        if max_steps > 1
+    ]
+    voters = workers[: max_steps - 1]
+    if VOTE not in names or len(voters) < 2:
+        return [*alone, *checked]
+    vote = Step(names.index(VOTE), "Give the most frequent answer.", Access(all=True))
+    return [*alone, *checked, Workflow((*(Step(worker, WHOLE) for worker in voters), vote))]
+
+
+def _prompt(pool: Pool, tasks: Sequence[Task], archive: dict[Workflow, ConstantPlan], max_steps: int) -> str:
+    """What the model is told; the best workflows come last."""
+    best_last = sorted(archive.values(), key=lambda plan: (plan.accuracy, -plan.cost_usd))
+    return _PROMPT.format(
+        pool="\n".join(
+            f"{k}: {worker.profile.name}. {worker.profile.description}" for k, worker in enumerate(pool)
+        ),
+        examples="\n\n".join(f"- {task.question.text[:_EXAMPLE_CHARS]}" for task in tasks[:_EXAMPLES]),
+        questions=len(tasks),
+        archive="\n\n".join(
+            f"{plan.accuracy:.1%} right, ${plan.cost_usd:.6f} a question:\n{plan.plan}" for plan in best_last
+        ),
+        max_steps=max_steps,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """The model that proposes."""
+
+    orchestrator: Orchestrator
+    max_steps: int
+    seed: str
+
+    async def propose(self, prompt: str, archive: Container[Workflow], number: int) -> Workflow | None:
+        """A workflow that is not in the archive; None: the model wrote none in three tries."""
+        history: tuple[Message, ...] = ()
+        text = prompt
+        for attempt in range(_TRIES):
+            trace = await self.orchestrator.answer(
+                Question(text=text, history=history), seed=f"search-workflows/{self.seed}/{number}/{attempt}"
+            )
+            if trace.answer is None:
+                raise UsageError(
+                    f"The search stopped, since the model that proposes did not answer. {trace.error}"
+                )
+            found = parse(trace.answer, workers=len(self.orchestrator.pool), max_steps=self.max_steps)
+            if isinstance(found, Workflow) and found not in archive:
+                return found
+            error = str(found) if isinstance(found, PlanError) else _KNOWN
+            said = Message(role="user", content=text), Message(role="assistant", content=trace.answer)
+            history, text = (*history, *said), _WRONG.format(error=error)
+        return None

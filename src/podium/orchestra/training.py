@@ -1,0 +1,203 @@
+"""Trains the workers of the orchestra, one after the other or side by side, and measures what each one then knows.
+
+A worker is trained by next-token prediction on the answers of its lessons. Its folder is an ordinary checkpoint with a
+`card.json`: how often it answers rightly, by relation and by the form of the subtask. A run that was killed continues
+with the last part of the worker that it finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pydantic import Field
+from tokenizers import Tokenizer
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.local_worker import prompt_of
+from podium.conductor.opening import open_local_policy
+from podium.conductor.policy import Sampling
+from podium.conductor.prompt import PromptSettings
+from podium.config import Settings
+from podium.lab.world import RELATIONS, world
+from podium.orchestra.abilities import ABILITIES, Ability
+from podium.orchestra.lessons import draw_lesson, fact_subtasks
+from podium.rollout.run_folder import RunFolder, replace_file
+from podium.train.checkpoints import read_model
+from podium.train.model import PolicyModel
+from podium.train.optimizer import learning_rate, muon, step
+from podium.types import Message
+from podium.warmstart.data import batches
+from podium.warmstart.supervised import WarmStartSettings, example_loss, make_model, save_policy
+from podium.warmstart.tokenizer import train_tokenizer
+from podium.workers.answer import final_answer, normalise
+
+_ROW_EVERY = 50
+"""A row of metrics is the mean over this many steps."""
+
+
+class OrchestraSettings(Settings):
+    """How the workers are trained."""
+
+    seed: int = 0
+    workers: tuple[str, ...] = tuple(ability.name for ability in ABILITIES)
+    """Those to train, by name."""
+    steps: int = Field(default=6000, ge=1)
+    parts: int = Field(default=4, ge=1)
+    """After each part of the steps the worker is kept, so that a killed run loses no more than a part."""
+    batch: int = Field(default=32, ge=1)
+    lr: float = Field(default=2e-3, gt=0)
+    matrix_lr: float = Field(default=4e-3, gt=0)
+    warmup: float = Field(default=0.03, ge=0, le=1)
+    vocabulary: int = Field(default=2048, ge=400)
+    layers: int = Field(default=4, ge=1)
+
+
+def train_orchestra(
+    settings: OrchestraSettings,
+    folder: Path,
+    show: Callable[[str, dict[str, Any]], None] = lambda name, row: None,
+) -> None:
+    """Train the workers that are not yet in the run folder.
+
+    Args:
+        show: called with a worker's name and each row of its metrics.
+
+    Raises:
+        RunMismatchError: the folder belongs to another configuration.
+    """
+    RunFolder.open(folder, settings)
+    tokenizer = orchestra_tokenizer(settings)
+    for ability in ABILITIES:
+        if ability.name in settings.workers and not (folder / ability.name / "card.json").is_file():
+            train_worker(ability, tokenizer, settings, folder / ability.name, show)
+
+
+def orchestra_tokenizer(settings: OrchestraSettings) -> Tokenizer:
+    """The tokenizer that all workers share."""
+    lessons = (draw_lesson(ability, "tokenizer", index) for ability in ABILITIES for index in range(1500))
+    texts = (lesson.prompt + lesson.pieces[0][0] for lesson in lessons)
+    return train_tokenizer(texts, settings.vocabulary)
+
+
+def train_worker(
+    ability: Ability,
+    tokenizer: Tokenizer,
+    settings: OrchestraSettings,
+    folder: Path,
+    show: Callable[[str, dict[str, Any]], None],
+) -> None:
+    """Train one worker and write its folder."""
+    parts = folder.with_name(f".{ability.name}")
+    finished = max((int(part.name) for part in parts.glob("[0-9]*")), default=0)
+    if finished:
+        model = read_model(Checkpoint.read(parts / f"{finished}"))
+        model.dtype = make_model(_sizes(ability, settings), tokenizer.get_vocab_size()).dtype
+    else:
+        model = make_model(_sizes(ability, settings), tokenizer.get_vocab_size())
+    rows: list[dict[str, Any]] = []
+    for part in range(finished, settings.parts):
+        for row in _train_part(model, ability, tokenizer, settings, part):
+            rows.append(row)
+            show(ability.name, row)
+        _keep(model, tokenizer, parts / f"{part + 1}", dtype="float32")
+    _keep(model, tokenizer, folder)
+    card = measure_worker(folder, ability)
+    replace_file(folder / "card.json", json.dumps(card | {"curve": rows}, indent=1).encode() + b"\n")
+    shutil.rmtree(parts)
+
+
+def _sizes(ability: Ability, settings: OrchestraSettings) -> WarmStartSettings:
+    hidden = ability.hidden
+    return WarmStartSettings(
+        seed=settings.seed, hidden=hidden, inner=hidden * 8 // 3 // 32 * 32, layers=settings.layers
+    )
+
+
+def _train_part(
+    model: PolicyModel, ability: Ability, tokenizer: Tokenizer, settings: OrchestraSettings, part: int
+) -> Iterator[dict[str, Any]]:
+    first, last = (settings.steps * number // settings.parts for number in (part, part + 1))
+    optimizers = muon(model)
+    model.train()
+    examples = batches(
+        tokenizer,
+        lambda name, index: draw_lesson(ability, name, index),
+        name=f"{settings.seed}/{part}",
+        size=settings.batch,
+        count=last - first,
+    )
+    losses: list[float] = []
+    began = time.process_time()
+    for number, batch in enumerate(examples, first):
+        rate = learning_rate(number, peak=1.0, iterations=settings.steps, warmup=settings.warmup)
+        loss = example_loss(model, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        step(optimizers, model, rates=[rate * settings.matrix_lr, rate * settings.lr])
+        losses.append(float(loss.detach()))
+        if len(losses) == _ROW_EVERY or number + 1 == last:
+            seconds = time.process_time() - began
+            yield {"step": number + 1, "loss": sum(losses) / len(losses), "part_cpu_s": round(seconds, 1)}
+            losses.clear()
+
+
+def _keep(model: PolicyModel, tokenizer: Tokenizer, folder: Path, **dtype: Any) -> None:
+    """Write a model under a temporary name and rename it, so that a kill leaves the whole model or none."""
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    save_policy(model, tokenizer, PromptSettings(style="brief"), part, **dtype)
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
+
+
+def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str, Any]:
+    """How often a worker answers rightly, by form of the subtask and by relation, for the fields that it was taught.
+
+    Args:
+        cases: facts of each relation.
+    """
+    prompts: list[str] = []
+    asked: list[tuple[str, str, str]] = []
+    facts = world()
+    rng = Random(f"measure/{ability.name}")
+    for relation in RELATIONS.values():
+        known = [
+            thing for thing in facts.things[relation.field] if ability.knows_about(relation.field, thing)
+        ]
+        for thing in rng.sample(known, min(cases, len(known))):
+            for form, view in fact_subtasks(relation, thing, facts, rng):
+                prompts.append(prompt_of(view))
+                asked.append((form, relation.name, facts.value(relation.name, thing)))
+    answers = complete(folder, prompts)
+    right: dict[str, dict[str, list[bool]]] = {}
+    for (form, name, value), answer in zip(asked, answers, strict=True):
+        found = normalise(final_answer(answer) or "") == normalise(value)
+        right.setdefault(form, {}).setdefault(name, []).append(found)
+    return {
+        "worker": ability.name,
+        "right": {
+            form: {name: round(sum(found) / len(found), 3) for name, found in by_name.items()}
+            for form, by_name in right.items()
+        },
+    }
+
+
+def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list[str]:
+    """The answers of the model in `folder` to prompts, the most likely tokens, written in batches."""
+    policy = open_local_policy(Checkpoint.read(folder))
+
+    async def written() -> list[str]:
+        sampling = Sampling(max_tokens=max_tokens)
+        messages = [(Message(role="user", content=prompt),) for prompt in prompts]
+        return [
+            done.text
+            for done in await asyncio.gather(*(policy.complete(each, sampling) for each in messages))
+        ]
+
+    return asyncio.run(written())

@@ -1,0 +1,53 @@
+"""Joins in writing: how two or more found values are compared, added, subtracted or counted, digit by digit.
+
+Small models cannot compute in the head, but they can learn to write down a computation that is short at every place.
+"""
+
+from __future__ import annotations
+
+from podium.lab.world import Problem, World
+
+
+def join_working(problem: Problem, facts: World) -> str:
+    """The working of a join over the values of its paths, and the answer. ValueError: it has no join."""
+    found = [(path.subject(facts), path.values(facts)[-1]) for path in problem.paths]
+    answer = problem.answer(facts)
+    match problem.join:
+        case "pair":
+            lines = [value for _, value in found]
+        case "earlier" | "larger":
+            lines = [f"{thing}: {value}." for thing, value in found]
+            values = [int(value) for _, value in found]
+            best = min(values) if problem.join == "earlier" else max(values)
+            lines.append(f"{best} is {'smaller' if problem.join == 'earlier' else 'larger'}.")
+        case "sum":
+            lines = [addition(*(int(value) for _, value in found))]
+        case "difference":
+            lines = [subtraction(*(int(value) for _, value in found))]
+        case "count":
+            lines = [
+                f"{thing}: {value}, {'yes' if value == problem.counted else 'no'}." for thing, value in found
+            ]
+        case _:
+            raise ValueError(f"{problem.key} has no join")
+    return f"{' '.join(lines)}\nAnswer: {answer}"
+
+
+def addition(first: int, second: int) -> str:
+    """The sum of two numbers below 100, ones before tens."""
+    ones, tens = first % 10 + second % 10, first // 10 + second // 10
+    carried = f" and 1 is {tens + 1}" if ones > 9 else ""
+    working = f"{first % 10} + {second % 10} = {ones}, {first // 10} + {second // 10} = {tens}{carried}"
+    return f"{first} + {second}: {working}."
+
+
+def subtraction(first: int, second: int) -> str:
+    """The distance of two years, by way of the centuries between them."""
+    low, high = sorted((first, second))
+    century = (low // 100 + 1) * 100
+    if century > high:
+        return f"{high} - {low}: {high % 100} - {low % 100} = {high - low}."
+    return (
+        f"{high} - {low}: from {low} to {century} is {century - low}, from {century} to {high} is {high - century}, "
+        f"{century - low} + {high - century} = {high - low}."
+    )

@@ -1,0 +1,113 @@
+"""Imports DyLAN's logs of MATH: debates of up to four agents of one model, in up to three rounds.
+
+The source is one of its folders of JSON files, `exp/MATH/CoT` or `exp/MATH/Complex`. An answer of the first round is a
+response to the bare question; the agents are its samples. Each answer of a later round is a conditioned response: its
+agent saw the latest answers of the others. What the message says after them is the subtask. The folder's examples and
+the system prompt belong to the worker, so each folder has a worker of its own. The ranking that chooses agents between
+two rounds is not in the logs. Verdicts are computed here: equal numbers, or equal text without LaTeX commands. Source:
+SALT-NLP/DyLAN, MIT.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from podium.recordings.importers.documents import Document, hashed_id, list_files, read_json
+from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.importers.zeroeval import same
+from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash
+from podium.recordings.writer import RecordingWriter
+from podium.types import WHOLE
+
+_MODEL = "gpt-3.5-turbo"
+_PROBLEM = "Problem: "
+_SOLUTION = re.compile(r"\n\nOne agent(?:'s)? solution: ```")
+_CLOSED = "```\n\n"
+_FEWEST = 3
+"""With fewer agents in a log, a ranking has chosen them, and it is not known who they were in the second round."""
+_SAID = re.compile(r"answer is:?\s*(.+?)\.?\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+class _Message(Document):
+    role: str
+    content: str
+
+
+_LOG = TypeAdapter(dict[str, tuple[list[list[_Message]], str, Any, Any]])
+"""By the prompt of the first round: the messages of each agent, the gold answer, level and subject."""
+
+
+def import_dylan(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+    """Read the logs in `path`.
+
+    Args:
+        report: called with the name of each file before it is read.
+
+    Raises:
+        UsageError: there are no files, or one cannot be read.
+    """
+    import_report = ImportReport(source=f"SALT-NLP/DyLAN, MATH, {path.name}", licence="MIT")
+    worker = f"{_MODEL}/{path.name}"
+    for file in list_files(path, "*.json", "one of its folders of logs, such as exp/MATH/CoT"):
+        report(file.stem)
+        for prompt, (agents, gold, _, subject) in read_json(file, _LOG).items():
+            text = prompt.rpartition(_PROBLEM)[2].strip().removesuffix("Answer:").strip()
+            question_id = hashed_id(text)
+            writer.add_question(
+                RecordedQuestion(question_id, text, gold, str(subject), split_by_hash(question_id))
+            )
+            for agent, messages in enumerate(agents):
+                for turn, (asked, answer) in enumerate(_turns(messages)):
+                    seen = None if asked.strip() == prompt.strip() else _seen(asked, agent, turn)
+                    if seen is not None and (not seen.earlier or (turn == 1 and len(agents) < _FEWEST)):
+                        import_report.left_out["answers to others whose own messages the logs lack"] += 1
+                        continue
+                    found = _answer(answer)
+                    score = float(found is not None and same(found, gold))
+                    response = Response.of_text(worker, answer, sample=agent, answer=None, score=score)
+                    if not writer.add(question_id, response, seen=seen):
+                        import_report.left_out["answers of an agent that the logs have twice"] += 1
+    return import_report
+
+
+def _turns(messages: list[_Message]) -> Iterator[tuple[str, str]]:
+    """What an agent was asked and what it answered, in order."""
+    for asked, answered in pairwise(messages):
+        if asked.role == "user" and answered.role == "assistant":
+            yield asked.content, answered.content
+
+
+def _seen(asked: str, agent: int, turn: int) -> Seen:
+    """What a message of a debate shows. Without solutions in it, nothing earlier.
+
+    The agents answer one after another. Each sees the latest answer of every other one: of those before it, that of
+    this round; of those behind it, that of the round before.
+    """
+    _, *solutions = _SOLUTION.split(asked)
+    if not solutions:
+        return Seen("")
+    solutions[-1], _, subtask = solutions[-1].rpartition(_CLOSED)
+    subtask = subtask.strip()
+    shown = (
+        (subtask if place < agent or turn > 1 else WHOLE, solution.removesuffix("```"))
+        for place, solution in enumerate(solutions)
+    )
+    return Seen(subtask, tuple(shown))
+
+
+def _answer(text: str) -> str | None:
+    """What the last box holds, else what the last "answer is" names; None: neither is there."""
+    start = text.rfind("\\boxed{")
+    depth = 0
+    for place in range(start + 6 if start >= 0 else len(text), len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[start + 7 : place]
+    said = _SAID.findall(text)
+    return said[-1].strip("$ ") if said else None

@@ -1,0 +1,57 @@
+"""Candidates are written in sight of the best, the worst and the critique; the best of all iterations is the answer."""
+
+import json
+
+from teams import answered, called, team
+
+from podium.baselines.iterative import Iterative
+from podium.errors import WorkerError
+from podium.planner import Outcome, PlanRequest
+from podium.types import Profile, Question
+from podium.workers.view import read_view
+from podium.workflow import Acceptance, Access, Step, Workflow
+
+PLANNER = Iterative("ada", "judge", candidates=2, iterations=3)
+
+
+def verdict(*scores: float) -> str:
+    return json.dumps({"scores": scores, "critique": f"critique of {scores}"})
+
+
+async def test_the_running_best_is_the_answer_and_not_the_last():
+    pool = team(ada=["a", "b", "c", "d", "e", "f"], judge=[verdict(2, 5), verdict(9, 1), verdict(3, 8)])
+    trace = await answered(PLANNER, pool)
+    assert trace.answer == "c"
+    assert trace.rounds[-1].accepted_step == (1, 0)
+    assert called(trace) == [["ada", "ada", "judge"]] * 3
+    shown = [[s.response for s in read_view(r.messages).earlier] for r in pool.named("ada").requests[::2]]
+    assert shown == [[], ["b", "a", verdict(2, 5)], ["c", "d", verdict(9, 1)]]
+
+
+async def test_a_perfect_score_ends_it():
+    trace = await answered(PLANNER, team(ada=["a", "b"], judge=[verdict(3, 10)]))
+    assert (trace.answer, called(trace)) == ("b", [["ada", "ada", "judge"]])
+
+
+async def test_scores_are_of_the_candidates_that_were_shown_and_a_verdict_that_cannot_be_read_scores_nothing():
+    lost = WorkerError("It is down.", kind="server_error")
+    pool = team(ada=["a", lost, "c", "d", "e", "f"], judge=[verdict(4), "fine!", verdict(11, 2)])
+    trace = await answered(PLANNER, pool)
+    assert trace.rounds[-1].accepted_step == (0, 0)
+
+
+async def test_without_a_round_to_accept_in_the_worker_answers_alone():
+    trace = await answered(PLANNER, team(ada=["a"], judge=[]), rounds=1)
+    assert (trace.answer, called(trace)) == ("a", [["ada"]])
+
+
+async def test_a_plan_that_a_user_rewords_goes_on_and_one_with_other_steps_ends():
+    async def next_plan(*steps: Step):
+        pool = tuple(Profile(name=name) for name in ("ada", "judge"))
+        outcome = Outcome(Workflow(steps), verdict(9, 2), responses=("a", "b", verdict(9, 2))[-len(steps) :])
+        request = PlanRequest(Question(text="How many?"), pool, (outcome,), rounds=3)
+        return await PLANNER.plan(request)
+
+    reworded = await next_plan(Step(0, "Try."), Step(1, "Try."), Step(1, "Judge.", Access(all=True)))
+    assert reworded.shows == ((0, 0), (0, 1), (0, 2))
+    assert (await next_plan(Step(0, "Try."))).decision == Acceptance()

@@ -1,0 +1,120 @@
+"""Planners that ask for several answers: who is asked, when they stop, and which answer wins."""
+
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+from scipy.special import betainc
+from teams import answered, called, team
+
+from podium.baselines import ScoredAnswers, open_baseline
+from podium.baselines.adaptive import AdaptiveConsistency, is_stable
+from podium.baselines.escalation import Escalation
+from podium.baselines.judged import BEST, MOST_CONSISTENT, Judged, read_verdict
+from podium.baselines.weighted_vote import vote_weight
+from podium.errors import ConfigError
+from podium.types import Profile
+
+ANSWERS = ["Because.\nAnswer: 4", "Answer: 5", "Answer: 4."]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "answer"),
+    [
+        ("Step 0 errs.\nBest: 1\nAnswer: 5", "Answer: 5"),
+        ("**Best response: step 2**", "Answer: 4."),
+        ("Best: 7", "Because.\nAnswer: 4"),
+        ("They are all fine.", "Because.\nAnswer: 4"),
+    ],
+)
+async def test_the_judge_names_the_answer_and_the_vote_decides_if_its_verdict_cannot_be_read(verdict, answer):
+    judge = {BEST: verdict}
+    trace = await answered(Judged("best-of-n", ("ada",) * 3, "bo", BEST), team(ada=ANSWERS, bo=judge))
+    assert trace.answer == answer
+    assert called(trace) == [["ada", "ada", "ada", "bo"]]
+
+
+async def test_the_chooser_of_universal_self_consistency_may_be_the_worker_itself():
+    planner = Judged("universal-self-consistency", ("ada", "ada"), "ada", MOST_CONSISTENT)
+    trace = await answered(planner, team(ada=["A poem.", "An ode.", "Best: 1\nAnswer: An ode."]))
+    assert (trace.answer, called(trace)) == ("An ode.", [["ada"] * 3])
+
+
+def test_a_verdict_may_not_name_a_response_that_is_missing():
+    assert read_verdict("Best: 1", ["a", None]) is None
+    assert read_verdict("Best: 0\nNo.\nbest: 1", ["a", "b"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "rounds", "answer"),
+    [
+        ("44--", [["a", "b"]], "4"),
+        ("454-", [["a", "b"], ["c"]], "4"),
+        ("4567", [["a", "b"], ["c"], ["d"]], "7"),
+        ("4565", [["a", "b"], ["c"], ["d"]], "5"),
+        (" 44-", [["a", "b"], ["c"]], "4"),
+    ],
+)
+async def test_the_next_worker_is_asked_while_there_is_no_majority(answers, rounds, answer):
+    pool = team(
+        **{
+            name: [f"Answer: {given}"] if given != " " else []
+            for name, given in zip("abcd", answers, strict=True)
+        }
+    )
+    trace = await answered(Escalation(("a", "b", "c", "d")), pool)
+    assert (called(trace), trace.answer) == (rounds, f"Answer: {answer}")
+
+
+def test_the_criterion_is_the_papers_integral_over_a_beta_distribution():
+    for leading, second in product(range(30), range(12)):
+        if leading >= second:
+            assert is_stable(leading, second) == (1 - betainc(leading + 1, second + 1, 0.5) >= 0.95)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_samples_in_rounds_are_as_many_as_one_at_a_time(seed):
+    random = Random(f"adaptive/{seed}")
+    drawn = random.choices("456", (6, 3, 1), k=20)
+    counts: dict[str, int] = {}
+    alone = 0
+    while alone < 20:
+        most, *others = sorted(counts.values(), reverse=True) or [0]
+        if is_stable(most, max(others, default=0)):
+            break
+        counts[drawn[alone]] = counts.get(drawn[alone], 0) + 1
+        alone += 1
+    trace = await answered(AdaptiveConsistency("ada", 20), team(ada=[f"Answer: {one}" for one in drawn]))
+    assert sum(map(len, called(trace))) == alone
+    assert trace.answer == f"Answer: {max(counts, key=lambda one: counts[one])}"
+    assert seed != 0 or len(called(trace)) < alone
+
+
+@pytest.mark.parametrize("wrong", [1, 2, 9])
+def test_the_weights_of_a_vote_give_the_likeliest_answer(wrong):
+    score_QW = np.zeros((8, 3))
+    for worker, right in enumerate((8, 5, 3)):
+        score_QW[:right, worker] = 1
+    scored = ScoredAnswers(("a", "b", "c"), ("?",) * 8, score_QW, score_QW)
+    weights = [vote_weight(scored, name, wrong_answers=wrong) for name in "abc"]
+    shares = (0.9, 0.6, 0.4)
+    for votes in product(range(min(wrong + 1, 3)), repeat=3):
+        likelihood = {
+            answer: np.prod(
+                [p if vote == answer else (1 - p) / wrong for p, vote in zip(shares, votes, strict=True)]
+            )
+            for answer in votes
+        }
+        weight = {
+            answer: sum(w for w, vote in zip(weights, votes, strict=True) if vote == answer)
+            for answer in votes
+        }
+        winner = max(votes, key=weight.__getitem__)
+        assert likelihood[winner] == pytest.approx(max(likelihood.values()), rel=1e-3)
+
+
+def test_a_vote_has_no_weight_for_a_worker_without_scored_answers():
+    scored = ScoredAnswers(("a",), ("?",), np.ones((1, 1)), np.ones((1, 1)))
+    with pytest.raises(ConfigError, match=r"no scored answers of 'b'.*there are answers of a"):
+        open_baseline("weighted-vote:a+b", [Profile(name="a"), Profile(name="b")], scored=scored)

@@ -1,0 +1,181 @@
+"""`podium eval FILE.toml`: declared on test, counted, killed and continued without paying twice, and reported."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusal import one_sentence
+from small_recording import record_small
+
+from podium.evals import Comparison
+from podium.testing import Answer, FaultServer
+
+Podium = Callable[..., Any]
+SUITE = """
+title = "Sums"
+questions = 20
+split = "test"
+[[planner]]
+name = "single:ada"
+controls = ["no-access"]
+[[planner]]
+name = "self-consistency:bob:2"
+[[tasks]]
+name = "mine.parquet"
+[[pool]]
+name = "mine.toml"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _recording() -> None:
+    """12 questions, of which ada knows the even ones and bob all."""
+    record_small(
+        Path("mine.parquet"), {"ada": lambda n: n % 2 == 0, "bob": lambda n: True}, questions=12, train=4
+    )
+    Path("mine.toml").write_text(
+        "".join(
+            f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "mine.parquet"\n'
+            for name in ("ada", "bob")
+        )
+    )
+    Path("s.toml").write_text(SUITE)
+
+
+TEST = ("eval", "s.toml", "processes=1", "--run", "runs/r")
+
+
+def test_a_run_on_test_is_declared_first_and_every_table_says_how_often_the_split_was_looked_at(
+    podium: Podium,
+) -> None:
+    refused = one_sentence(podium(*TEST))
+    assert "a run on the test split is declared before it begins: say with --declare NOTE" in refused
+    assert not Path("runs").exists()
+    assert not Path("mine.looks.jsonl").exists()
+    done = podium(*TEST, "--declare", "Once.", "--json")
+    assert done.status == 0, done.err
+    comparison = Comparison.model_validate_json(done.out)
+    assert [row.accuracy.mean for row in comparison.rows] == [0.5, 0.5, 1.0]
+    assert "Look 1 at the test split of mine.parquet, declared: Once." in comparison.notes
+    assert podium(*TEST, "--json").out == done.out, "a declared run is continued, and is the same look"
+    another = podium(*TEST, "repeats=2", "--declare", "Twice.", "--json")
+    assert "resume" in another.err or "another configuration" in another.err
+    other = podium(
+        "eval", "s.toml", "split=test", "repeats=2", "--run", "runs/q", "--declare", "Again.", "--json"
+    )
+    assert "Look 2 at the test split" in str(Comparison.model_validate_json(other.out).notes)
+    lines = [json.loads(line) for line in Path("mine.looks.jsonl").read_text().splitlines()]
+    assert [line["declared"] for line in lines] == [True, False, True, False]
+    both = podium("report", "runs/r", "runs/q")
+    assert both.out == "runs/r/report.html\n"
+    assert Path("runs/r/report.html").read_text().count("<section>") == 2
+    assert "only suites share a page" in one_sentence(podium("report", "runs/r", "runs"))
+
+
+def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_declared(podium: Podium) -> None:
+    mine = ("eval", "--tasks", "mine.parquet", "--pool", "mine.toml", "--json")
+    first = podium(*mine)
+    assert first.status == 0, first.err
+    assert "Look 1 at the test split of mine.parquet, not declared." in first.out
+    assert "Look 2 at the test split of mine.parquet, declared: A second seed." in (
+        podium(*mine, "--seed", "1", "--declare", "A second seed.").out
+    )
+    assert podium(*mine).out == first.out
+    assert podium(*mine, "--split", "tests").status == 2
+    assert len(Path("mine.looks.jsonl").read_text().splitlines()) == 3, "what is refused is no look"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (("--questions", "5"), "The file of a suite takes the place of --questions; set it in s.toml."),
+        (("--conductor", "x"), "The file of a suite takes the place of --conductor; set it in s.toml."),
+        (("planer.name=x",), "unknown key 'planer'; did you mean 'planner'?"),
+        (("split=train", "--declare", "x"), "this suite has no test split, so leave it out."),
+        (("pool.0.name=gone.toml",), "gone.toml: there is no such file"),
+        (('planner.0.controls=["all-access"]',), "a recording has only answers to the bare question"),
+        (("planner.0.name=random",), "a recording has only answers to the bare question"),
+    ],
+)
+def test_what_a_suite_cannot_use_is_one_sentence(podium: Podium, tokens: tuple[str, ...], said: str) -> None:
+    assert said in one_sentence(podium("eval", "s.toml", "--run", "r", *tokens))
+    assert not Path("r").exists()
+
+
+def test_a_suite_without_a_folder_is_refused(podium: Podium) -> None:
+    assert "A suite needs --run FOLDER" in one_sentence(podium("eval", "s.toml"))
+
+
+# --- killed -----------------------------------------------------------------------------------------------
+
+QUESTIONS, IN_FLIGHT = 30, 2
+PAID = """
+questions = 30
+concurrency = 2
+[[planner]]
+name = "single:ada"
+[[planner]]
+name = "self-consistency:ada:2"
+[[tasks]]
+name = "sums.csv"
+[[pool]]
+name = "paid.toml"
+"""
+
+
+@pytest.fixture
+def half_asked() -> asyncio.Event:
+    return asyncio.Event()
+
+
+@pytest.fixture
+async def server(half_asked: asyncio.Event) -> AsyncIterator[FaultServer]:
+    asked: list[str] = []
+
+    def add(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
+        a, b = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", messages[-1]["content"])[0])
+        asked.append(f"{a} + {b}")
+        if len(asked) == QUESTIONS // 2:
+            half_asked.set()
+        return Answer(f"Answer: {a + b}", input_tokens=0, output_tokens=1000)
+
+    async with FaultServer(add) as serving:
+        write_paid(serving.url)
+        yield serving
+
+
+def write_paid(url: str) -> None:
+    """A pool of one endpoint, sums to ask it, and the suite."""
+    Path("paid.toml").write_text(
+        f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n'
+        "price = { output = 1.0 }\nlimits = { concurrency = 2, max_tokens = 1000 }\n"
+    )
+    rows = (f"What is {n} + {n}?,{2 * n},test" for n in range(QUESTIONS))
+    Path("sums.csv").write_text("question,answer,split\n" + "\n".join(rows) + "\n")
+    Path("paid-suite.toml").write_text(PAID)
+
+
+async def test_a_suite_that_is_killed_asks_again_only_what_was_in_flight(
+    server: FaultServer, half_asked: asyncio.Event
+) -> None:
+    tokens = ("-m", "podium", "eval", "paid-suite.toml", "--run", "r", "--declare", "Killed.", "--json")
+    pipes: dict[str, Any] = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+    killed = await asyncio.create_subprocess_exec(sys.executable, *tokens, **pipes)
+    await half_asked.wait()
+    killed.kill()
+    await killed.communicate()
+    assert len(server.requests) < 2 * QUESTIONS
+    again = await asyncio.create_subprocess_exec(sys.executable, *tokens, **pipes)
+    out, err = await again.communicate()
+    assert again.returncode == 0, err
+    # The first of two votes is the same call as that of the worker alone, so a response cache has its answer.
+    assert 2 * QUESTIONS <= len(server.requests) <= 2 * QUESTIONS + IN_FLIGHT
+    comparison = Comparison.model_validate_json(out)
+    assert [(row.accuracy.mean, row.calls) for row in comparison.rows] == [(1.0, 1.0), (1.0, 3.0)]

@@ -1,0 +1,99 @@
+"""Workers of kind `local`: a model in a folder answers, in one batch with other calls, streamed, stopped and priced."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from conftest import MakeCheckpoint
+from podium.baselines import Committee, Single
+from podium.conductor import Checkpoint, Sampling, open_policy
+from podium.conductor.local_worker import prompt_of
+from podium.errors import ConfigError, WorkerError
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import open_pool
+from podium.types import AnswerOptions, Message, Question
+from podium.workers.base import Request
+from podium.workers.view import EarlierStep, View
+
+MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)
+
+
+@pytest.fixture
+def worker(make_checkpoint: MakeCheckpoint, tmp_path: Path):
+    make_checkpoint("qwen2", name="model", eos_token_id=None, max_position_embeddings=1024)
+    file = tmp_path / "pool.toml"
+    file.write_text(
+        '[[worker]]\nname = "small"\nkind = "local"\npath = "model"\nprice_compute = true\n'
+        'limits = { max_tokens = 24, retries = 0 }\n[[worker]]\nname = "vote"\nkind = "vote"\n'
+    )
+    return open_pool(str(file)).named("small")
+
+
+async def test_it_answers_as_its_model_writes(worker, tmp_path):
+    written = await open_policy(tmp_path / "model").complete(MESSAGES, Sampling(max_tokens=24))
+    reply = await worker.answer(Request(MESSAGES, seed="1"))
+    assert reply.text == written.text
+    assert (reply.finish, reply.usage.output_tokens) == ("length", 24)
+    millions = Checkpoint.read(tmp_path / "model").parameters() / 1e6
+    assert reply.price(worker.profile) == pytest.approx(reply.usage.tokens * millions / 1e6)
+
+
+async def test_the_pieces_of_a_stream_are_the_text(worker):
+    pieces = []
+    reply = await worker.answer(Request(MESSAGES, seed="1", on_text=pieces.append))
+    assert "".join(pieces) == reply.text
+    assert len(pieces) > 5
+
+
+async def test_a_stop_text_ends_the_answer_and_is_not_shown(worker):
+    whole = (await worker.answer(Request(MESSAGES, seed="1"))).text
+    stop = whole[len(whole) // 2 :][:3]
+    pieces = []
+    options = AnswerOptions(stop=("never written", stop))
+    reply = await worker.answer(Request(MESSAGES, seed="1", options=options, on_text=pieces.append))
+    assert reply.text == whole[: whole.find(stop)] == "".join(pieces)
+    assert reply.finish == "stop"
+
+
+async def test_a_seed_names_an_answer_also_beside_others(worker):
+    options = AnswerOptions(temperature=1.0)
+    requests = [Request(MESSAGES, seed=seed, options=options) for seed in ("a", "b", "a")]
+    together = await asyncio.gather(*map(worker.answer, requests))
+    assert together[0].text == together[2].text != together[1].text
+    assert (await worker.answer(requests[1])).text == together[1].text
+
+
+async def test_a_prompt_that_is_too_long_is_refused_in_a_sentence(worker):
+    with pytest.raises(WorkerError, match="reads at most") as refused:
+        await worker.answer(Request((Message(role="user", content="word " * 5000),), seed="1"))
+    assert (refused.value.kind, refused.value.retryable) == ("protocol", False)
+
+
+async def test_a_team_of_local_models_answers_a_question(worker, tmp_path):
+    pool = open_pool(str(tmp_path / "pool.toml"))
+    for planner in (Single("small"), Committee(("small", "small"))):
+        trace = await Orchestrator(planner, pool).answer(Question(text="Who founded Rado Mill?"))
+        assert trace.status == "ok", trace.error
+        assert trace.cost_usd > 0
+    await pool.close()
+
+
+def test_a_folder_that_is_no_model_is_refused_before_any_call(tmp_path):
+    file = tmp_path / "pool.toml"
+    file.write_text('[[worker]]\nname = "small"\nkind = "local"\npath = "nothing"\n')
+    with pytest.raises(ConfigError, match=r"'small': .*nothing is not a folder"):
+        open_pool(str(file))
+
+
+async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
+    file = tmp_path / "pool.toml"
+    file.write_text(file.read_text().replace('path = "model"', 'path = "model"\nreads = "view"'))
+    reader = open_pool(str(file)).named("small")
+    view = View("Who?", "Find it.", (EarlierStep(0, "Where?", "There."),), previous="Nobody.")
+    prompt = prompt_of(view)
+    assert prompt == (
+        "Question: Who?\nBefore: Nobody.\nStep 0: Where?\nResponse: There.\nSubtask: Find it.\nResponse: "
+    )
+    written = await worker.answer(Request((Message(role="user", content=prompt),), seed="1"))
+    assert (await reader.answer(Request(MESSAGES, seed="1", structured=view))).text == written.text

@@ -1,0 +1,137 @@
+"""`podium` and `inspect` without the time that Python takes to load them: every command is a fork of one process.
+
+That process loads the modules of a command when it is first asked for it. The fork runs the function that the installed
+program runs, in a process of its own, with the folder, the environment and the streams of the small program that a
+shell starts instead. It gets that program's signals, and it is killed when that program is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from podium.cli.app import VERBS
+
+PROGRAMS = {"podium": "podium.cli:main", "inspect": "inspect_ai._cli.main:main"}
+"""As their packages' entry points have them."""
+_LATE = {
+    "podium train": ("podium.cli.training", "sympy"),
+    "podium replay": ("pyarrow.parquet", "pandas"),
+    "inspect eval": ("podium.inspection.provider", "IPython", "acp", "anthropic", "openai.types.responses"),
+}
+"""What some commands load only when they run."""
+_PROGRAM = """#!{python} -IS
+import json, os, signal, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect({address!r})
+order = json.dumps([{name!r}, sys.argv, os.getcwd(), dict(os.environ)]).encode()
+socket.send_fds(server, [len(order).to_bytes(4, "big")], [0, 1, 2])
+server.sendall(order)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, lambda number, frame: server.sendall(bytes([number])))
+status = server.recv(1)
+sys.exit(status[0] if status else 1)
+"""
+
+
+@contextmanager
+def loaded_programs(folder: Path) -> Iterator[Path]:
+    """The folder with the small programs, for the front of a PATH."""
+    address, programs = folder / "socket", folder / "bin"
+    programs.mkdir(parents=True)
+    for name in PROGRAMS:
+        text = _PROGRAM.format(python=sys.executable, address=str(address), name=name)
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    with subprocess.Popen([sys.executable, __file__, str(address)]) as server:
+        try:
+            while not address.exists():
+                assert server.poll() is None, "it did not start"
+            yield programs
+        finally:
+            server.kill()
+
+
+class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
+    _tests = os.getppid()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Load what the command needs, then fork."""
+        del client_address
+        size, streams, _, _ = socket.recv_fds(request, 4, 3)
+        order = json.loads(_read(request, int.from_bytes(size, "big")))
+        for module in _modules(*order[:2]):
+            with suppress(ImportError):  # the command says it itself, if it needs the module
+                importlib.import_module(module)
+        super().process_request(request, (order, streams))
+        for stream in streams:
+            os.close(stream)
+
+    def service_actions(self) -> None:
+        """End with the tests."""
+        super().service_actions()
+        if os.getppid() != self._tests:
+            sys.exit()
+
+
+class _Command(socketserver.BaseRequestHandler):
+    """In a fork of the server: watches the command, which is a fork of this one."""
+
+    def handle(self) -> None:
+        command = get_context("fork").Process(target=_run, args=self.client_address)
+        command.start()
+        while command.sentinel not in wait([command.sentinel, self.request]):
+            signals = self.request.recv(16)
+            for number in signals or [signal.SIGKILL]:
+                os.kill(command.pid or 0, number)
+            if not signals:
+                break
+        command.join()
+        status = command.exitcode or 0
+        self.request.sendall(bytes([status if status >= 0 else 128 - status]))
+
+
+def _run(order: Any, streams: list[int]) -> None:
+    name, words, folder, environment = order
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)  # noqa: SIM115 - until its end
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = words
+    module, _, function = PROGRAMS[name].partition(":")
+    sys.exit(getattr(sys.modules[module], function)())
+
+
+def _modules(name: str, words: list[str]) -> list[str]:
+    command = " ".join([name, *words[1:], ""])
+    verbs = {f"podium {verb.words}": (verb.path,) for verb in VERBS}
+    entries = [PROGRAMS[name]]
+    for start, modules in [*verbs.items(), *_LATE.items()]:
+        if command.startswith(f"{start} "):
+            entries += modules
+    return [entry.partition(":")[0] for entry in entries]
+
+
+def _read(request: socket.socket, size: int) -> bytes:
+    with request.makefile("rb") as file:
+        return file.read(size)
+
+
+if __name__ == "__main__":
+    with _Server(sys.argv[1], _Command) as server:
+        server.serve_forever()

@@ -1,0 +1,64 @@
+"""What right answers cost, in dollars and in waiting."""
+
+import math
+
+import numpy as np
+import pytest
+from graded import column, graded
+
+from podium.evals.measures.spending import cost_of_pass, first_token_s, measure_spending
+from podium.trace import RoundTrace, Span
+
+
+def _span(position: int, seconds: float, *, reads=(), first: float | None = None) -> Span:
+    return Span(
+        position=position,
+        worker="a",
+        subtask="Do it.",
+        reads=reads,
+        status="done",
+        simulated_s=seconds,
+        cached=True,
+        first_token_s=first,
+    )
+
+
+def _trace(*rounds: RoundTrace):
+    trace = graded("made", column(True)).rollouts[0].trace
+    return trace.model_copy(update={"rounds": rounds, "answer": "4"})
+
+
+def test_cost_of_pass_worked_by_hand():
+    assert cost_of_pass(np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])) == pytest.approx(4.0)
+    assert cost_of_pass(np.array([[0.0], [0.0]]), np.ones((2, 1))) == math.inf
+    ungraded = np.array([[1.0, np.nan], [0.0, 0.0]]), np.array([[2.0, 50.0], [4.0, 6.0]])
+    assert cost_of_pass(*ungraded) == pytest.approx((2 + 5) / 2 / 0.5)
+
+
+def test_spending_counts_questions_that_were_never_right():
+    spending = measure_spending(graded("made", {"q0": [True, False], "q1": [False, False]}, usd=0.5))
+    assert (spending.cost_usd, spending.cost_of_pass, spending.never_right) == (0.5, 2.0, 0.5)
+    assert (spending.seconds, spending.first_token_s, spending.first_token_known) == (None, None, 0.0)
+
+
+def test_the_first_token_waits_for_planning_and_for_the_steps_that_the_answer_reads():
+    steps = (
+        _span(0, 5.0),
+        _span(1, 2.0),
+        _span(2, 1.0, reads=(1,)),
+        _span(3, 9.0, reads=(2,), first=0.5),
+    )
+    once = RoundTrace(plan_text="...", plan_seconds=0.25, spans=steps)
+    assert first_token_s(_trace(once)) == pytest.approx(0.25 + 2 + 1 + 0.5)
+    before = RoundTrace(plan_text="...", plan_seconds=1.0, spans=(_span(0, 4.0),))
+    assert first_token_s(_trace(before, once)) == pytest.approx(1 + 4 + 3.75)
+
+
+def test_an_answer_that_is_accepted_later_arrives_whole():
+    first = RoundTrace(plan_text="...", plan_seconds=1.0, spans=(_span(0, 4.0, first=0.5),))
+    accepted = RoundTrace(plan_text="...", plan_seconds=2.0, accepted=True)
+    assert first_token_s(_trace(first, accepted)) == pytest.approx(1 + 4 + 2)
+
+
+def test_where_nothing_was_streamed_the_first_token_is_not_known():
+    assert first_token_s(_trace(RoundTrace(plan_text="...", spans=(_span(0, 4.0),)))) is None

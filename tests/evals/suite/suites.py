@@ -1,0 +1,45 @@
+"""Suites for tests: opened, run, and read as figures without times and ids."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from podium.config import build
+from podium.evals.suite.opening import Checked, check_suite
+from podium.evals.suite.results import RESULTS
+from podium.evals.suite.run import run_suite
+from podium.evals.suite.settings import SuiteSettings
+
+_CHANGING = frozenset({"id", "seconds", "started_at", "started_s", "ended_s", "plan_seconds"})
+"""Keys of a trace that differ each time."""
+
+
+def check(**settings: Any) -> Checked:
+    return asyncio.run(check_suite(build(settings, SuiteSettings)))
+
+
+def run(folder: Path, **settings: Any) -> Mapping[str, list[Any]]:
+    """Run a suite; returns the sorted answers of each cell."""
+    asyncio.run(run_suite(check(**settings), folder))
+    return answers(folder)
+
+
+def answers(folder: Path) -> Mapping[str, list[Any]]:
+    """By cell, its answers, sorted and without what differs each time."""
+    return {
+        file.stem: sorted(
+            (_still(json.loads(line)) for line in file.read_text().split("\n")[:-1]),
+            key=lambda answer: (answer["task"], answer["repeat"]),
+        )
+        for file in (folder / RESULTS).iterdir()
+    }
+
+
+def _still(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _still(item) for key, item in value.items() if key not in _CHANGING}
+    return [_still(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,104 @@
+"""The page of a suite says what was measured, marks what Holm's method lets stand, and shows single questions."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from suites import check
+
+from podium.errors import ConfigError
+from podium.evals.looks import Looks
+from podium.evals.suite.manifest import SUITE, Manifest
+from podium.evals.suite.page import write_suite_report
+from podium.evals.suite.results import RESULTS
+from podium.evals.suite.run import run_suite
+
+PLANNERS = [{"name": "oracle", "controls": ["random-plans", "best-worker"]}, {"name": "single:*"}]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "r"
+    checked = check(
+        questions=40,
+        training=10,
+        processes=1,
+        split="validation",
+        planner=PLANNERS,
+        title="A <b>bold</b> claim",
+    )
+    folder.mkdir()
+    manifest = Manifest.of(checked, folder)
+    manifest.save(folder / SUITE)
+    (table,) = manifest.tables
+    Looks(Path(str(table.ledger))).count(table.tasks, table.split, table.config, table.planners)
+    asyncio.run(run_suite(checked, folder))
+    return folder
+
+
+class Texts(HTMLParser):
+    """Reads the rows of all tables, and which elements come from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.outside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.outside += [str(value) for name, value in attrs if name in ("src", "href")]
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
+            self.rows.append([])
+
+    def handle_data(self, data: str) -> None:
+        if self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+def test_the_page_is_whole_by_itself_and_readable_without_the_file(run: Path) -> None:
+    page = write_suite_report([run]).read_text(encoding="utf-8")
+    read = Texts()
+    read.feed(page)
+    assert read.outside == []
+    assert "<b>bold</b>" not in page
+    assert "40 questions of the validation split of embedded, drawn with 1 seed, 1 answer a question." in page
+    assert "Simulated workers" in page
+    first = {row[0]: row for row in reversed(read.rows) if len(row) > 5}
+    assert {"oracle", "oracle: random-plans", "oracle: best-worker", "gus alone"} <= first.keys()
+    verdicts = {row[0]: row[3] for row in read.rows if len(row) == 5 and row[0].startswith("oracle:")}
+    assert verdicts == {"oracle: random-plans": "ruled out", "oracle: best-worker": "ruled out"}
+    assert ["1, this one", "9"] in [[row[0], row[2]] for row in read.rows if len(row) == 4]
+    for part in ("Where oracle wins and loses", "oracle wins:", "Topologies of oracle", "What failed"):
+        assert part in page
+    assert len(set(re.findall(r'<circle[^>]*data-row="([^"]+)"', page))) == 8, (
+        "the oracle is a bound, and no dot"
+    )
+
+
+def test_rows_that_lack_answers_are_named_and_left_out(run: Path, tmp_path: Path) -> None:
+    half = tmp_path / "half"
+    (half / RESULTS).mkdir(parents=True)
+    (half / SUITE).write_bytes((run / SUITE).read_bytes())
+    for file in (run / RESULTS).iterdir():
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = lines[:-1] if "random" in file.name else lines
+        (half / RESULTS / file.name).write_text("".join(kept), encoding="utf-8")
+    page = write_suite_report([half, run], title="Both").read_text(encoding="utf-8")
+    assert "Not finished, and so not shown: oracle: random-plans." in page
+    assert page.count("<section>") == 2
+    assert "<h1>Both</h1>" in page
+
+
+def test_a_folder_without_a_suite_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="give a file with the manifest of a suite"):
+        write_suite_report([tmp_path])

@@ -1,0 +1,110 @@
+"""A suite gives the same answers in one process and in several, keeps what it has, and refuses what cannot run."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from suites import answers, check, run
+
+from podium.errors import ConfigError, UsageError
+from podium.evals.suite.manifest import Manifest
+from podium.evals.suite.results import RESULTS, Results
+from podium.evals.suite.run import answers_left, run_suite
+from podium.evals.suite.tables import comparison_of, evaluations_of
+
+SMALL: dict[str, Any] = {
+    "questions": 4,
+    "training": 5,
+    "seeds": 2,
+    "planner": [
+        {"name": "conductor", "controls": ["no-access", "best-worker", "self-consistency"]},
+        {"name": "single:*"},
+    ],
+}
+
+
+def test_many_processes_give_the_answers_of_one_and_a_torn_run_continues(tmp_path: Path) -> None:
+    whole = run(tmp_path / "one", **SMALL, processes=1)
+    assert {len(found) for key, found in whole.items()} == {4, 5}
+    folder = tmp_path / "two" / RESULTS
+    folder.mkdir(parents=True)
+    for place, file in enumerate(sorted((tmp_path / "one" / RESULTS).iterdir())):
+        lines = file.read_text().splitlines(keepends=True)
+        kept = "".join(lines[: place % 5])
+        (folder / file.name).write_text(kept + ('{"task": "torn' if place % 2 else ""))
+    assert run(tmp_path / "two", **SMALL, processes=2) == whole
+
+
+def test_a_finished_run_asks_nothing_again_and_a_new_planner_only_its_own(tmp_path: Path) -> None:
+    few = {**SMALL, "planner": [{"name": "random"}], "processes": 1}
+    run(tmp_path, **few)
+    more = check(**{**few, "planner": [{"name": "random"}, {"name": "single:gus", "label": "Gus"}]})
+    asked: list[str] = []
+    asyncio.run(run_suite(more, tmp_path, on_answer=lambda label, answer: asked.append(label)))
+    assert asked == ["Gus"] * 8
+    assert answers_left(more, tmp_path) == 0
+    run(tmp_path, **few)
+    assert len(answers(tmp_path)) == 4
+
+
+def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path: Path) -> None:
+    checked = check(**SMALL, processes=1)
+    asyncio.run(run_suite(checked, tmp_path))
+    manifest = Manifest.of(checked, tmp_path)
+    (table,) = manifest.tables
+    comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path)))
+    assert [row.label for row in comparison.rows][:4] == [
+        "Conductor",
+        "Conductor: no-access",
+        "Conductor: best-worker",
+        "Conductor: self-consistency",
+    ]
+    assert [row.kind for row in comparison.rows] == ["conductor", *["control"] * 3, *["single"] * 6]
+    assert (comparison.questions, comparison.seed, comparison.simulated) == (8, "0, 1", True)
+    first, unseeing, *_ = comparison.rows
+    assert first.difference is None
+    assert unseeing.difference is not None
+    assert "if this row is as accurate, workers do not need to see each other's responses." in str(
+        comparison.notes
+    )
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"planner": [{"name": "singel:gus"}]}, "did you mean single:WORKER?"),
+    ({"planner": [{"name": "single:zoe"}]}, "needs the worker 'zoe', which embedded does not have."),
+    ({"planner": [{"name": "random", "controls": ["untrained"]}]}, "needs a checkpoint from before training"),
+    ({"split": "train", "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "another split"),
+    ({"tasks": [{"name": "embeded"}]}, "did you mean 'embedded'?"),
+    ({"planner": [{"conductor": "nowhere"}]}, "nowhere"),
+]
+
+
+@pytest.mark.parametrize(("settings", "said"), REFUSED)
+def test_what_cannot_run_is_refused_before_anything_runs(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        check(**{**SMALL, **settings})
+    assert said in str(refused.value)
+
+
+def test_every_reason_has_its_line() -> None:
+    with pytest.raises(UsageError) as refused:
+        check(**{**SMALL, "planner": [{"name": "single:zoe"}, {"name": "committee:gus+zed"}]})
+    assert str(refused.value).count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"planer": []}, "unknown key 'planer'; did you mean 'planner'?"),
+        ({"planner": [{"name": "random"}, {"name": "random"}]}, "two planners have the row random"),
+        ({"planner": [{"controls": ["no-acces"]}]}, "did you mean 'no-access'?"),
+        ({"tasks": [{"pools": ["mine"]}]}, "name the pool mine, which no [[pool]] has"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        check(**settings)
+    assert said in str(refused.value).replace("'random'", "random").replace("'mine'", "mine")

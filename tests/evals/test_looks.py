@@ -1,0 +1,51 @@
+"""The ledger counts each configuration's look at a split once, and keeps declarations apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from podium.errors import ConfigError
+from podium.evals.looks import Looks, ledger_file, sentence_on
+
+PLANNERS = ("Conductor", "ada alone")
+
+
+def test_each_configuration_is_one_look_at_its_split(tmp_path: Path) -> None:
+    ledger = Looks(tmp_path / "mine.looks.jsonl")
+    ledger.count("mine.parquet", "validation", "a", PLANNERS)
+    ledger.count("mine.parquet", "test", "a", PLANNERS)
+    looks = ledger.count("mine.parquet", "validation", "b", PLANNERS)
+    assert ledger.count("mine.parquet", "validation", "a", PLANNERS) == looks
+    assert [look.config for look in looks] == ["a", "b"]
+    assert sentence_on(looks, "b") == "Look 2 at the validation split of mine.parquet."
+
+
+def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Path) -> None:
+    ledger = Looks(tmp_path / "mine.looks.jsonl")
+    ledger.declare("mine.parquet", "test", "a", PLANNERS, "The one run on test.")
+    assert ledger.of_split("test") == ()
+    assert ledger.is_declared("test", "a")
+    assert not ledger.is_declared("test", "b")
+    assert not ledger.is_declared("validation", "a")
+    looks = ledger.count("mine.parquet", "test", "a", PLANNERS)
+    assert (
+        sentence_on(looks, "a") == "Look 1 at the test split of mine.parquet, declared: The one run on test."
+    )
+
+
+def test_the_ledger_stands_beside_the_file_of_the_questions_or_the_run(tmp_path: Path) -> None:
+    recording = tmp_path / "data" / "mine.parquet"
+    recording.parent.mkdir()
+    recording.touch()
+    assert ledger_file(str(recording), tmp_path / "runs" / "r") == recording.with_name("mine.looks.jsonl")
+    assert ledger_file("embedded", tmp_path / "runs" / "r") == tmp_path / "runs" / "embedded.looks.jsonl"
+    assert ledger_file("embedded", None) is None
+
+
+def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.looks.jsonl"
+    file.write_text('{"split": "test"}\n')
+    with pytest.raises(ConfigError, match="is no ledger of looks"):
+        Looks(file).read()

@@ -1,0 +1,67 @@
+"""A model proposes workflows from an archive of scored ones; each is tried, and the best for each cost are kept."""
+
+import pytest
+
+from podium.baselines.phrases import CHECK, WHOLE
+from podium.errors import ConfigError, UsageError
+from podium.evals.workflow_search import search_workflows
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.task import Task
+from podium.types import Price, Profile, Question
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workflow import Access, Step, Workflow, render
+
+TASKS = [
+    Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold="yes", grader=Exact()) for k in range(4)
+]
+TRICK = "Think of the trick first."
+RIGHT = Workflow((Step(0, TRICK),))
+DEARER = Workflow((Step(0, WHOLE), Step(0, TRICK, Access(all=True))))
+
+
+def pool(*proposals: str, says: str = "yes") -> Pool:
+    """A worker that is right only after the trick, and a model that proposes."""
+    cheap = ScriptedWorker(
+        "cheap",
+        {TRICK: f"Answer: {says}", WHOLE: "Answer: no", CHECK: "Answer: no"},
+        profile=Profile(name="cheap", price=Price(output=1.0)),
+    )
+    # It answers the questions of the workflows that the archive begins with, too: 4 alone, 2 x 4 in checks.
+    return Pool([cheap, ScriptedWorker("writer", ["Answer: no"] * 12 + list(proposals))])
+
+
+async def test_what_the_model_proposes_is_tried_and_the_archive_tells_it_the_results():
+    team = pool(f"Another trick.\n{render(DEARER)}", f"Cheaper:\n{render(RIGHT)}")
+    found = await search_workflows(team, TASKS, "writer", proposals=2)
+    assert [(plan.plan, plan.accuracy) for plan in found.plans if plan.accuracy == 1] == [
+        (render(RIGHT), 1.0)
+    ]
+    first, second = (request.messages[-1].content for request in team.named("writer").requests[12:])
+    assert render(DEARER) not in first
+    assert f"100.0% right, ${found.plans[0].cost_usd:.6f}" not in first
+    assert "100.0% right" in second
+    assert render(DEARER) in second.partition("100.0% right")[2]
+    assert "Which? 0" in first
+
+
+async def test_a_proposal_that_cannot_be_read_or_is_known_is_written_again_three_times_at_most():
+    known = render(Workflow((Step(0, WHOLE),)))
+    team = pool("no lists", known, render(RIGHT), "no", "no", "no")
+    found = await search_workflows(team, TASKS, "writer", proposals=2)
+    assert found.plans[-1].plan == render(RIGHT)
+    requests = team.named("writer").requests[12:]
+    assert [len(request.messages) for request in requests] == [1, 3, 5, 1, 3, 5]
+    assert "It is in the archive already." in requests[2].messages[-1].content
+
+
+async def test_a_limit_on_cost_is_kept_and_wrong_input_gets_a_sentence():
+    assert (
+        await search_workflows(pool(render(RIGHT)), TASKS, "writer", proposals=1, max_cost=0.0)
+    ).plans != ()
+    with pytest.raises(UsageError, match="no tasks to search"):
+        await search_workflows(pool(), [], "writer")
+    with pytest.raises(ConfigError, match="no worker named 'writter'"):
+        await search_workflows(pool(), TASKS, "writter")
+    with pytest.raises(UsageError, match="did not answer"):
+        await search_workflows(pool(), TASKS, "writer", proposals=1)

@@ -1,0 +1,87 @@
+"""Lessons: the executor's own messages, answers that are true of the world, and no test question."""
+
+import re
+
+import pytest
+
+from podium.lab.world import RELATIONS, told, world
+from podium.orchestra.abilities import ABILITIES
+from podium.orchestra.lessons import draw_lesson
+from podium.orchestra.working import addition, subtraction
+from podium.tasks.world import WorldTasks
+
+FACTS = world()
+TRUE = {told(relation, thing, value) for relation, thing, value in FACTS.facts()}
+
+
+class Shown:
+    """The parts of a prompt, read a second time."""
+
+    def __init__(self, prompt):
+        assert prompt.endswith("\nResponse: ")
+        self.question = re.search(r"^Question: (.+)$", prompt, re.MULTILINE)[1]
+        self.subtask = re.search(r"^Subtask: (.+)$", prompt, re.MULTILINE)[1]
+        steps = re.findall(r"^Step (\d): .+\nResponse: .+\nAnswer: (.+)$", prompt, re.MULTILINE)
+        self.answers = {int(position): answer for position, answer in steps}
+
+
+def lessons(ability, count=120):
+    for index in range(count):
+        lesson = draw_lesson(ability, "test", index)
+        yield Shown(lesson.prompt), lesson.pieces[0][0]
+
+
+@pytest.mark.parametrize("ability", ABILITIES, ids=lambda ability: ability.name)
+def test_what_a_worker_says_is_true_where_it_knows(ability):
+    """A second look at each sentence, in the encyclopedia; only made-up answers of fields that it may not know lie."""
+    made_up = {relation.field for relation in RELATIONS.values()} - ability.admits
+    for view, answer in lessons(ability):
+        assert view.subtask
+        for sentence in re.findall(r"[^.\n]+\.", answer.partition("\nAnswer:")[0]):
+            said = sentence.strip()
+            if said in TRUE or said.startswith(("I do not know", "This is")) or "joins" in ability.skills:
+                continue
+            fields = {
+                relation.field
+                for relation, thing, _ in FACTS.facts()
+                if thing.casefold() in said.casefold()
+                and any(told(relation, thing, v) == said for v in FACTS.values[relation.name].values())
+            }
+            assert fields <= made_up
+            assert any(ability.knows.get(field, 0) < 1 for field in fields)
+
+
+def test_every_relation_has_a_worker_that_is_taught_all_of_it():
+    for relation in RELATIONS.values():
+        assert any(ability.knows.get(relation.field) == 1.0 for ability in ABILITIES)
+
+
+def test_lessons_hold_no_question_of_the_test_split():
+    asked = {task.question.text for task in WorldTasks("test", 2000)}
+    for ability in ABILITIES:
+        shown = {view.question for view, _ in lessons(ability, 200)}
+        assert len(shown) > 150
+        assert not shown & asked
+
+
+def test_a_result_is_read_from_the_step_that_the_subtask_names():
+    found = [(view, answer) for view, answer in lessons(ABILITIES[1], 400) if "step 1" in view.subtask]
+    assert found
+    for view, answer in found:
+        assert view.answers[1] in answer
+
+
+@pytest.mark.parametrize(
+    ("working", "result"),
+    [
+        (addition(47, 38), "47 + 38: 7 + 8 = 15, 4 + 3 = 7 and 1 is 8."),
+        (addition(70, 49), "70 + 49: 0 + 9 = 9, 7 + 4 = 11."),
+        (
+            subtraction(1859, 1963),
+            "1963 - 1859: from 1859 to 1900 is 41, from 1900 to 1963 is 63, 41 + 63 = 104.",
+        ),
+        (subtraction(1711, 1745), "1745 - 1711: 45 - 11 = 34."),
+    ],
+)
+def test_a_computation_is_written_place_by_place(working, result):
+    assert working == result

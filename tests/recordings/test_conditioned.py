@@ -1,0 +1,145 @@
+"""Conditioned responses, given to other answers: what their worker saw finds them, and nothing else does."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from podium.errors import WorkerError
+from podium.executor.context import Context, Style, build_messages
+from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, Seen
+from podium.recordings.files import COLUMNS
+from podium.types import WHOLE, Message, Profile, Question
+from podium.workers.base import Request
+from podium.workers.replay import ReplayWorker
+from podium.workers.view import EarlierStep
+
+FOUR = "What is 2 + 2?"
+CRITIC = Seen("Find a fault.", ((WHOLE, "Answer: 5"),))
+MENDED = Seen("Mend it.", ((WHOLE, "Answer: 5"), ("Find a fault.", "It is 4.")))
+
+
+def made(folder: Path, *, conditioned: bool = True) -> Recording:
+    with RecordingWriter() as writer:
+        writer.add_question(RecordedQuestion("q0", FOUR, "4", None, "test"))
+        writer.add("q0", Response("ada", 0, "Answer: 5", "5", 0.0))
+        if conditioned:
+            for sample, text in enumerate(("It is 4.", "You added wrongly.")):
+                assert writer.add("q0", Response("judge", 7 + sample, text), seen=CRITIC)
+            assert not writer.add("q0", Response("judge", 7, "Again."), seen=CRITIC)
+            writer.add("q0", Response("ada", 0, "Answer: 4", "4", 1.0, input_tokens=60), seen=MENDED)
+        writer.write(folder / "r.parquet", name="r")
+    return Recording.open(folder / "r.parquet")
+
+
+def replay(recording: Recording, worker: str) -> ReplayWorker:
+    return ReplayWorker(Profile(name=worker), recording, worker)
+
+
+def request(subtask: str, *shown: tuple[str, str], style: Style = "packed", duplicate: int = 0) -> Request:
+    earlier = tuple(EarlierStep(3 * n, *step) for n, step in enumerate(shown))
+    messages = build_messages(Context(Question(text=FOUR), subtask, earlier), style, f"{duplicate:016x}")
+    return Request(messages, seed="0", repeat=5, duplicate=duplicate)
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+async def test_what_the_step_shows_finds_the_response_whatever_the_style_and_the_fences(
+    tmp_path: Path, style: Style
+) -> None:
+    recording = made(tmp_path)
+    critics = [
+        await replay(recording, "judge").answer(
+            request("Find a fault.", (WHOLE, " Answer: 5\n"), style=style, duplicate=number)
+        )
+        for number in range(3)
+    ]
+    assert [reply.text for reply in critics] == ["It is 4.", "You added wrongly.", "It is 4."]
+    assert critics[1].recorded == f"r#q0/judge/1@{CRITIC.key}"
+    mended = await replay(recording, "ada").answer(
+        request("Mend it.", (WHOLE, "Answer: 5"), ("Find a fault.", "It is 4."), style=style)
+    )
+    assert (mended.text, mended.usage.input_tokens) == ("Answer: 4", 60)
+    bare = await replay(recording, "ada").answer(request(WHOLE, style=style))
+    assert (bare.text, bare.recorded) == ("Answer: 5", "r#q0/ada/0")
+
+
+@pytest.mark.parametrize(
+    ("worker", "subtask", "shown"),
+    [
+        ("judge", "Find the fault.", [(WHOLE, "Answer: 5")]),
+        ("judge", "Find a fault.", [(WHOLE, "Answer: 6")]),
+        ("judge", "Find a fault.", [("Do part 1 only.", "Answer: 5")]),
+        ("judge", "Find a fault.", [(WHOLE, "Answer: 5"), (WHOLE, "Answer: 5")]),
+        ("judge", "Find a fault.", []),
+        ("judge", WHOLE, []),
+        ("ada", "Find a fault.", [(WHOLE, "Answer: 5")]),
+        ("ada", "Mend it.", [("Find a fault.", "It is 4."), (WHOLE, "Answer: 5")]),
+    ],
+)
+async def test_a_step_that_shows_anything_else_fails(
+    tmp_path: Path, worker: str, subtask: str, shown: list[tuple[str, str]]
+) -> None:
+    with pytest.raises(WorkerError, match=f"r holds no response of {worker} to the question") as caught:
+        await replay(made(tmp_path), worker).answer(request(subtask, *shown))
+    assert caught.value.kind == "unrecorded"
+
+
+async def test_within_a_team_what_the_team_was_shown_counts_too(tmp_path: Path) -> None:
+    recording = made(tmp_path)
+    (outer,) = request("Find a fault.", (WHOLE, "Answer: 5")).messages
+    inner = build_messages(Context(Question(text=outer.content), WHOLE), "packed", "beef")
+    assert (await replay(recording, "judge").answer(Request(inner, seed="0"))).text == "It is 4."
+    other = build_messages(Context(Question(text=outer.content), "Mend it."), "packed", "beef")
+    with pytest.raises(WorkerError, match="with this subtask and these earlier responses"):
+        await replay(recording, "ada").answer(Request(other, seed="0"))
+    direct = Request((Message(role="user", content=FOUR),), seed="0")
+    assert (await replay(recording, "ada").answer(direct)).text == "Answer: 5"
+
+
+def test_the_file_says_what_was_seen_and_the_header_counts_it(tmp_path: Path) -> None:
+    recording = made(tmp_path)
+    assert (recording.header.format, recording.header.conditioned) == (2, {"ada": 1, "judge": 2})
+    rows = pq.read_table(recording.path).to_pylist()
+    assert [(row["worker"], row["sample"], row["seen"]) for row in rows] == [
+        ("ada", 0, None),
+        ("ada", 0, MENDED.key),
+        ("judge", 0, CRITIC.key),
+        ("judge", 1, CRITIC.key),
+    ]
+    assert rows[2]["shown"] == (
+        '{"subtask":"Find a fault.","earlier":[["Answer the whole question.","Answer: 5"]]}'
+    )
+    ada, judge = recording.header.workers
+    assert (ada.responses, ada.judged, ada.accuracy) == (2, 1, 0.0), "of bare questions alone"
+    assert (judge.responses, judge.accuracy) == (2, None)
+    assert [recording.samples(worker) for worker in ("ada", "judge")] == [1, 0]
+    assert [replay(recording, worker).knows(FOUR) for worker in ("ada", "judge")] == [True, True]
+
+
+def test_a_recording_without_any_has_the_columns_and_the_format_that_it_always_had(tmp_path: Path) -> None:
+    recording = made(tmp_path, conditioned=False)
+    assert tuple(pq.read_table(recording.path).column_names) == COLUMNS
+    header = (tmp_path / "r.json").read_text()
+    assert '"format": 1' in header
+    assert "conditioned" not in header
+    assert "plans" not in header
+
+
+def test_an_unfinished_recording_of_an_earlier_podium_goes_on(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    with RecordingWriter(begun) as writer:
+        writer.add_question(RecordedQuestion("q0", FOUR))
+        writer.add("q0", Response("ada", 0, "Answer: 5"))
+        writer.commit()
+    with closing(sqlite3.connect(begun)) as db:
+        db.execute("drop table conditioned")
+    with RecordingWriter(begun) as writer:
+        writer.add("q0", Response("ada", 0, "Answer: 4"), seen=MENDED)
+        assert writer.find("q0", "ada", 0) == Response("ada", 0, "Answer: 5")
+        assert writer.find("q0", "ada", 0, MENDED) == Response("ada", 0, "Answer: 4")
+        assert writer.find("q0", "ada", 1) is writer.find("q0", "ada", 0, CRITIC) is None
+        assert writer.write(tmp_path / "r.parquet", name="r").responses == 2
