@@ -40,7 +40,6 @@ def fit(
     *,
     vectors: Vectors | None = None,
     neighbours: int = 20,
-    penalty: float = 1.0,
 ) -> Predict:
     """Train a predictor.
 
@@ -49,7 +48,6 @@ def fit(
         target_QT: T figures of each question, such as the scores of T workers; those of "logistic" are in [0, 1].
         vectors: an encoder; None: hashed n-grams.
         neighbours: for "neighbours", how many of the nearest questions predict.
-        penalty: for "ridge", the penalty on the squared weights.
 
     Raises:
         ConfigError: scikit-learn is not installed.
@@ -69,7 +67,7 @@ def fit(
     if special is not None:
         predict = special(x_QD, target_QT)
     else:
-        model = _regressor(method, neighbours=min(neighbours, len(texts)), penalty=penalty)
+        model = _regressor(method, neighbours=min(neighbours, len(texts)))
         predict = model.fit(x_QD, target_QT).predict
     return lambda asked: np.reshape(predict(features.transform(list(asked))), (len(asked), -1))
 
@@ -117,7 +115,7 @@ def fit_calibrated(
     return Calibrated(lambda asked: corrected(predict(asked)), spread_T.clip(0.01, 0.99), share_QT)
 
 
-def _regressor(method: Method, *, neighbours: int, penalty: float) -> Any:
+def _regressor(method: Method, *, neighbours: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - an optional extra
     from sklearn.linear_model import Ridge  # noqa: PLC0415
     from sklearn.multioutput import MultiOutputRegressor  # noqa: PLC0415
@@ -126,7 +124,7 @@ def _regressor(method: Method, *, neighbours: int, penalty: float) -> Any:
     if method == "neighbours":
         return KNeighborsRegressor(neighbours, metric="cosine", weights="distance", algorithm="brute")
     if method == "ridge":
-        return Ridge(alpha=penalty, solver="sparse_cg", random_state=0)
+        return Ridge(alpha=1.0, solver="sparse_cg", random_state=0)
     trees = HistGradientBoostingRegressor(max_iter=60, learning_rate=0.08, max_leaf_nodes=15, random_state=0)
     return MultiOutputRegressor(trees)
 
