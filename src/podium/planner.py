@@ -76,8 +76,8 @@ class Plan:
     accepted_step: tuple[int, int] | None = None
     """With an acceptance: (round, step), both from 0, whose response is the answer. None: the latest response is."""
     max_tokens: tuple[int | None, ...] = ()
-    """The most output tokens of each step, besides the limits of its worker; None: no further limit. Empty: for no
-    step."""
+    """The most output tokens of each step, besides the limits of its worker; None: no further limit. Steps beyond its
+    end have none."""
     shows: tuple[tuple[int, int], ...] = ()
     """With a workflow: (round, step) of each response of earlier rounds that its steps with "previous" or "all" see, in
     this order, without those that failed. Empty: they see the latest response alone."""

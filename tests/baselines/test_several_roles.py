@@ -11,6 +11,8 @@ from podium.baselines.rectify import RETRY, RectifyOrReject, counts_as_finding
 from podium.baselines.refiner import REFINE, VERIFY, GeneratorVerifierRefiner
 from podium.baselines.self_refine import CRITICISE, SelfRefine
 from podium.lab.intent import read_intent
+from podium.orchestrator import Orchestrator
+from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 
@@ -54,6 +56,13 @@ async def test_self_refine_ends_with_its_last_version_which_it_does_not_criticis
     trace = await answered(SelfRefine("ada", 2), pool)
     assert (trace.answer, called(trace)) == ("v3", [["ada", "ada"], ["ada", "ada"], ["ada"]])
     assert (await answered(SelfRefine("ada", 2), team(ada=["v1"]), rounds=1)).answer == "v1"
+
+
+async def test_a_spent_budget_ends_with_the_latest_version_and_not_with_its_criticism():
+    pool = team(ada=["v1", "No.", "v2", "No.", "v3"])
+    budget = Budget(calls=4, rounds=5)
+    trace = await Orchestrator(SelfRefine("ada", 3), pool, budget=budget).answer(Question(text="How many?"))
+    assert (trace.answer, len(pool.named("ada").requests)) == ("v2", 4)
 
 
 async def test_each_layer_of_a_mixture_reads_the_whole_layer_before():

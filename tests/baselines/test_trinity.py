@@ -6,7 +6,8 @@ from cmaes import SepCMA
 from teams import answered, called, team
 
 from podium.baselines import ScoredAnswers, open_baseline
-from podium.baselines.trinity import FEATURES, Head, Trinity, evolution, features_of, train_head
+from podium.baselines.trinity import Trinity
+from podium.baselines.trinity_head import FEATURES, Head, evolution, train_head
 from podium.errors import ConfigError
 from podium.types import Profile
 from podium.workers.view import read_view
@@ -35,9 +36,9 @@ def test_the_head_learns_which_worker_is_right_on_which_questions():
     score_QW = np.array([[float(k % 2), float(1 - k % 2)] for k in range(40)])
     head = train_head(ScoredAnswers(("ada", "bob"), texts, score_QW, np.ones((40, 2))))
     unseen = {"sum of 99": "ada", "capital of 98": "bob"}
-    assert {text: head.choose(features_of(text, None))[0] for text in unseen} == unseen
-    assert head.choose(features_of("sum of 99", None))[1] == "worker"
-    assert head.choose(features_of("sum of 99", "worker"))[1] == "verifier"
+    assert {text: head.choose(text, None)[0] for text in unseen} == unseen
+    assert head.choose("sum of 99", None)[1] == "worker"
+    assert head.choose("sum of 99", "worker")[1] == "verifier"
 
 
 def run(search, height):

@@ -107,7 +107,7 @@ class CEO:
                     break
             if number >= last or solution is None:
                 break
-            judgement = yield self._draft(request, _JUDGE, (solution,))
+            judgement = yield self._judge(request, solution)
             if _is_right(judgement.response):
                 break
             remarks.append((number, 0))
@@ -142,8 +142,8 @@ class CEO:
         unlimited = (None,) * (len(draft.workflow.steps) - len(steps))
         return Draft(draft.workflow, shown, (*(decision.max_tokens for _ in steps), *unlimited))
 
-    def _draft(self, request: PlanRequest, subtask: str, shown: tuple[StepOf, ...]) -> Draft:
-        return Draft(Workflow((step_of(request, self.leader, subtask, sees=True),)), shown)
+    def _judge(self, request: PlanRequest, solution: StepOf) -> Draft:
+        return Draft(Workflow((step_of(request, self.leader, _JUDGE, sees=True),)), (solution,))
 
 
 def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, ...]:

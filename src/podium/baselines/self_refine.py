@@ -42,8 +42,8 @@ class SelfRefine:
 
     @property
     def rounds(self) -> int:
-        """One for each version."""
-        return self.refinements + 1
+        """One for each version, and one to accept: the budget may refuse the last version."""
+        return self.refinements + 2
 
     async def plan(self, request: PlanRequest) -> Plan:
         """A version and its criticism, or the version that needs no change; `ConfigError` if the pool lacks the
@@ -53,7 +53,7 @@ class SelfRefine:
     def _rounds(self, request: PlanRequest) -> Rounds:
         seen: list[StepOf] = []
         latest: StepOf | None = None
-        last = min(self.refinements, all_rounds(request) - 1)
+        last = min(self.refinements, max(0, all_rounds(request) - 2))
         for number in range(last + 1):
             subtask = WHOLE if latest is None else REFINE
             steps = [step_of(request, self.worker, subtask, sees=latest is not None)]

@@ -9,26 +9,21 @@ it tells questions apart by their words only, and says nothing about the origina
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING
 
-import numpy as np
-from pydantic import ValidationError
-
-from podium.baselines.baseline import Baseline, BaselineContext, Floats, ScoredAnswers
+from podium.baselines.baseline import Baseline, BaselineContext, ScoredAnswers
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
 from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
-from podium.baselines.routers import text_features
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
-from podium.types import Value
 from podium.workflow import Workflow
 
-Role = Literal["thinker", "worker", "verifier"]
-ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")
+if TYPE_CHECKING:
+    from podium.baselines.trinity_head import Head, Role
+
 _SUBTASKS: dict[Role, str] = {
     "thinker": "Do not answer the question. Say how to go on: a plan, its parts, or what is wrong with the work.",
     "worker": WHOLE,
@@ -36,36 +31,6 @@ _SUBTASKS: dict[Role, str] = {
 }
 _TURNS = 5
 _VERDICT = re.compile(r"\b(ACCEPT|REVISE)\b")
-_TEXT_FEATURES = len(text_features(""))
-FEATURES = _TEXT_FEATURES + len(ROLES) + 1
-"""Hashed words of all that was written, then one that is 1: the last turn's role, or that there was none."""
-
-
-class Head(Value):
-    """A bias-free linear head."""
-
-    workers: tuple[str, ...]
-    weights: tuple[tuple[float, ...], ...]
-    """[W + 3, FEATURES]: a row for each worker, then one for each role."""
-
-    @classmethod
-    def untrained(cls, workers: Sequence[str]) -> Self:
-        """Always the first worker. It answers, and then verifies; after a REVISE it answers again."""
-        weights = np.zeros((len(workers) + len(ROLES), FEATURES))
-        answers, verifies = len(workers) + ROLES.index("worker"), len(workers) + ROLES.index("verifier")
-        weights[answers, _TEXT_FEATURES:] = 1.0
-        weights[verifies, _TEXT_FEATURES + ROLES.index("worker")] = 2.0
-        return cls.of(workers, weights)
-
-    @classmethod
-    def of(cls, workers: Sequence[str], weights: Floats) -> Self:
-        return cls(workers=tuple(workers), weights=tuple(map(tuple, weights.tolist())))
-
-    def choose(self, features: Floats) -> tuple[str, Role]:
-        """The worker and the role with the highest logits."""
-        logits = np.asarray(self.weights) @ features
-        count = len(self.workers)
-        return self.workers[int(np.argmax(logits[:count]))], ROLES[int(np.argmax(logits[count:]))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +47,13 @@ class Trinity:
         return plan_rounds(request, self._rounds(request))
 
     def _rounds(self, request: PlanRequest) -> Rounds:
-        text, last = request.question.text, None
+        text = request.question.text
+        last: Role | None = None
         said: list[StepOf] = []
         answer: StepOf | None = None
         turns = max(1, min(_TURNS, all_rounds(request) - 1))
         for number in range(turns):
-            worker, role = self.head.choose(features_of(text, last))
+            worker, role = self.head.choose(text, last)
             if answer is None and (role == "verifier" or number == turns - 1):
                 role = "worker"  # There is nothing to verify, or no later turn to answer in.
             step = step_of(request, worker, _SUBTASKS[role], sees=bool(said))
@@ -104,75 +70,21 @@ class Trinity:
         return answer
 
 
-def features_of(text: str, last: Role | None) -> Floats:
-    """[FEATURES] of the question with all responses so far, and of the last turn's role."""
-    state = np.zeros(len(ROLES) + 1)
-    state[-1 if last is None else ROLES.index(last)] = 1.0
-    return np.concatenate([text_features(text), state])
-
-
-def evolution(
-    start: Floats, *, generations: int = 60, population: int = 32, sigma: float = 0.03, seed: int = 0
-) -> Generator[Floats, float, Floats]:
-    """sep-CMA-ES: yields weights in the shape of `start`, is sent the mean reward of each, and returns their mean.
-
-    The defaults are the paper's, which averages 16 replications for a reward.
-
-    Raises:
-        ConfigError: the package `cmaes` is not installed.
-    """
-    try:
-        from cmaes import SepCMA  # noqa: PLC0415 - an optional extra
-    except ImportError:
-        raise ConfigError(
-            "A head is trained with cmaes, which is not installed: pip install 'podium-conductor[trinity]'."
-        ) from None
-    search = SepCMA(start.ravel(), sigma, population_size=population, seed=seed)
-    for _ in range(generations):
-        losses: list[tuple[Floats, float]] = []
-        for _ in range(population):
-            weights = search.ask()
-            reward = yield weights.reshape(start.shape)
-            losses.append((weights, -reward))
-        search.tell(losses)
-    return np.asarray(search.mean).reshape(start.shape)
-
-
-def train_head(scored: ScoredAnswers, *, seed: int = 0) -> Head:
-    """A head whose rows of workers are trained on scored answers; single answers cannot train the rows of roles."""
-    x_QF = np.stack([features_of(text, None) for text in scored.texts])
-    count, questions = len(scored.workers), np.arange(len(scored.texts))
-    head = Head.untrained(scored.workers)
-    search = evolution(np.zeros((count, FEATURES)), seed=seed)
-    rows = next(search)
-    while True:
-        chosen_Q = (x_QF @ rows.T).argmax(axis=1)
-        try:
-            rows = search.send(float(scored.score_QW[questions, chosen_Q].mean()))
-        except StopIteration as end:
-            return Head.of(scored.workers, np.vstack([end.value, np.asarray(head.weights)[count:]]))
-
-
 def _open_file(file: str, context: BaselineContext) -> Trinity:
+    from podium.baselines.trinity_head import Head  # noqa: PLC0415 - loads NumPy
+
     path = Path(file)
     if not file or not path.is_file():
         raise ConfigError(f"trinity:{file}: there is no such file; write trinity:FILE with a head's JSON.")
-    try:
-        head = Head.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise ConfigError(f"{path} is no head of TRINITY ({error.errors()[0]['msg']}); train one.") from None
-    shape = [len(row) for row in head.weights]
-    if shape != [FEATURES] * (len(head.workers) + len(ROLES)) or not head.workers:
-        raise ConfigError(
-            f"{path}: a head of {len(head.workers)} workers needs {len(head.workers) + len(ROLES)} rows of {FEATURES} "
-            "weights; train one."
-        )
+    head = Head.read(path)
     for worker in head.workers:
         position_of(worker, context.pool)
     return Trinity(head, f"trinity:{file}")
 
 
 def _open_scored(argument: str, context: BaselineContext) -> Trinity:
+    from podium.baselines.trinity_head import train_head  # noqa: PLC0415 - loads NumPy
+
     assert context.scored is not None
     scored, names = context.scored, {profile.name for profile in context.pool}
     kept = [w for w, worker in enumerate(scored.workers) if worker in names]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.opening import open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions
+from podium.cli.terminal import open_console
 from podium.config import load
 from podium.errors import StoreError, UsageError
 from podium.evals.looks import TEST

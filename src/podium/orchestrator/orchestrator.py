@@ -17,6 +17,7 @@ from typing import Any
 
 from podium import __version__
 from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import rounds_of
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
@@ -210,7 +211,8 @@ class _QuestionRun:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
         for number in range(self._orchestrator.budget.rounds):
             known = self._past.plans.get(number)
-            if known is None and number and self._question_context.ledger.exhausted:
+            spent = known is None and number and self._question_context.ledger.exhausted
+            if spent and rounds_of(self._orchestrator.planner) == 1:  # Others choose an answer, for free.
                 return
             ready = known or await self._make_plan(number)
             plan, seconds, error = ready.plan, ready.seconds, ready.error
@@ -220,10 +222,8 @@ class _QuestionRun:
             match plan.decision:
                 case Workflow() as workflow:
                     await self._run_round(number, plan, workflow, seconds, error)
-                    if error is not None:
-                        return
-                    if self._rounds[-1].spans[-1].tool_calls:
-                        return  # The caller runs its tools, then continues with the same worker.
+                    if error is not None or self._rounds[-1].spans[-1].tool_calls:
+                        return  # After calls of its tools the caller continues with the same worker.
                 case Acceptance():
                     self._accept(number, plan, seconds)
                     return

@@ -1,0 +1,121 @@
+"""TRINITY's head: text to features, features to a worker and a role, and the training by sep-CMA-ES.
+
+`trinity` is the planner. It imports this module only where it opens a head, since this one loads NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+from pydantic import ValidationError
+
+from podium.baselines.baseline import Floats, ScoredAnswers
+from podium.baselines.routers import text_features
+from podium.errors import ConfigError
+from podium.types import Value
+
+Role = Literal["thinker", "worker", "verifier"]
+ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")
+_TEXT_FEATURES = len(text_features(""))
+FEATURES = _TEXT_FEATURES + len(ROLES) + 1
+"""Hashed words of all that was written, then one that is 1: the last turn's role, or that there was none."""
+
+
+class Head(Value):
+    """A bias-free linear head."""
+
+    workers: tuple[str, ...]
+    weights: tuple[tuple[float, ...], ...]
+    """[W + 3, FEATURES]: a row for each worker, then one for each role."""
+
+    @classmethod
+    def untrained(cls, workers: Sequence[str]) -> Self:
+        """Always the first worker. It answers, and then verifies; after a REVISE it answers again."""
+        weights = np.zeros((len(workers) + len(ROLES), FEATURES))
+        answers, verifies = len(workers) + ROLES.index("worker"), len(workers) + ROLES.index("verifier")
+        weights[answers, _TEXT_FEATURES:] = 1.0
+        weights[verifies, _TEXT_FEATURES + ROLES.index("worker")] = 2.0
+        return cls.of(workers, weights)
+
+    @classmethod
+    def of(cls, workers: Sequence[str], weights: Floats) -> Self:
+        return cls(workers=tuple(workers), weights=tuple(map(tuple, weights.tolist())))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The head in a JSON file; `ConfigError` if there is none."""
+        try:
+            head = cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise ConfigError(
+                f"{path} is no head of TRINITY ({error.errors()[0]['msg']}); train one."
+            ) from None
+        rows = len(head.workers) + len(ROLES)
+        if [len(row) for row in head.weights] != [FEATURES] * rows or not head.workers:
+            raise ConfigError(
+                f"{path}: a head of {len(head.workers)} workers needs {rows} rows of {FEATURES} weights; train one."
+            )
+        return head
+
+    def choose(self, text: str, last: Role | None) -> tuple[str, Role]:
+        """The worker and the role with the highest logits.
+
+        Args:
+            text: the question with all responses so far.
+            last: the role of the turn before; None: there was none.
+        """
+        logits = np.asarray(self.weights) @ features_of(text, last)
+        count = len(self.workers)
+        return self.workers[int(np.argmax(logits[:count]))], ROLES[int(np.argmax(logits[count:]))]
+
+
+def features_of(text: str, last: Role | None) -> Floats:
+    """[FEATURES] of the question with all responses so far, and of the last turn's role."""
+    state = np.zeros(len(ROLES) + 1)
+    state[-1 if last is None else ROLES.index(last)] = 1.0
+    return np.concatenate([text_features(text), state])
+
+
+def evolution(
+    start: Floats, *, generations: int = 60, population: int = 32, sigma: float = 0.03, seed: int = 0
+) -> Generator[Floats, float, Floats]:
+    """sep-CMA-ES: yields weights in the shape of `start`, is sent the mean reward of each, and returns their mean.
+
+    The defaults are the paper's, which averages 16 replications for a reward.
+
+    Raises:
+        ConfigError: the package `cmaes` is not installed.
+    """
+    try:
+        from cmaes import SepCMA  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise ConfigError(
+            "A head is trained with cmaes, which is not installed: pip install 'podium-conductor[trinity]'."
+        ) from None
+    search = SepCMA(start.ravel(), sigma, population_size=population, seed=seed)
+    for _ in range(generations):
+        losses: list[tuple[Floats, float]] = []
+        for _ in range(population):
+            weights = search.ask()
+            reward = yield weights.reshape(start.shape)
+            losses.append((weights, -reward))
+        search.tell(losses)
+    return np.asarray(search.mean).reshape(start.shape)
+
+
+def train_head(scored: ScoredAnswers, *, seed: int = 0) -> Head:
+    """A head whose rows of workers are trained on scored answers; single answers cannot train the rows of roles."""
+    x_QF = np.stack([features_of(text, None) for text in scored.texts])
+    count, questions = len(scored.workers), np.arange(len(scored.texts))
+    head = Head.untrained(scored.workers)
+    search = evolution(np.zeros((count, FEATURES)), seed=seed)
+    rows = next(search)
+    while True:
+        chosen_Q = (x_QF @ rows.T).argmax(axis=1)
+        try:
+            rows = search.send(float(scored.score_QW[questions, chosen_Q].mean()))
+        except StopIteration as end:
+            return Head.of(scored.workers, np.vstack([end.value, np.asarray(head.weights)[count:]]))
