@@ -17,7 +17,7 @@ import numpy as np
 from podium.baselines.baseline import Baseline, BaselineContext, Floats, Members, ScoredAnswers, Vectors
 from podium.baselines.by_ratings import read_per_usd
 from podium.baselines.encoder import sentence_vectors
-from podium.baselines.predictors import METHODS, Calibrated, Predict, fit, fit_calibrated
+from podium.baselines.predictors import METHODS, Calibrated, Method, Predict, fit, fit_calibrated
 from podium.baselines.voting import Committee
 from podium.config import suggestion
 from podium.errors import ConfigError
@@ -186,18 +186,24 @@ class PricedRouter:
         return [Committee(self.estimates.committees[best]) for best in worth_NC.argmax(axis=1)]
 
 
+def read_method(method: str, name: str) -> Method:
+    """The method of predicting that a planner's name has; `ConfigError`, with the name, if there is no such method."""
+    for known in METHODS:
+        if method == known:
+            return known
+    raise ConfigError(f"The planner {name!r} has no method that is known; {suggestion(method, METHODS)}")
+
+
 def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
     method, _, rest = argument.partition(":")
     price, _, model = rest.partition(":")
     name = f"{kind}:{argument}"
-    if method not in METHODS:
-        raise ConfigError(f"The planner {name!r} has no method that is known; {suggestion(method, METHODS)}")
     per_usd = read_per_usd(price, name, f"{kind}:{method}:10")
     assert context.scored is not None
     scored = context.scored.of([profile.name for profile in context.pool], name)
     vectors = sentence_vectors(model) if model else context.vectors
     estimate = estimate_workers if kind == "router" else estimate_committees
-    each = fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
+    each = fit_calibrated(read_method(method, name), scored.texts, scored.score_QW, vectors=vectors)
     return PricedRouter(name, estimate(scored, each, vectors=vectors), per_usd)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from podium.baselines.baseline import Floats, Vectors
+from podium.baselines.router_dc import fit_router_dc
 from podium.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
 Predict = Callable[[Sequence[str]], Floats]
 """From N texts to predictions, [N, T]."""
-Method = Literal["neighbours", "ridge", "logistic", "boosting"]
+Method = Literal["neighbours", "ridge", "logistic", "boosting", "clusters", "routerdc"]
 METHODS: tuple[Method, ...] = get_args(Method)
+_NO_SKLEARN = (
+    "Learned routers need scikit-learn, which is not installed: pip install 'podium-conductor[recordings]'."
+)
 _HASHED_NGRAMS = 2**15
 _DIMENSIONS = 64
-"""Logistic regression and boosting read n-grams as vectors of this length (SVD)."""
+"""All methods but the first two read n-grams as vectors of this length (SVD)."""
+_QUESTIONS_PER_CLUSTER = 25
 _FOLDS = 5
 
 
@@ -35,7 +40,6 @@ def fit(
     *,
     vectors: Vectors | None = None,
     neighbours: int = 20,
-    penalty: float = 1.0,
 ) -> Predict:
     """Train a predictor.
 
@@ -44,7 +48,6 @@ def fit(
         target_QT: T figures of each question, such as the scores of T workers; those of "logistic" are in [0, 1].
         vectors: an encoder; None: hashed n-grams.
         neighbours: for "neighbours", how many of the nearest questions predict.
-        penalty: for "ridge", the penalty on the squared weights.
 
     Raises:
         ConfigError: scikit-learn is not installed.
@@ -54,18 +57,17 @@ def fit(
         from sklearn.pipeline import make_pipeline  # noqa: PLC0415
         from sklearn.preprocessing import FunctionTransformer  # noqa: PLC0415
     except ImportError:
-        raise ConfigError(
-            "Learned routers need scikit-learn, which is not installed: pip install 'podium-conductor[recordings]'."
-        ) from None
+        raise ConfigError(_NO_SKLEARN) from None
     features = _ngram_features() if vectors is None else FunctionTransformer(vectors)
-    if vectors is None and method in ("logistic", "boosting"):
+    if vectors is None and method not in ("neighbours", "ridge"):
         size = max(1, min(_DIMENSIONS, len(texts) - 1))
         features = make_pipeline(features, TruncatedSVD(size, algorithm="arpack", random_state=0))
     x_QD = features.fit_transform(list(texts))
-    if method == "logistic":
-        predict = _logistic(x_QD, target_QT)
+    special = {"logistic": _logistic, "clusters": _clusters, "routerdc": fit_router_dc}.get(method)
+    if special is not None:
+        predict = special(x_QD, target_QT)
     else:
-        model = _regressor(method, neighbours=min(neighbours, len(texts)), penalty=penalty)
+        model = _regressor(method, neighbours=min(neighbours, len(texts)))
         predict = model.fit(x_QD, target_QT).predict
     return lambda asked: np.reshape(predict(features.transform(list(asked))), (len(asked), -1))
 
@@ -77,6 +79,8 @@ class Calibrated:
     predict: Predict
     spread_T: Floats
     """The squared error of predictions on unseen questions, divided by p(1 - p): 1 where each score is 0 or 1."""
+    unseen_QT: Floats
+    """The predictions of the training questions, each by a model that had not seen it."""
 
 
 def fit_calibrated(
@@ -85,11 +89,13 @@ def fit_calibrated(
     """Train a predictor, and correct each worker's predictions by a logistic regression (Platt scaling).
 
     The correction is learned from out-of-fold predictions: each training question is predicted by a model that was
-    trained on the other folds. With fewer than 50 questions predictions are only limited to [0, 1].
+    trained on the other folds. With fewer than 50 questions there are no folds, and predictions are only limited to
+    [0, 1].
     """
     predict = fit(method, texts, score_QT, vectors=vectors)
     if len(texts) < 10 * _FOLDS:
-        return Calibrated(lambda asked: predict(asked).clip(0, 1), np.full(score_QT.shape[1], 0.5))
+        spread_T = np.full(score_QT.shape[1], 0.5)
+        return Calibrated(lambda asked: predict(asked).clip(0, 1), spread_T, predict(texts).clip(0, 1))
     fold_Q = np.random.default_rng(0).permutation(len(texts)) % _FOLDS
     held_out_QT = np.empty_like(score_QT)
     for fold in range(_FOLDS):
@@ -106,10 +112,10 @@ def fit_calibrated(
 
     share_QT = corrected(held_out_QT)
     spread_T = ((score_QT - share_QT) ** 2).mean(axis=0) / (share_QT * (1 - share_QT)).mean(axis=0)
-    return Calibrated(lambda asked: corrected(predict(asked)), spread_T.clip(0.01, 0.99))
+    return Calibrated(lambda asked: corrected(predict(asked)), spread_T.clip(0.01, 0.99), share_QT)
 
 
-def _regressor(method: Method, *, neighbours: int, penalty: float) -> Any:
+def _regressor(method: Method, *, neighbours: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - an optional extra
     from sklearn.linear_model import Ridge  # noqa: PLC0415
     from sklearn.multioutput import MultiOutputRegressor  # noqa: PLC0415
@@ -118,7 +124,7 @@ def _regressor(method: Method, *, neighbours: int, penalty: float) -> Any:
     if method == "neighbours":
         return KNeighborsRegressor(neighbours, metric="cosine", weights="distance", algorithm="brute")
     if method == "ridge":
-        return Ridge(alpha=penalty, solver="sparse_cg", random_state=0)
+        return Ridge(alpha=1.0, solver="sparse_cg", random_state=0)
     trees = HistGradientBoostingRegressor(max_iter=60, learning_rate=0.08, max_leaf_nodes=15, random_state=0)
     return MultiOutputRegressor(trees)
 
@@ -135,6 +141,26 @@ def _logistic(x_QD: Floats, target_QT: Floats, *, penalty: float = 0.1) -> Calla
         for share_Q in target_QT.clip(0.01, 0.99).T
     ]
     return lambda x_ND: np.stack([model.predict_proba(x_ND)[:, 1] for model in models], axis=1)
+
+
+def _clusters(x_QD: Floats, target_QT: Floats) -> Callable[[Floats], Floats]:
+    """The mean figures of a question's cluster (k-means), as Avengers (Zhang et al. 2025) ranks models."""
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - an optional extra
+
+    count = max(min(2, len(x_QD)), len(x_QD) // _QUESTIONS_PER_CLUSTER)
+    found = KMeans(count, n_init=4, random_state=0).fit(x_QD)
+    mean_CT = np.stack([target_QT[found.labels_ == cluster].mean(axis=0) for cluster in range(count)])
+    return lambda x_ND: mean_CT[found.predict(x_ND)]
+
+
+def ngram_vectors(texts: Sequence[str]) -> Floats:
+    """[N, 2048]: hashed words and pairs of words, of length 1; all 0 for a text without words."""
+    try:
+        from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise ConfigError(_NO_SKLEARN) from None
+    words = HashingVectorizer(n_features=2**11, ngram_range=(1, 2), token_pattern=r"\S+")
+    return np.asarray(words.transform(texts).toarray(), dtype=np.float64)
 
 
 def _ngram_features() -> Pipeline:

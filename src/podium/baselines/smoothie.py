@@ -1,0 +1,81 @@
+"""Smoothie (Guha et al. 2024, arXiv 2412.04692): the answer that is most like the others, without labels.
+
+An answer is its text's vector. Seen as the true vector with noise of a worker's own size, three answers tell the noise
+of each from their distances. This is the paper's local form with one neighbour, the question itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.baselines.baseline import Baseline, BaselineContext, Floats, Vectors, read_members, read_worker
+from podium.baselines.predictors import ngram_vectors
+from podium.baselines.voting import Committee
+from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
+from podium.workflow import Acceptance, render
+
+
+def qualities(vector_ND: Floats) -> Floats:
+    """[N]: theta = D / (2 delta) of each of three or more answers, where delta is the mean, over pairs of the others,
+    of (|i - j|^2 + |i - k|^2 - |j - k|^2) / 2. The least noisy answer has the highest. A delta of 0 counts as tiny."""
+    count, size = vector_ND.shape
+    apart_NN = ((vector_ND[:, None] - vector_ND[None]) ** 2).sum(axis=2)
+    to_others_N = apart_NN.sum(axis=1)
+    among_others_N = apart_NN.sum() / 2 - to_others_N
+    pairs = (count - 1) * (count - 2) / 2
+    delta_N = ((count - 2) * to_others_N - among_others_N) / (2 * pairs)
+    found: Floats = size / (2 * np.maximum(delta_N, 1e-12))
+    return found
+
+
+@dataclass(frozen=True)
+class Smoothie:
+    """Each of `workers` answers the whole question; then the answer of the highest quality is accepted.
+
+    With fewer than three answers, and with one round, a vote decides.
+    """
+
+    tools = (VOTE,)
+    rounds = 2
+
+    workers: tuple[str, ...]
+    vectors: Vectors | None = None
+    """Of answers; None: hashed n-grams."""
+
+    @property
+    def name(self) -> str:
+        return f"smoothie:{'+'.join(self.workers)}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """First the answers and a vote; in round 2 an acceptance. `ConfigError` if the pool lacks a worker."""
+        if not request.outcomes:
+            return await Committee(self.workers).plan(request)
+        responses = request.outcomes[0].responses[: len(self.workers)]
+        return Plan(render(Acceptance()), Acceptance(), accepted_step=self._best(responses))
+
+    def _best(self, responses: Sequence[str | None]) -> tuple[int, int] | None:
+        answered = [(step, text) for step, text in enumerate(responses) if text]
+        if len(answered) < 3:
+            return None
+        vectors = self.vectors or ngram_vectors
+        theta_N = qualities(vectors([text for _, text in answered]))
+        return 0, answered[int(theta_N.argmax())][0]
+
+
+def _open(argument: str, context: BaselineContext) -> Smoothie:
+    name = f"smoothie:{argument}" if argument else "smoothie"
+    members = read_members(argument) or ("",)
+    return Smoothie(tuple(read_worker(worker, context, name) for worker in members), context.vectors)
+
+
+BASELINE = Baseline(
+    "smoothie:A+B+C",
+    _open,
+    needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),
+    team_only=True,
+    examples=lambda workers: [f"smoothie:2x{'+'.join(workers)}"],
+)

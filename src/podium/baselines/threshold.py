@@ -1,0 +1,74 @@
+"""A threshold between two workers, as in RouteLLM (Ong et al. 2024): the strong one answers where it is needed most.
+
+A learned predictor says how probable it is that the strong worker's answer is better. The share of questions that go to
+the strong worker is set by the user; the threshold follows from training questions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.baselines.baseline import Baseline, BaselineContext, read_worker
+from podium.baselines.encoder import sentence_vectors
+from podium.baselines.learned_routers import read_method
+from podium.baselines.predictors import Predict, fit_calibrated
+from podium.baselines.voting import Single
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Sends the whole question to `strong` where `gain` of its text is over `least`, else to `weak`."""
+
+    name: str
+    weak: str
+    strong: str
+    gain: Predict
+    """From N texts to [N, 1]: how probable it is that the strong worker's answer is better."""
+    least: float
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The one-step plan; `ConfigError` if the pool has no such worker."""
+        gain = float(self.gain([request.question.text])[0, 0])
+        return await Single(self.strong if gain > self.least else self.weak).plan(request)
+
+
+def _open(argument: str, context: BaselineContext) -> Threshold:
+    workers, _, rest = argument.partition(":")
+    weak, _, strong = workers.partition(">")
+    method, _, rest = rest.partition(":")
+    written, _, model = rest.partition(":")
+    name = f"threshold:{argument}" if argument else "threshold"
+    pair = read_worker(weak, context, name), read_worker(strong, context, name)
+    try:
+        share = float(written)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ConfigError(
+            f"The planner {name!r} needs the share of questions that go to {strong}, a number from 0 to 1, such as "
+            f"threshold:{workers}:ridge:0.3."
+        )
+    assert context.scored is not None
+    scored = context.scored.of(pair, name)
+    if len(scored.workers) < len(set(pair)):
+        raise ConfigError(f"The planner {name!r} needs answers of both workers to training questions.")
+    scores = dict(zip(scored.workers, scored.score_QW.T, strict=True))
+    better_Q1 = (scores[pair[1]] > scores[pair[0]]).astype(float)[:, None]
+    vectors = sentence_vectors(model) if model else context.vectors
+    gain = fit_calibrated(read_method(method, name), scored.texts, better_Q1, vectors=vectors)
+    least = {0.0: math.inf, 1.0: -math.inf}.get(share, float(np.quantile(gain.unseen_QT, 1 - share)))
+    return Threshold(name, *pair, gain.predict, least)
+
+
+BASELINE = Baseline(
+    "threshold:WEAK>STRONG:METHOD:SHARE",
+    _open,
+    needs=lambda argument: tuple(argument.partition(":")[0].split(">")),
+    learns=True,
+    examples=lambda workers: [f"threshold:{workers[0]}>{workers[-1]}:ridge:0.5"],
+)
