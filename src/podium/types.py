@@ -5,16 +5,13 @@ arithmetic.
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import reduce
 from operator import add
-from pydantic import BaseModel
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import SerializerFunctionWrapHandler
-from pydantic import model_serializer
-from typing import Any
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 NAMED_BY = 2**16
 """Only the first characters of a question seed its randomness, since hashing 10 MB takes 0.3 s. Two longer questions

@@ -4,18 +4,13 @@ Values are frozen, and totals are properties. Times are in seconds since the tra
 """
 
 from __future__ import annotations
-from podium.types import Budget
-from podium.types import Message
-from podium.types import Profile
-from podium.types import Question
-from podium.types import ToolCall
-from podium.types import Usage
-from podium.types import Value
-from podium.types import total_usage
-from podium.workflow import Workflow
+
+from typing import Any, Literal
+
 from pydantic import Field
-from typing import Any
-from typing import Literal
+
+from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value, total_usage
+from podium.workflow import Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
 """"planned": there is a plan, and it was not run."""
