@@ -53,6 +53,8 @@ class SuiteTable(Value):
     """The file in which looks at the split are counted; None: looks at train are not."""
     notes: tuple[str, ...] = ()
     """Which questions are left out."""
+    conditioned: bool = False
+    """Whether workers replay answers that were given to other answers."""
     rows: tuple[SuiteRow, ...]
 
     @property
@@ -108,6 +110,7 @@ def _table(table: Table, cells: list[Cell], checked: Checked, run: Path) -> Suit
         config=digest(sorted(cell.key for cell in cells)),
         ledger=None if ledger is None else str(ledger.absolute()),
         notes=checked.notes[table.label],
+        conditioned=table.label in checked.conditioned,
         rows=tuple(_row(label, found, checked) for label, found in rows.items()),
     )
 

@@ -17,6 +17,7 @@ from podium.baselines.embedded_oracle import embedded_oracle
 from podium.baselines.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
+from podium.evals.compare import replays_conditioned
 from podium.evals.suite.cells import TRAINING, Job, Table, Training, cells_of, tables_of
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings
 from podium.executor import Dispatcher
@@ -61,8 +62,8 @@ class OpenTable:
 
     @property
     def recorded(self) -> bool:
-        """Whether any worker gives recorded answers."""
-        return any(isinstance(worker, ReplayWorker) for worker in self.pool)
+        """Whether any worker gives recorded answers to the bare question, whatever it is shown."""
+        return any(isinstance(w, ReplayWorker) and not w.recording.conditioned for w in self.pool)
 
     @cached_property
     def oracle(self) -> PlanFor | None:
@@ -175,6 +176,8 @@ class Checked:
     """By table, which questions its set leaves out."""
     pays: bool
     """Whether anything costs money."""
+    conditioned: frozenset[str]
+    """The tables over recordings of answers that were given to other answers."""
 
 
 async def check_suite(settings: SuiteSettings) -> Checked:
@@ -189,6 +192,7 @@ async def check_suite(settings: SuiteSettings) -> Checked:
     answers: dict[str, int] = {}
     notes: dict[str, tuple[str, ...]] = {}
     pays = False
+    conditioned: set[str] = set()
     tables = {table.label: table for table in tables_of(settings)}
     if len(tables) < len(list(tables_of(settings))):
         raise UsageError("Two tables of the suite have one name; give their files different names.")
@@ -204,6 +208,8 @@ async def check_suite(settings: SuiteSettings) -> Checked:
                 tasks = opened.tasks(seed)
                 sizes.append(len(tasks) * settings.repeats)
             notes[table.label] = tuple(warnings_of(tasks))
+            if replays_conditioned(opened.pool):
+                conditioned.add(table.label)
             chooses = False
             for entry in opened.entries(settings):
                 found = await _problems(opened, entry)
@@ -233,7 +239,7 @@ async def check_suite(settings: SuiteSettings) -> Checked:
             await opened.pool.close()
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
-    return Checked(settings, tuple(jobs), training, answers, notes, pays)
+    return Checked(settings, tuple(jobs), training, answers, notes, pays, frozenset(conditioned))
 
 
 async def _problems(opened: OpenTable, entry: PlannerEntry) -> list[str]:

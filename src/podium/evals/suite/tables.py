@@ -50,6 +50,7 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
                 for label, evaluation in evaluations.items()
             ]
         ),
+        conditioned=table.conditioned,
         tasks=f"{table.tasks}/{table.split}",
         max_steps=manifest.max_steps,
         rounds=manifest.rounds,
