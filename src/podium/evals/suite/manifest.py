@@ -110,7 +110,7 @@ def _table(table: Table, cells: list[Cell], checked: Checked, run: Path) -> Suit
         config=digest(sorted(cell.key for cell in cells)),
         ledger=None if ledger is None else str(ledger.absolute()),
         notes=checked.notes[table.label],
-        conditioned=table.label in checked.conditioned,
+        conditioned=checked.conditioned[table.label],
         rows=tuple(_row(label, found, checked) for label, found in rows.items()),
     )
 

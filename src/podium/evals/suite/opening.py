@@ -176,8 +176,8 @@ class Checked:
     """By table, which questions its set leaves out."""
     pays: bool
     """Whether anything costs money."""
-    conditioned: frozenset[str]
-    """The tables over recordings of answers that were given to other answers."""
+    conditioned: dict[str, bool]
+    """By table, whether workers replay answers that were given to other answers."""
 
 
 async def check_suite(settings: SuiteSettings) -> Checked:
@@ -192,7 +192,7 @@ async def check_suite(settings: SuiteSettings) -> Checked:
     answers: dict[str, int] = {}
     notes: dict[str, tuple[str, ...]] = {}
     pays = False
-    conditioned: set[str] = set()
+    conditioned: dict[str, bool] = {}
     tables = {table.label: table for table in tables_of(settings)}
     if len(tables) < len(list(tables_of(settings))):
         raise UsageError("Two tables of the suite have one name; give their files different names.")
@@ -208,8 +208,7 @@ async def check_suite(settings: SuiteSettings) -> Checked:
                 tasks = opened.tasks(seed)
                 sizes.append(len(tasks) * settings.repeats)
             notes[table.label] = tuple(warnings_of(tasks))
-            if replays_conditioned(opened.pool):
-                conditioned.add(table.label)
+            conditioned[table.label] = replays_conditioned(opened.pool)
             chooses = False
             for entry in opened.entries(settings):
                 found = await _problems(opened, entry)
@@ -239,7 +238,7 @@ async def check_suite(settings: SuiteSettings) -> Checked:
             await opened.pool.close()
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
-    return Checked(settings, tuple(jobs), training, answers, notes, pays, frozenset(conditioned))
+    return Checked(settings, tuple(jobs), training, answers, notes, pays, conditioned)
 
 
 async def _problems(opened: OpenTable, entry: PlannerEntry) -> list[str]:
