@@ -5,37 +5,36 @@ a planner through an entry point of the group "podium.planners" that names a `Ba
 """
 
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
-from podium.baselines import adaptive
-from podium.baselines import by_ratings
-from podium.baselines import cascade
-from podium.baselines import ceo
-from podium.baselines import controls
-from podium.baselines import debate
-from podium.baselines import dylan
-from podium.baselines import escalation
-from podium.baselines import iterative
-from podium.baselines import judged
-from podium.baselines import learned_routers
-from podium.baselines import magentic
-from podium.baselines import mixture
-from podium.baselines import rectify
-from podium.baselines import refiner
-from podium.baselines import reflection
-from podium.baselines import self_refine
-from podium.baselines import selforg
-from podium.baselines import smoothie
-from podium.baselines import threshold
-from podium.baselines import trinity
-from podium.baselines import voting
-from podium.baselines import weighted_vote
-from podium.baselines.baseline import Baseline
-from podium.baselines.baseline import BaselineContext
-from podium.baselines.baseline import PlanFor
-from podium.baselines.baseline import ScoredAnswers
-from podium.baselines.baseline import Vectors
+
+from podium.baselines import (
+    adaptive,
+    by_ratings,
+    cascade,
+    ceo,
+    controls,
+    debate,
+    dylan,
+    escalation,
+    iterative,
+    judged,
+    learned_routers,
+    magentic,
+    mixture,
+    rectify,
+    refiner,
+    reflection,
+    self_refine,
+    selforg,
+    smoothie,
+    threshold,
+    trinity,
+    voting,
+    weighted_vote,
+)
+from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers, Vectors
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner

@@ -1,35 +1,31 @@
 """`podium rate`: measures each worker of a pool on each cluster of a recording's training questions."""
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import Sequence
-from cyclopts import Parameter
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder
-from podium.cli.printable import counted
-from podium.cli.printable import dollars
-from podium.cli.printable import printable
+from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.cli.terminal import open_console
-from podium.errors import ConfigError
-from podium.errors import UsageError
+from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
-from podium.ratings.rating import find_clusters
-from podium.ratings.rating import rate_pool
-from podium.ratings.rating import with_gold
+from podium.ratings.rating import find_clusters, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
-from podium.tasks import ALL
-from podium.tasks import Task
+from podium.tasks import ALL, Task
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
-from podium.workers.replay import ReplayWorker
-from podium.workers.replay import unknown_length_warning
-from rich.table import Table
-from rich.text import Text
-from typing import Annotated
+from podium.workers.replay import ReplayWorker, unknown_length_warning
 
 _CLUSTERS = 128
 """The default number of clusters; the published ratings have as many."""

@@ -4,32 +4,22 @@ It does not know the planner. No call outlives `run`, however `run` ends.
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from podium.executor.call import Answered
-from podium.executor.call import call
-from podium.executor.context import Context
-from podium.executor.context import build_messages
-from podium.executor.early_stopping import EarlyStopping
-from podium.executor.early_stopping import find_early_stops
-from podium.executor.question_context import QuestionContext
-from podium.executor.question_context import StepEnded
-from podium.executor.question_context import StepStarted
-from podium.executor.question_context import StepText
-from podium.executor.worker_call import Listeners
-from podium.trace import Attempt
-from podium.trace import Span
-from podium.types import AnswerOptions
-from podium.types import DEFAULT_OPTIONS
-from podium.types import Message
-from podium.workers.base import Request
-from podium.workers.view import EarlierStep
-from podium.workflow import Workflow
-from podium.workflow import live_steps
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
+
+from podium.executor.call import Answered, call
+from podium.executor.context import Context, build_messages
+from podium.executor.early_stopping import EarlyStopping, find_early_stops
+from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
+from podium.executor.worker_call import Listeners
+from podium.trace import Attempt, Span
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message
+from podium.workers.base import Request
+from podium.workers.view import EarlierStep
+from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
 _NOT_NEEDED = "It was not called: no answer of it could change the vote."
