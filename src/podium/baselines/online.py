@@ -29,10 +29,10 @@ from podium.workflow import Workflow
 
 _UNRATED = 0.5
 """The expected accuracy of a worker without a rating."""
-_RATED_PENALTY, _UNRATED_PENALTY = 3.0, 1.0
+_RATED_PENALTY, _UNRATED_PENALTY = 2.0, 1.0
 """The ridge penalty: about as many outcomes must contradict a rating, or `_UNRATED`, to count as much as it does."""
-_DISCOUNT = 0.95
-"""Weight of a worker's outcome relative to its next one: after 14 outcomes it counts half."""
+_DISCOUNT = 0.94
+"""Weight of a worker's outcome relative to its next one: after 11 outcomes it counts half."""
 _CLUSTER = 0.5
 """The feature of the question's cluster, beside a constant 1: most of what an outcome says holds for all clusters."""
 _EXPLORATION = 0.25
