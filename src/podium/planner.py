@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from podium.executor import Ledger
-from podium.trace import RejectedPlan, VoteCount
+from podium.trace import RejectedPlan, Trace, VoteCount
 from podium.types import Message, Profile, Question, Usage
 from podium.workers.view import EarlierStep
 from podium.workflow import Acceptance, PlanError, Workflow
@@ -98,3 +98,19 @@ class Planner(Protocol):
     def name(self) -> str: ...
 
     async def plan(self, request: PlanRequest) -> Plan: ...
+
+
+@runtime_checkable
+class Learner(Planner, Protocol):
+    """A planner that learns while it serves: whoever runs it tells it how good its answers were."""
+
+    @property
+    def memory(self) -> int:
+        """How many of the latest judged traces it learns from."""
+        ...
+
+    def learn(self, trace: Trace, score: float) -> None:
+        """Take in the score, in [0, 1], of the answer of a trace that it planned. Later calls are later questions."""
+
+    def forget(self) -> None:
+        """Forget all that it learned."""

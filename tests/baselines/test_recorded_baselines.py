@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from statistics import fmean
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from podium.baselines import Cascade, Committee
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
 from podium.baselines.predictors import Method
-from podium.baselines.routers import LinUCB, Router, Verdict, learn_router, text_features
+from podium.baselines.routers import Router, learn_router, text_features
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.planner import Outcome, Plan, Planner, PlanRequest
@@ -39,11 +38,6 @@ async def steps_of(planner: Planner, *names: str) -> list[tuple[int, str, Access
     assert isinstance(plan.decision, Workflow)
     assert parse(plan.text, workers=len(names), max_steps=9) == plan.decision
     return [(step.worker, step.subtask, step.access) for step in plan.decision.steps]
-
-
-async def always(request: PlanRequest, worker: str) -> float:
-    """Whoever is chosen is right."""
-    return 1.0
 
 
 # --- plans -------------------------------------------------------------------------------------------------
@@ -125,7 +119,6 @@ async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
         (Committee(("b", "a", "b"), (1, 2, 3)), "weighted-committee:2xb+a"),
         (Cascade(("a", "b"), "c"), "cascade:a+b>c"),
         (Router("by-family", str), "by-family"),
-        (LinUCB(("a",), always), "linucb"),
     ],
 )
 def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
@@ -142,7 +135,6 @@ def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
         Committee(("adda",)),
         Cascade(("bob", "adda"), "bob"),
         Router("mine", lambda text: "adda"),
-        LinUCB(("adda",), always),
     ],
     ids=lambda planner: planner.name,
 )
@@ -288,63 +280,7 @@ def test_fewer_neighbours_see_a_smaller_kind() -> None:
     assert (near(f"{rare} Please."), near("Add 77 apples to the sum.")) == ("bob", "ada")
 
 
-# --- the bandit --------------------------------------------------------------------------------------------
-
-
-async def learning(bandit: LinUCB, texts: list[str]) -> list[int]:
-    """Whom it chose, question after question."""
-    chosen = []
-    for text in texts:
-        plan = await bandit.plan(request(*NAMES, text=text))
-        assert isinstance(plan.decision, Workflow)
-        chosen.append(plan.decision.steps[0].worker)
-    return chosen
-
-
-def judge(verdict: Callable[[str, str], float]) -> Verdict:
-    """A verdict that only reads the question's text and the worker's name."""
-
-    async def judged(request: PlanRequest, worker: str) -> float:
-        return verdict(request.question.text, worker)
-
-    return judged
-
-
-async def test_linucb_learns_the_rule_as_it_goes_and_learns_it_again_alike() -> None:
-    texts, kinds = made(240, "stream")
-    right = {text: NAMES[kind] for text, kind in zip(texts, kinds, strict=True)}
-    verdict = judge(lambda text, worker: float(worker == right[text]))
-    chosen = await learning(LinUCB(NAMES, verdict), texts)
-    correct = [worker == kind for worker, kind in zip(chosen, kinds, strict=True)]
-    assert fmean(correct[-80:]) > fmean(correct[:20]), correct
-    assert fmean(correct[-80:]) > 0.9
-    assert await learning(LinUCB(NAMES, verdict), texts) == chosen
-
-
-async def test_linucb_gets_the_verdict_on_its_own_choice_alone() -> None:
-    told: list[tuple[str, str]] = []
-    texts = [f"Question {number}?" for number in range(12)]
-    chosen = await learning(
-        LinUCB(NAMES, judge(lambda text, worker: told.append((text, worker)) or 1.0)), texts
-    )
-    assert told == [(text, NAMES[worker]) for text, worker in zip(texts, chosen, strict=True)]
-
-
-async def test_linucb_gets_no_verdict_when_it_accepts() -> None:
-    told: list[str] = []
-    bandit = LinUCB(NAMES, judge(lambda text, worker: told.append(worker) or 1.0))
-    first = await bandit.plan(request(*NAMES))
-    assert isinstance(first.decision, Workflow)
-    again = await bandit.plan(request(*NAMES, outcomes=(Outcome(first.decision, "42"),)))
-    assert again.decision == Acceptance()
-    assert len(told) == 1
-
-
-async def test_linucb_gets_the_verdict_on_a_question_once_however_often_it_plans() -> None:
-    told: list[str] = []
-    bandit = LinUCB(NAMES, judge(lambda text, worker: told.append(text) or 1.0))
-    await learning(bandit, ["One?", "Two?", "One?", "Two?"])
-    assert told == ["One?", "Two?"]
+# --- features of a text -----------------------------------------------------------------------------------
 
 
 def test_features_have_length_one_and_a_constant_besides() -> None:

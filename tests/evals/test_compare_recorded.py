@@ -121,6 +121,7 @@ KINDS = [
     "cascade",
     *["chosen"] * 4,
     "bandit",
+    "bandit",
     "oracle",
 ]
 
@@ -132,7 +133,8 @@ def test_the_rows_stand_in_order(alone: Comparison) -> None:
         *("Best vote of the best ", "Best weighted vote of the best ", "Best fixed plan: "),
         *("", "Best worker of the family (knows the family)", "Best plan of the family (knows the family)"),
         *("Ridge over n-grams", "20 nearest questions"),
-        *("LinUCB (learns from verdicts as it runs)", "Oracle (a bound for one answer)"),
+        *("LinUCB (learns from verdicts as it runs)", "Thompson sampling (learns"),
+        "Oracle (a bound for one answer)",
     )
     assert all(shown.label.startswith(start) for shown, start in zip(alone.rows, starts, strict=True))
     assert " and " in alone.rows[7].label

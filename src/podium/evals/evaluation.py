@@ -15,7 +15,7 @@ from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.planner import Planner
+from podium.planner import Learner, Planner
 from podium.recordings import names_conditioned, was_simulated
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
@@ -237,6 +237,9 @@ async def evaluate(
     The same arguments give the same rollouts in the same order. Two planners with one seed get the same
     random numbers for the same calls, which narrows the interval of their difference.
 
+    A planner that learns answers one question after the other, and learns each grade before the next. It starts each
+    repeat without what it learned.
+
     Raises:
         UsageError: no tasks, or questions that the planner cannot take.
         BudgetError: the dispatcher's accounts refused a call; the same evaluation can be made again.
@@ -253,12 +256,18 @@ async def evaluate(
         index: kept[task.id, repeat] for index, (task, repeat) in enumerate(jobs) if (task.id, repeat) in kept
     }
     refusals: list[BudgetError] = []
-    pending = iter([(index, job) for index, job in enumerate(jobs) if index not in rollouts])
+    learner = planner if isinstance(planner, Learner) else None
+    pending = enumerate(jobs)
 
     async def work() -> None:
         for index, (task, repeat) in pending:
             if refusals:
                 return
+            if learner and task is tasks[0]:
+                learner.forget()
+            if index in rollouts:
+                _teach(learner, rollouts[index])
+                continue
             orchestrator = Orchestrator(
                 planners[repeat],
                 pools[task.id],
@@ -275,6 +284,7 @@ async def evaluate(
                 # Not raised here: calls in flight are paid for, so they may end, and a cache keeps their answers.
                 refusals.append(error)
                 return
+            _teach(learner, rollouts[index])
             if on_rollout:
                 on_rollout(repeat, rollouts[index])
             if on_progress:
@@ -282,7 +292,7 @@ async def evaluate(
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(jobs))):
+            for _ in range(1 if learner else min(concurrency, len(jobs))):
                 group.create_task(work())
     except BaseExceptionGroup as errors:
         # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
@@ -299,3 +309,9 @@ async def evaluate(
         rollouts=tuple(rollouts[index] for index in range(len(jobs))),
         facts={task.id: task.facts for task in tasks},
     )
+
+
+def _teach(learner: Learner | None, rollout: Rollout) -> None:
+    """Tell the planner the grade, unless the grader failed."""
+    if learner is not None and rollout.grade.failure is None:
+        learner.learn(rollout.trace, float(rollout.correct))

@@ -15,9 +15,10 @@ import numpy as np
 
 from podium.baselines import Committee, SelfConsistency, Single, open_baseline
 from podium.baselines.encoder import Encoded, Encoder
+from podium.baselines.online import OnlineRouter
 from podium.baselines.plans import rounds_of
 from podium.baselines.predictors import Method
-from podium.baselines.routers import LinUCB, Router, learn_router
+from podium.baselines.routers import Router, learn_router
 from podium.errors import ConfigError, UsageError
 from podium.evals.compare import ComparisonSettings, Entry, replays_conditioned, table_rows
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
@@ -208,13 +209,11 @@ class _RecordedBaselines:
         yield from self._learned()
         yield from table_rows(self.settings, on_recordings=True)
         yield from self.recorded_plans
-        bandit = PlannerPerRepeat(LinUCB.name, self._bandit)
-        yield "bandit", "LinUCB (learns from verdicts as it runs)", bandit
+        for label, samples in (("LinUCB", False), ("Thompson sampling", True)):
+            bandit = OnlineRouter(samples=samples, workers=training.workers)
+            yield "bandit", f"{label} (learns from verdicts as it runs)", bandit
         oracle = PlannerPerRepeat(_Oracle.name, self._oracle)
         yield "oracle", "Oracle (a bound for one answer)", oracle
-
-    def _bandit(self, repeat: int) -> LinUCB:
-        return LinUCB(self.training.workers, self._answer_key(repeat).verdict)
 
     def _oracle(self, repeat: int) -> _Oracle:
         return _Oracle(self.training.workers, self._answer_key(repeat))
@@ -307,10 +306,6 @@ class _AnswerKey:
             Request(question_messages(task.question.text), seed="", question_seed=seed)
         )
         return (await task.grade(reply.text)).correct, worker.profile.price.cost(reply.usage)
-
-    async def verdict(self, request: PlanRequest, name: str) -> float:
-        """1 where that answer is right, else 0."""
-        return float((await self.answer(request, name))[0])
 
 
 class _Oracle:

@@ -22,6 +22,8 @@ from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
 from podium.planner import Plan, PlanRequest
 from podium.server.api_errors import missing
+from podium.server.learning import Learning
+from podium.trace.async_store import AsyncTraceStore
 from podium.workers.checkup import CheckResult
 from podium.workers.pool import Pool, has_real_workers
 from podium.workflow import PlanError, Step, Workflow
@@ -44,6 +46,7 @@ class Planners:
         settings: the configured planner, for requests that name none.
         dispatcher: applies the limits of a worker that acts as the Conductor.
         processes: write the plans of small checkpoints, and end with the planners; None: our own process does.
+        store: where planners that learn find how their answers were judged; None: they learn nothing.
     """
 
     def __init__(
@@ -52,11 +55,13 @@ class Planners:
         settings: PlannerSettings,
         dispatcher: Dispatcher,
         processes: PolicyProcesses | None = None,
+        store: AsyncTraceStore | None = None,
     ) -> None:
         self._pool = pool
         self._settings = settings
         self._dispatcher = dispatcher
         self._processes = processes or PolicyProcesses()
+        self.learning = Learning(store)
         self._baselines = known_baselines()
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time; None: it did."""
@@ -93,7 +98,8 @@ class Planners:
         return baseline.needs(argument)
 
     async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
-        """Open a planner, or return it if it is open. `name` None: the configured planner.
+        """Open a planner, or return it if it is open. One that learns has learned the latest outcomes then.
+        `name` None: the configured planner.
 
         Raises:
             APIError: 404, there is no such planner.
@@ -104,6 +110,7 @@ class Planners:
         if opened is None:
             async with self._opening:
                 opened = self._opened.get(name) or await self._open(name, param)
+        await self.learning.refresh(opened.planner)
         return opened
 
     async def check(self) -> CheckResult:

@@ -80,7 +80,7 @@ class Service:
         self.observers = list(observers)
         self.siblings = siblings
         self.planners = Planners(
-            pool, self.settings.planner, dispatcher, PolicyProcesses(self.settings.plan_processes)
+            pool, self.settings.planner, dispatcher, PolicyProcesses(self.settings.plan_processes), store
         )
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)

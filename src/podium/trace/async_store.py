@@ -132,11 +132,14 @@ class AsyncTraceStore(ABC):
 
     async def newest(self, count: int) -> tuple[Trace, ...]:
         """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
-        traces = []
-        for (document,) in await self._read(self._dialect.newest(count)):
-            with suppress(ValidationError):
-                traces.append(Trace.model_validate_json(document))
-        return tuple(traces)
+        return _whole(await self._read(self._dialect.newest(count)))
+
+    async def judged(self, planner: str, count: int) -> tuple[Trace, ...]:
+        """The newest `count` traces of a planner whose answers were judged right or wrong, oldest first."""
+        right = await self._read(self._dialect.newest(count, Filters(planner=planner, outcome="right")))
+        wrong = await self._rows(self._dialect.newest(count, Filters(planner=planner, outcome="wrong")))
+        traces = await asyncio.to_thread(_whole, (*right, *wrong))
+        return tuple(sorted(traces, key=lambda trace: (trace.started_at, trace.id))[-count:])
 
     async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
         """Delete the trace with exactly this id, only of `owner` and with `status`, if given. False: there is none.
@@ -229,3 +232,12 @@ class AsyncTraceStore(ABC):
 def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
     """Start and id of a trace, of a row that begins with id and start; None: there is no row."""
     return (rows[0][1], rows[0][0]) if rows else None
+
+
+def _whole(rows: Sequence[Sequence[Any]]) -> tuple[Trace, ...]:
+    """The traces of rows of one document, without those that are damaged."""
+    traces = []
+    for (document,) in rows:
+        with suppress(ValidationError):
+            traces.append(Trace.model_validate_json(document))
+    return tuple(traces)

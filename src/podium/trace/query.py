@@ -203,9 +203,14 @@ class Dialect:
             f"ORDER BY started, id LIMIT {limit}"
         ), values.all
 
-    def newest(self, count: int) -> Statement:
+    def newest(self, count: int, filters: Filters = Filters()) -> Statement:
         """Rows of one document, newest first."""
-        return f"SELECT document FROM {self.tables[None]} {_NEWEST_FIRST} {int(count)}", ()
+        values = _Values(self)
+        where = _all([*self._indexed(filters, values), *self._rest(filters, values)])
+        return (
+            f"SELECT document FROM {self.tables[leading(filters)]}{where} {_NEWEST_FIRST} {int(count)}",
+            values.all,
+        )
 
     def beginning(self, prefix: str, owner: str | None) -> Statement:
         """Rows of id and document, at most 4, by id."""

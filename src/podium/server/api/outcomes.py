@@ -34,6 +34,7 @@ def routes(service: Service) -> APIRouter:
         body = await parse_body(OutcomeBody, await request.body(), service.parse_lock)
         with finding(id):
             judged = await store_of(service).judge(id, body.outcome(caller), caller.visible_owner)
+        service.planners.learning.outcome_came()
         if service.live is not None:
             service.live.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)

@@ -1,0 +1,58 @@
+"""Outcomes of stored traces teach the server's planner, also over a restart and from another server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+from running_server import Serve
+
+from podium.types import Profile, Rating
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+
+
+def team() -> Pool:
+    ratings = {"ada": 0.9, "bob": 0.6}
+    return Pool(
+        [
+            ScriptedWorker(
+                name,
+                {"": name},
+                profile=Profile(
+                    name=name, rating=Rating(kind="sums", accuracy=accuracy, cost_usd=0.01, questions=40)
+                ),
+            )
+            for name, accuracy in ratings.items()
+        ]
+    )
+
+
+def ask(client: httpx.Client) -> tuple[str, str]:
+    """Who answered, and the id of the trace."""
+    body = {"model": "podium", "messages": [{"role": "user", "content": "What is 6 x 7?"}]}
+    reply = client.post("/v1/chat/completions", json=body)
+    return reply.json()["choices"][0]["message"]["content"], reply.headers["x-podium-trace-id"]
+
+
+def say(client: httpx.Client, id_: str, *, right: bool | None) -> None:
+    assert client.post(f"/api/traces/{id_}/outcome", json={"right": right}).status_code == 200
+
+
+def test_outcomes_change_who_answers_and_a_restart_keeps_it_until_they_are_taken_back(
+    serve: Serve, tmp_path: Path
+) -> None:
+    store = tmp_path / "traces.sqlite"
+    first = serve(team(), planner="linucb:0", store=store)
+    with httpx.Client(base_url=first) as client:
+        asked = [ask(client) for _ in range(15)]
+        assert {name for name, _ in asked} == {"ada"}, "without outcomes nothing is learned"
+        for _, id_ in reversed(asked):
+            say(client, id_, right=False)
+        assert ask(client)[0] == "bob"
+    serve.stop(first)
+    with httpx.Client(base_url=serve(team(), planner="linucb:0", store=store)) as client:
+        assert ask(client)[0] == "bob"
+        for _, id_ in asked:
+            say(client, id_, right=None)
+        assert ask(client)[0] == "ada"
