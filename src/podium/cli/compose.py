@@ -232,8 +232,8 @@ def _print(composed: _Composed, budget: float, out: Path) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("candidate")
     table.add_column("tested", justify="right", no_wrap=True)
-    for kind in kinds.tests:
-        table.add_column(kind or UNSORTED, justify="right")
+    for number in range(1, len(kinds.tests) + 1):
+        table.add_column(str(number), justify="right", no_wrap=True)
     table.add_column("cost", justify="right", no_wrap=True)
     table.add_column("chosen", no_wrap=True)
     table.add_column("why", ratio=1)
@@ -250,10 +250,10 @@ def _print(composed: _Composed, budget: float, out: Path) -> None:
         table.add_row(*map(Text, cells), style="bold" if one.worker in composed.chosen else None)
     console = open_console()
     console.print(table)
+    numbered = (f"{number} {printable(kind or UNSORTED)}" for number, kind in enumerate(kinds.tests, 1))
+    console.print(f"\nKinds of questions: {', '.join(numbered)}.", soft_wrap=True)
     left = max(0.0, budget - composed.spent_usd)
-    console.print(
-        f"\n{dollars(composed.spent_usd)} spent, {dollars(left)} of the budget left.", soft_wrap=True
-    )
+    console.print(f"{dollars(composed.spent_usd)} spent, {dollars(left)} of the budget left.", soft_wrap=True)
     if any(one.refusal for one in composed.candidates):
         console.print(
             "The budget ended before all candidates were tested; the same command with a larger --budget goes on.",

@@ -41,13 +41,10 @@ class Kinds:
     @classmethod
     def of(cls, tasks: Sequence[Task], most: int) -> Kinds:
         """Find at most `most` kinds by the questions' wording. Each has about `TESTS` questions or more."""
-        clusters = find_clusters(
-            [task.question.text for task in tasks], min(most, max(1, len(tasks) // TESTS))
-        )
-        ratings = Ratings(clusters=clusters, workers={})
-        members: defaultdict[str, list[Task]] = defaultdict(list)
-        for task in tasks:
-            members[ratings.cluster_of(task.question.text)].append(task)
+        limit = min(most, max(1, len(tasks) // TESTS))
+        clusters, members = _sorted(tasks, limit)
+        if len(members) > limit:  # Questions that no cluster has words of are one more kind.
+            clusters, members = _sorted(tasks, limit - 1)
         smallest = min(map(len, members.values()))
         return cls(
             clusters,
@@ -60,6 +57,16 @@ class Kinds:
         known = {task.id: task for task in tasks}
         tests = {kind: tuple(known[task.id] for task in own) for kind, own in self.tests.items()}
         return replace(self, tests=tests)
+
+
+def _sorted(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[str, list[Task]]]:
+    """At most `count` clusters, and the tasks of each; those of no cluster have an empty name."""
+    clusters = find_clusters([task.question.text for task in tasks], count)
+    ratings = Ratings(clusters=clusters, workers={})
+    members: defaultdict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        members[ratings.cluster_of(task.question.text)].append(task)
+    return clusters, members
 
 
 @dataclass(frozen=True)
