@@ -132,6 +132,11 @@ CHECKED = (
         "another program, on a GPU",
         _nothing,
     ),
+    Checked(
+        r"podium pool compose .*",
+        "needs models that know the questions; tests/cli/test_compose.py runs it over forty",
+        _nothing,
+    ),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
 )

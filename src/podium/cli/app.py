@@ -4,12 +4,10 @@ The tree has import paths in place of functions, so neither building it nor `pod
 """
 
 from __future__ import annotations
-
 from collections.abc import Callable
+from cyclopts import App
+from cyclopts import ArgumentCollection
 from dataclasses import dataclass
-
-from cyclopts import App, ArgumentCollection
-
 from podium import __version__
 
 FillOptions = Callable[[App, tuple[str, ...], ArgumentCollection], None]
@@ -100,6 +98,13 @@ VERBS = (
         "podium.cli.pool:check",
         "Ask every worker of a pool one small question.",
         "podium pool check --pool my-workers.toml",
+    ),
+    Verb(
+        "pool compose",
+        "podium.cli.compose:compose",
+        "Choose a pool from many candidates by your own questions.",
+        "podium pool compose candidates.toml mine.csv --budget 2\n"
+        "podium pool compose https://openrouter.ai/api/v1 mine.csv --key-env OPENROUTER_API_KEY --budget 5",
     ),
     Verb(
         "config show",
@@ -235,7 +240,7 @@ VERBS = (
 
 GROUPS = {
     "traces": "List, show, judge, export and import traces, the records of past questions.",
-    "pool": "List the workers of a pool, and check that each answers.",
+    "pool": "List and check the workers of a pool, or choose a pool from many.",
     "config": "Show the settings of podium.toml, and where each value comes from.",
     "cache": "Show and delete the paid answers that a response cache keeps.",
     "keys": "Make, list and remove the API keys of a server's clients.",

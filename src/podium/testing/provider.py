@@ -71,6 +71,7 @@ class Provider:
         answer: AnswerLike | AnswerFunction,
         *,
         models: Mapping[str, AnswerLike | AnswerFunction] | Collection[str] | None,
+        prices: Mapping[str, tuple[float, float]],
         rules: Sequence[Rule],
         keys: Collection[str] | None,
         limits: tuple[int | None, int | None, float],
@@ -80,6 +81,7 @@ class Provider:
         self._answers = (
             models if models is None or isinstance(models, Mapping) else dict.fromkeys(models, answer)
         )
+        self._prices = prices
         # A str is a collection of its letters; without this, every key would be wrong.
         self._keys = {keys} if isinstance(keys, str) else keys
         self._limits = limits
@@ -99,7 +101,7 @@ class Provider:
             await _refuse(exchange, "key", 401, message, "invalid_api_key")
         elif route == ("GET", "/v1/models"):
             data = [
-                {"id": name, "object": "model", "created": 0, "owned_by": "podium"}
+                {"id": name, "object": "model", "created": 0, "owned_by": "podium", **self._pricing(name)}
                 for name in self._answers or ()
             ]
             await exchange.send_json({"object": "list", "data": data})
@@ -107,6 +109,13 @@ class Provider:
             await self._complete(exchange)
         else:
             await _refuse(exchange, "path", 404, f"Invalid URL ({' '.join(route)})")
+
+    def _pricing(self, model: str) -> dict[str, dict[str, str]]:
+        """The price of a model as OpenRouter writes it: dollars per token, as texts."""
+        if model not in self._prices:
+            return {}
+        sent, written = (f"{price / 1e6:.12f}" for price in self._prices[model])
+        return {"pricing": {"prompt": sent, "completion": written}}
 
     async def _complete(self, exchange: Exchange) -> None:
         if problem := await _read(exchange):

@@ -44,6 +44,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
         answer: AnswerLike | AnswerFunction = echo,
         *,
         models: Mapping[str, AnswerLike | AnswerFunction] | Collection[str] | None = None,
+        prices: Mapping[str, tuple[float, float]] | None = None,
         rules: Sequence[Rule] = (),
         keys: Collection[str] | None = None,
         rpm: int | None = None,
@@ -61,6 +62,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
                 500, and the server raises the exception again when it ends.
             models: the names of the models, or an answer for each name. Any other model gets a 404. None: every name
                 is known.
+            prices: dollars per million tokens of some models, for input and for output, as GET /models says them.
             rules: the faults of chat completions; the first rule that gives its fault decides.
             keys: the API keys that are accepted; any other gets a 401. None: no key is needed.
             rpm, tpm: the most requests and tokens a minute of each model. A request beyond them gets a 429 with the
@@ -71,7 +73,13 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
             port: the port; 0: a free one.
         """
         self._provider = Provider(
-            answer, models=models, rules=rules, keys=keys, limits=(rpm, tpm, minute), seed=seed
+            answer,
+            models=models,
+            prices=prices or {},
+            rules=rules,
+            keys=keys,
+            limits=(rpm, tpm, minute),
+            seed=seed,
         )
         self._tls = tls
         self._wanted_port = port

@@ -1,0 +1,50 @@
+"""Writes tables as TOML text: the standard library only reads it.
+
+Only the outer lists of tables get headers, as [[worker]] in a pool file; tables within them are written on one line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_text(tables: Mapping[str, Any]) -> str:
+    """The tables as TOML. `tomllib` reads the same values from it. Values are those of JSON without null."""
+    plain = [f"{_key(key)} = {_value(value)}" for key, value in tables.items() if not _has_header(value)]
+    parts = ["\n".join(plain)] if plain else []
+    for key, value in tables.items():
+        if _has_header(value):
+            listed = isinstance(value, list)
+            header = f"[[{_key(key)}]]" if listed else f"[{_key(key)}]"
+            for table in value if listed else (value,):
+                rows = (f"{_key(name)} = {_value(inner)}" for name, inner in table.items())
+                parts.append("\n".join([header, *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _has_header(value: Any) -> bool:
+    return isinstance(value, dict) or (
+        isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+    )
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(key)} = {_value(inner)}' for key, inner in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return _string(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _string(key)
+
+
+def _string(text: str) -> str:
+    # A string of JSON is one of TOML, which also wants DEL escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
