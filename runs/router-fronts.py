@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from podium.baselines.baseline import ScoredAnswers
 from podium.baselines.learned_routers import Estimates, estimate_committees, estimate_workers
 from podium.baselines.predictors import METHODS, fit_calibrated
+from podium.baselines.scored import ScoredAnswers
 from podium.evals.plan_selection import VoterPrices
 from podium.evals.stats import mean_interval
 from podium.orchestrator.team import open_pool

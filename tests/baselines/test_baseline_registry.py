@@ -12,6 +12,7 @@ from podium.baselines import (
     Single,
     baseline_forms,
     find_baseline,
+    known_baselines,
     open_baseline,
 )
 from podium.baselines.by_ratings import ByRatings
@@ -113,3 +114,8 @@ def test_a_wrong_name_gets_a_sentence(name, sentence):
     with pytest.raises(ConfigError) as refused:
         open_baseline(name, POOL)
     assert str(refused.value) == sentence
+
+
+def test_each_baseline_stands_under_its_own_name():
+    assert all(name == baseline.name for name, baseline in known_baselines().items())
+    assert len(known_baselines()) > 30

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.baselines import BASELINES, ScoredAnswers, find_baseline, open_baseline
+from podium.baselines import find_baseline, known_baselines, open_baseline
 from podium.baselines.plans import rounds_of, tools_of
+from podium.baselines.scored import ScoredAnswers
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
@@ -64,7 +65,7 @@ def scored(names: list[str], random: Random) -> ScoredAnswers:
 
 
 @pytest.mark.parametrize(
-    "baseline", [b for b in BASELINES.values() if not b.reads_files], ids=lambda b: b.name
+    "baseline", [b for b in known_baselines().values() if not b.reads_files], ids=lambda b: b.name
 )
 def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline):
     @settings(max_examples=3 if baseline.learns else 12, deadline=None)  # Learning takes long.

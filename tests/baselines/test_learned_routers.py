@@ -6,9 +6,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.baselines import ScoredAnswers, open_baseline
+from podium.baselines import open_baseline
 from podium.baselines.learned_routers import PricedRouter, _RightCounts
 from podium.baselines.predictors import METHODS, fit, fit_calibrated
+from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.types import Profile, Question

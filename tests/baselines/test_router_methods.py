@@ -7,9 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.baselines import ScoredAnswers, open_baseline
+from podium.baselines import open_baseline
 from podium.baselines.encoder import sentence_vectors
 from podium.baselines.router_dc import loss_and_gradients, others
+from podium.baselines.scored import ScoredAnswers
 from podium.baselines.smoothie import Smoothie, qualities
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator

@@ -8,10 +8,11 @@ import pytest
 from scipy.special import betainc
 from teams import answered, called, team
 
-from podium.baselines import ScoredAnswers, open_baseline
+from podium.baselines import open_baseline
 from podium.baselines.adaptive import AdaptiveConsistency, is_stable
 from podium.baselines.escalation import Escalation
 from podium.baselines.judged import BEST, MOST_CONSISTENT, Judged, read_verdict
+from podium.baselines.scored import ScoredAnswers
 from podium.baselines.weighted_vote import vote_weight
 from podium.errors import ConfigError
 from podium.types import Profile

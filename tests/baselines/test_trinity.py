@@ -5,7 +5,8 @@ import pytest
 from cmaes import SepCMA
 from teams import answered, called, team
 
-from podium.baselines import ScoredAnswers, open_baseline
+from podium.baselines import open_baseline
+from podium.baselines.scored import ScoredAnswers
 from podium.baselines.trinity import Trinity
 from podium.baselines.trinity_head import FEATURES, Head, evolution, train_head
 from podium.errors import ConfigError

@@ -97,7 +97,7 @@ CHECKED = (
         _script,
     ),
     Checked(
-        r"(?:[A-Z]+=\S+ )*(?:python )?(?P<script>(?:benchmarks|runs)/[\w-]+\.py)(?: [\w.-]+)*",
+        r"(?:[A-Z]+=\S+ )*(?:python )?(?P<script>(?:benchmarks|runs)/[\w-]+\.py)(?: [\w./-]+)*",
         "measures for minutes, or needs what others have published",
         _script,
     ),

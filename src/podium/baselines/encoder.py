@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from podium.baselines.baseline import Floats, Vectors
+from podium.baselines.scored import Floats, Vectors
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits
 from podium.workers.redaction import read_key

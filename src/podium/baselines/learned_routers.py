@@ -14,10 +14,11 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from podium.baselines.baseline import Baseline, BaselineContext, Floats, Members, ScoredAnswers, Vectors
+from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.by_ratings import read_per_usd
 from podium.baselines.encoder import sentence_vectors
 from podium.baselines.predictors import METHODS, Calibrated, Method, Predict, fit, fit_calibrated
+from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
 from podium.baselines.voting import Committee
 from podium.config import suggestion
 from podium.errors import ConfigError

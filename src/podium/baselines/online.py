@@ -15,10 +15,11 @@ from random import Random
 
 import numpy as np
 
-from podium.baselines.baseline import Baseline, BaselineContext, Floats
+from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.by_ratings import read_per_usd
 from podium.baselines.plans import plan_once
 from podium.baselines.routers import text_features
+from podium.baselines.scored import Floats
 from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from podium.baselines.baseline import Floats, Vectors
 from podium.baselines.router_dc import fit_router_dc
+from podium.baselines.scored import Floats, Vectors
 from podium.errors import ConfigError
 
 if TYPE_CHECKING:

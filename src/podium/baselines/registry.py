@@ -1,84 +1,74 @@
 """The registry of baselines: all planners that users can name, and those of other packages.
 
-To add a planner, write its class and its `Baseline` in a file, and name the `Baseline` in `_ALL`. Another package adds
+To add a planner, write its class and its `Baseline` in a file, and add a line to `_PLACES`. Another package adds
 a planner through an entry point of the group "podium.planners" that names a `Baseline`. This module writes no plans.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
-from podium.baselines import (
-    adaptive,
-    by_ratings,
-    cascade,
-    ceo,
-    controls,
-    debate,
-    dylan,
-    escalation,
-    iterative,
-    judged,
-    learned_routers,
-    magentic,
-    mixture,
-    online,
-    rectify,
-    refiner,
-    reflection,
-    self_refine,
-    selforg,
-    smoothie,
-    threshold,
-    trinity,
-    voting,
-    weighted_vote,
-)
-from podium.baselines.baseline import Baseline, BaselineContext, PlanFor, ScoredAnswers, Vectors
+from podium.baselines.baseline import Baseline, BaselineContext, PlanFor
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
 from podium.types import Profile
 
+if TYPE_CHECKING:
+    from podium.baselines.scored import ScoredAnswers, Vectors
+
 ENTRY_POINTS = "podium.planners"
 """The group of entry points with which another package adds planners."""
-_ALL = (
-    voting.SINGLE,
-    voting.SELF_CONSISTENCY,
-    voting.COMMITTEE,
-    cascade.BASELINE,
-    escalation.BASELINE,
-    adaptive.BASELINE,
-    weighted_vote.BASELINE,
-    judged.BEST_OF_N,
-    judged.UNIVERSAL_SELF_CONSISTENCY,
-    reflection.BASELINE,
-    self_refine.BASELINE,
-    mixture.BASELINE,
-    debate.BASELINE,
-    refiner.BASELINE,
-    rectify.BASELINE,
-    dylan.BASELINE,
-    magentic.BASELINE,
-    iterative.BASELINE,
-    ceo.BASELINE,
-    trinity.FROM_FILE,
-    trinity.FROM_SCORES,
-    selforg.BASELINE,
-    by_ratings.BASELINE,
-    online.LINUCB,
-    online.THOMPSON,
-    learned_routers.ROUTER,
-    learned_routers.COMMITTEE_ROUTER,
-    threshold.BASELINE,
-    smoothie.BASELINE,
-    controls.CONSTANT,
-    controls.RANDOM,
-    controls.ORACLE,
-)
-BASELINES: Mapping[str, Baseline] = {baseline.name: baseline for baseline in _ALL}
-"""Podium's own baselines by name."""
+_PLACES: Mapping[str, str] = {
+    "single": "voting:SINGLE",
+    "self-consistency": "voting:SELF_CONSISTENCY",
+    "committee": "voting:COMMITTEE",
+    "cascade": "cascade:BASELINE",
+    "escalation": "escalation:BASELINE",
+    "adaptive-consistency": "adaptive:BASELINE",
+    "weighted-vote": "weighted_vote:BASELINE",
+    "best-of-n": "judged:BEST_OF_N",
+    "universal-self-consistency": "judged:UNIVERSAL_SELF_CONSISTENCY",
+    "self-reflection": "reflection:BASELINE",
+    "self-refine": "self_refine:BASELINE",
+    "mixture-of-agents": "mixture:BASELINE",
+    "debate": "debate:BASELINE",
+    "generator-verifier-refiner": "refiner:BASELINE",
+    "rectify-or-reject": "rectify:BASELINE",
+    "dylan": "dylan:BASELINE",
+    "magentic": "magentic:BASELINE",
+    "iterative": "iterative:BASELINE",
+    "ceo": "ceo:BASELINE",
+    "trinity": "trinity:FROM_FILE",
+    "trinity-scored": "trinity:FROM_SCORES",
+    "selforg-agreement": "selforg:BASELINE",
+    "by-ratings": "by_ratings:BASELINE",
+    "linucb": "online:LINUCB",
+    "thompson": "online:THOMPSON",
+    "router": "learned_routers:ROUTER",
+    "committee-router": "learned_routers:COMMITTEE_ROUTER",
+    "threshold": "threshold:BASELINE",
+    "smoothie": "smoothie:BASELINE",
+    "constant": "controls:CONSTANT",
+    "random": "controls:RANDOM",
+    "oracle": "controls:ORACLE",
+}
+"""The module and the attribute of each of Podium's own baselines, by name, in the order of all lists. A module is
+imported when one of its baselines is named, so that a question to one worker does not load the routers' arithmetic."""
+
+
+@cache
+def own_baseline(name: str) -> Baseline | None:
+    """Podium's own baseline of this name; None: there is none."""
+    if name not in _PLACES:
+        return None
+    module, _, attribute = _PLACES[name].partition(":")
+    found: Baseline = getattr(import_module(f"podium.baselines.{module}"), attribute)
+    return found
 
 
 def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tuple[Baseline, str] | None:
@@ -88,7 +78,7 @@ def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tup
         known: the baselines to search, by name; None: Podium's and those of installed packages.
     """
     kind, colon, argument = name.partition(":")
-    baseline = (BASELINES.get(kind) or known_baselines().get(kind)) if known is None else known.get(kind)
+    baseline = (own_baseline(kind) or known_baselines().get(kind)) if known is None else known.get(kind)
     if baseline is None or (colon and ":" not in baseline.form):
         return None
     return baseline, argument
@@ -100,7 +90,7 @@ def known_baselines() -> Mapping[str, Baseline]:
     Raises:
         ConfigError: an entry point cannot be loaded, is no `Baseline`, or takes a name that is in use.
     """
-    known = dict(BASELINES)
+    known = {name: found for name in _PLACES if (found := own_baseline(name)) is not None}
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             found = entry.load()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.baselines.baseline import Floats
+from podium.baselines.scored import Floats
 
 Ints = npt.NDArray[np.int64]
 _DIMENSIONS = 64

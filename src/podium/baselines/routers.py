@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.baselines.baseline import Floats, Vectors
 from podium.baselines.predictors import Method, fit
+from podium.baselines.scored import Floats, Vectors
 from podium.baselines.voting import Committee, Single
 from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.baselines.baseline import Baseline, BaselineContext, Floats, Vectors, read_members, read_worker
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
 from podium.baselines.predictors import ngram_vectors
+from podium.baselines.scored import Floats, Vectors
 from podium.baselines.voting import Committee
 from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE

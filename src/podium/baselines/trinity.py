@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from podium.baselines.baseline import Baseline, BaselineContext, ScoredAnswers
+from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
 from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
+from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.workflow import Workflow

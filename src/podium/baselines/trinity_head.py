@@ -12,8 +12,8 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import ValidationError
 
-from podium.baselines.baseline import Floats, ScoredAnswers
 from podium.baselines.routers import text_features
+from podium.baselines.scored import Floats, ScoredAnswers
 from podium.errors import ConfigError
 from podium.types import Value
 

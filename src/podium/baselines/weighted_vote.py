@@ -10,14 +10,8 @@ from __future__ import annotations
 
 import math
 
-from podium.baselines.baseline import (
-    Baseline,
-    BaselineContext,
-    ScoredAnswers,
-    named_in,
-    read_members,
-    read_worker,
-)
+from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_members, read_worker
+from podium.baselines.scored import ScoredAnswers
 from podium.baselines.voting import Committee
 from podium.errors import ConfigError
 from podium.workers.vote import VOTE

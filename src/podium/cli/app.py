@@ -4,10 +4,12 @@ The tree has import paths in place of functions, so neither building it nor `pod
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable
-from cyclopts import App
-from cyclopts import ArgumentCollection
 from dataclasses import dataclass
+
+from cyclopts import App, ArgumentCollection
+
 from podium import __version__
 
 FillOptions = Callable[[App, tuple[str, ...], ArgumentCollection], None]

@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 import numpy.typing as npt
 
-from podium.baselines.baseline import ScoredAnswers
+from podium.baselines.scored import ScoredAnswers
 from podium.executor.early_stopping import next_turn
 from podium.tasks.task import Task
 from podium.types import Message

@@ -12,9 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import VOTE, PlanFor, ScoredAnswers, find_baseline, open_baseline
+from podium.baselines import VOTE, PlanFor, find_baseline, open_baseline
 from podium.baselines.embedded_oracle import embedded_oracle
 from podium.baselines.plan_controls import PLAN_CONTROLS, PlanControl
+from podium.baselines.scored import ScoredAnswers
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.evals.compare import replays_conditioned

@@ -1,0 +1,53 @@
+"""Scores of workers' answers to other questions, from which planners learn, and the types of their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import ConfigError
+
+Floats = npt.NDArray[np.float64]
+Vectors = Callable[[Sequence[str]], Floats]
+"""From N texts to their vectors, [N, D]."""
+Members = tuple[int, ...]
+"""The workers of a vote, by number; one that is named again gives another answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswers:
+    """What each worker alone scored and cost on questions that are not those of the comparison."""
+
+    workers: tuple[str, ...]
+    texts: tuple[str, ...]
+    """Q questions."""
+    score_QW: Floats
+    """The score of each worker's answer, in [0, 1]; the mean over its samples."""
+    cost_QW: Floats
+    """Dollars of one answer."""
+    votes: Callable[[Members], tuple[Floats, Floats]] | None = None
+    """From the workers of a vote to [Q] its score and [Q] its dollars; None: it is not known who gave equal answers."""
+
+    samples: int = 1
+    """How often a worker may be named in a vote: as many different answers are known of each."""
+
+    def of(self, names: Sequence[str], planner: str) -> ScoredAnswers:
+        """The answers of the workers among `names`; `ConfigError`, which names the planner, if there are none."""
+        kept = [w for w, worker in enumerate(self.workers) if worker in names]
+        if not kept or not self.texts:
+            raise ConfigError(
+                f"The planner {planner!r} learns from answers of the pool's workers, and there are none; "
+                "give training questions that they answered."
+            )
+        votes = self.votes
+        return ScoredAnswers(
+            tuple(self.workers[w] for w in kept),
+            self.texts,
+            self.score_QW[:, kept],
+            self.cost_QW[:, kept],
+            votes and (lambda members: votes(tuple(kept[member] for member in members))),
+            self.samples,
+        )
