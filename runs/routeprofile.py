@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from podium.baselines import Committee, Router, Single
-from podium.baselines.routers import RoutingRule, learn_router
+from podium.baselines import Committee, Single
+from podium.baselines.routers import Router, RoutingRule, learn_router
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.stats import mean_interval
 from podium.orchestrator.team import open_pool
