@@ -135,7 +135,9 @@ def test_a_run_is_evaluated_as_it_was(podium: Any) -> None:
     assert len([row for row in before.rows if row.kind == "conductor"]) == 3
     podium("eval", "--run", "run", "--max-steps", "4", "--early-stop")
     after = Comparison.load(Path("run/comparison.json"))
-    for old, new in zip(before.rows, after.rows, strict=True):
+    # The bandits learn otherwise now, and there is one more.
+    old_rows, new_rows = ([row for row in table.rows if row.kind != "bandit"] for table in (before, after))
+    for old, new in zip(old_rows, new_rows, strict=True):
         assert (old.kind, old.accuracy, old.steps, old.calls, old.cost_usd) == (
             new.kind, new.accuracy, new.steps, new.calls, new.cost_usd,
         )  # fmt: skip
