@@ -41,14 +41,14 @@ class Script:
 
 
 SCRIPTS = (
-    Script("graph", 40),
-    Script("calls", 120),
+    Script("graph", 80),
+    Script("calls", 90),
     Script("in_flight", 60),
     Script("serve", 240),
     Script("plans", 90, ("--plans", "64")),
     Script("grpo", 160),
     Script("traces", 60),
-    Script("startup", 130),
+    Script("startup", 120),
 )
 
 
