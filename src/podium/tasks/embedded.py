@@ -7,17 +7,15 @@ decides its split, and some compositions of operations are reserved for the test
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Literal
 
 from podium.lab import OPERATIONS, SKILLS, VALUE_TYPES, Hop, Operation, Problem, chance, fits, word_question
+from podium.tasks.generated import GeneratedTasks, Split
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Question
 
-Split = Literal["train", "validation", "test"]
 HOP_SHARES = (0.3, 0.35, 0.2, 0.15)
 """Shares of questions with 1, 2, 3 and 4 hops."""
 _HELD_OUT_SHARE = 0.2
@@ -40,31 +38,15 @@ def split_of(problem: Problem) -> Split:
 
 
 @dataclass(frozen=True)
-class EmbeddedTasks:
+class EmbeddedTasks(GeneratedTasks):
     """Embedded tasks of one split, in a fixed order."""
 
-    split: Split = "train"
-    size: int = 500
-    seed: int = 0
+    set_name = "embedded"
     hop_shares: tuple[float, ...] = HOP_SHARES
     """Shares of questions with 1, 2, ... hops: a curriculum changes them."""
-    warnings: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def name(self) -> str:
-        """The name in reports and traces."""
-        return f"embedded/{self.split}"
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __iter__(self) -> Iterator[Task]:
-        return (self[index] for index in range(self.size))
-
-    def __getitem__(self, index: int) -> Task:
-        if not 0 <= index < self.size:
-            raise IndexError(f"{self.name} has {self.size} tasks; there is no task {index}")
-        rng = Random(f"embedded/{self.split}/{self.seed}/{index}")
+    def draw(self, rng: Random, index: int) -> Task:
+        """See `GeneratedTasks`."""
         (hops,) = rng.choices(range(1, len(self.hop_shares) + 1), self.hop_shares)
         problem = draw_problem(rng, hops)
         while split_of(problem) != self.split:

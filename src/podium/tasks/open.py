@@ -13,7 +13,8 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.recordings import Recording
 from podium.rows import is_table
-from podium.tasks.embedded import EmbeddedTasks, Split
+from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.generated import GeneratedTasks, Split
 from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
@@ -25,7 +26,7 @@ from podium.workers.base import Worker
 ALL = 10**9
 """A size that means all tasks of a set."""
 EMBEDDED = "embedded"
-GENERATED: Mapping[str, type[EmbeddedTasks | WorldTasks]] = {EMBEDDED: EmbeddedTasks, "world": WorldTasks}
+GENERATED: Mapping[str, type[GeneratedTasks]] = {EMBEDDED: EmbeddedTasks, "world": WorldTasks}
 """The task sets whose questions are generated, so that there are as many as one asks for."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 """The splits of the generated tasks."""

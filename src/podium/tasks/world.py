@@ -7,10 +7,8 @@ are kept for the test split.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
 
 from podium.lab import chance
 from podium.lab.world import (
@@ -26,7 +24,7 @@ from podium.lab.world import (
 )
 from podium.lab.world.problem import Join
 from podium.lab.world.schema import NUMBER, YEAR
-from podium.tasks.embedded import Split
+from podium.tasks.generated import GeneratedTasks, Split
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Question
@@ -63,30 +61,14 @@ def split_of(problem: Problem) -> Split:
 
 
 @dataclass(frozen=True)
-class WorldTasks:
+class WorldTasks(GeneratedTasks):
     """Questions about the world of one split, in a fixed order."""
 
-    split: Split = "train"
-    size: int = 500
-    seed: int = 0
+    set_name = "world"
     hop_shares: tuple[float, ...] = HOP_SHARES
-    warnings: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def name(self) -> str:
-        """The name in reports and traces."""
-        return f"world/{self.split}"
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __iter__(self) -> Iterator[Task]:
-        return (self[index] for index in range(self.size))
-
-    def __getitem__(self, index: int) -> Task:
-        if not 0 <= index < self.size:
-            raise IndexError(f"{self.name} has {self.size} tasks; there is no task {index}")
-        rng = Random(f"world/{self.split}/{self.seed}/{index}")
+    def draw(self, rng: Random, index: int) -> Task:
+        """See `GeneratedTasks`."""
         (hops,) = rng.choices(range(1, len(self.hop_shares) + 1), self.hop_shares)
         facts = world()
         problem = draw_problem(rng, hops, facts)
