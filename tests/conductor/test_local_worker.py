@@ -1,11 +1,9 @@
 """Workers of kind `local`: a model in a folder answers, in one batch with other calls, streamed, stopped and priced."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-from conftest import MakeCheckpoint
 from podium.baselines import Committee, Single
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.local_worker import prompt_of
@@ -20,7 +18,7 @@ MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)
 
 
 @pytest.fixture
-def worker(make_checkpoint: MakeCheckpoint, tmp_path: Path):
+def worker(make_checkpoint, tmp_path):
     make_checkpoint("qwen2", name="model", eos_token_id=None, max_position_embeddings=1024)
     file = tmp_path / "pool.toml"
     file.write_text(
