@@ -56,6 +56,8 @@ class OrchestraSettings(Settings):
     matrix_lr: float = Field(default=4e-3, gt=0)
     warmup: float = Field(default=0.03, ge=0, le=1)
     vocabulary: int = Field(default=2048, ge=400)
+    vocabulary_lessons: int = Field(default=1500, ge=1)
+    """Lessons of each worker on which the tokenizer is trained."""
     layers: int = Field(default=4, ge=1)
 
 
@@ -81,7 +83,11 @@ def train_orchestra(
 
 def orchestra_tokenizer(settings: OrchestraSettings) -> Tokenizer:
     """The tokenizer that all workers share."""
-    lessons = (draw_lesson(ability, "tokenizer", index) for ability in ABILITIES for index in range(1500))
+    lessons = (
+        draw_lesson(ability, "tokenizer", index)
+        for ability in ABILITIES
+        for index in range(settings.vocabulary_lessons)
+    )
     texts = (lesson.prompt + lesson.pieces[0][0] for lesson in lessons)
     return train_tokenizer(texts, settings.vocabulary)
 
@@ -101,11 +107,14 @@ def train_worker(
         model.dtype = make_model(_sizes(ability, settings), tokenizer.get_vocab_size()).dtype
     else:
         model = make_model(_sizes(ability, settings), tokenizer.get_vocab_size())
-    rows: list[dict[str, Any]] = []
+    curve = parts / "curve.json"
+    rows: list[dict[str, Any]] = json.loads(curve.read_text()) if finished else []
     for part in range(finished, settings.parts):
         for row in _train_part(model, ability, tokenizer, settings, part):
             rows.append(row)
             show(ability.name, row)
+        parts.mkdir(exist_ok=True)
+        replace_file(curve, json.dumps(rows).encode())
         _keep(model, tokenizer, parts / f"{part + 1}", dtype="float32")
     _keep(model, tokenizer, folder)
     card = measure_worker(folder, ability)

@@ -1,0 +1,37 @@
+"""A worker of the orchestra is trained in parts, and a run that was stopped goes on with the worker's next part."""
+
+import json
+from contextlib import suppress
+
+from podium.orchestra import training
+from podium.orchestra.training import OrchestraSettings, complete, train_orchestra
+
+SETTINGS = OrchestraSettings(
+    workers=("jory",), steps=4, parts=2, batch=2, vocabulary=600, layers=1, vocabulary_lessons=20
+)
+
+
+class StoppedError(Exception):
+    """The run is stopped here."""
+
+
+def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkeypatch):
+    steps = []
+
+    def stop_in_the_second_part(name, row):
+        steps.append(row["step"])
+        if row["step"] > 2:
+            raise StoppedError
+
+    run = tmp_path / "run"
+    with suppress(StoppedError):
+        train_orchestra(SETTINGS, run, stop_in_the_second_part)
+    assert steps == [2, 4]
+    assert not (run / "jory").exists()
+    train_orchestra(SETTINGS, run, lambda name, row: steps.append(row["step"]))
+    assert steps == [2, 4, 4]
+    card = json.loads((run / "jory" / "card.json").read_text())
+    assert (card["worker"], [row["step"] for row in card["curve"]]) == ("jory", [2, 4])
+    assert len(complete(run / "jory", ["Question: Who?\nSubtask: Say it.\nResponse: "], max_tokens=5)) == 1
+    monkeypatch.setattr(training, "train_worker", None)  # Nothing is left to train.
+    train_orchestra(SETTINGS, run)
