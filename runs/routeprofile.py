@@ -17,7 +17,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +26,9 @@ import numpy as np
 from podium.baselines import Committee, Single
 from podium.baselines.routers import Router, RoutingRule, learn_router
 from podium.evals.evaluation import Evaluation, evaluate
+from podium.evals.looks import TEST, Looks
 from podium.evals.stats import mean_interval
+from podium.evals.suite.cells import digest
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.recordings import Recording
@@ -125,16 +126,8 @@ def planners(pairs: Sequence[Pair], recording: Recording) -> dict[str, Planner]:
 
 def declare(recording: Path, note: str, rows: Sequence[str]) -> int:
     """Write down what will be measured. Returns how many looks at the test questions there are with this one."""
-    ledger = recording.with_suffix(".looks.jsonl")
-    look = {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "split": "test",
-        "note": note,
-        "rows": rows,
-    }
-    with ledger.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(look) + "\n")
-    return len(ledger.read_text(encoding="utf-8").splitlines())
+    looks, labels = Looks(recording.with_suffix(".looks.jsonl")), tuple(rows)
+    return len(looks.count(str(recording), TEST, digest([Path(__file__).name, *labels]), labels, note))
 
 
 async def measure(planner: Planner) -> Evaluation:

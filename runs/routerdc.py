@@ -10,10 +10,8 @@ Figures are means over data sets, as published: 58.54 for RouterDC over the five
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -21,6 +19,8 @@ from statistics import fmean
 import numpy as np
 
 from podium.baselines.routers import learn_router
+from podium.evals.looks import TEST, Looks
+from podium.evals.suite.cells import digest
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter
 from podium.recordings.importers import import_routerdc
 
@@ -112,14 +112,10 @@ def main() -> None:
     scores = Scores(recording)
     train = [one for one in scores.whole(recording.of_split("train")) if one.family in INSIDE]
     if options.declare:
-        look = {
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "split": "test",
-            "note": options.declare,
-        }
         LEDGER.parent.mkdir(exist_ok=True)
-        with LEDGER.open("a", encoding="utf-8") as ledger:
-            ledger.write(json.dumps(look) + "\n")
+        labels = tuple(label for label, _ in rules(train, scores))
+        config = digest([Path(__file__).name, *labels])
+        Looks(LEDGER).count(str(options.checkout), TEST, config, labels, options.declare)
         test = scores.whole(recording.of_split("test"))
         rows = {label: by_family(rule, test, scores) for label, rule in rules(train, scores)}
     else:

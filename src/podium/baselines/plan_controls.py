@@ -15,7 +15,7 @@ from typing import Literal
 
 from podium.baselines.controls import Constant, RandomPlans
 from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import position_of, rounds_of, tools_of
+from podium.baselines.plans import PlannerWrapper, position_of
 from podium.baselines.voting import SelfConsistency
 from podium.config import suggestion
 from podium.errors import ConfigError
@@ -80,10 +80,9 @@ Change = Callable[[Workflow, Setting], Workflow]
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(PlannerWrapper):
     """A planner whose workflows are changed before they run. Acceptances and unreadable plans stay."""
 
-    planner: Planner
     control: str
     change: Change
     context: ControlContext
@@ -91,16 +90,6 @@ class Changed:
     @property
     def name(self) -> str:
         return f"{self.planner.name}, {self.control}"
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The tools that the planner's workflows call."""
-        return tools_of(self.planner)
-
-    @property
-    def rounds(self) -> int:
-        """The rounds that the planner's method needs."""
-        return rounds_of(self.planner)
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The planner's plan with its workflow changed."""
@@ -115,28 +104,17 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Misinformed:
+class Misinformed(PlannerWrapper):
     """A planner that is told of each worker what is true of another one: its description, skills and rating.
 
     Names, prices and the workers themselves stay. All questions get the same wrong descriptions.
     """
 
-    planner: Planner
     context: ControlContext
 
     @property
     def name(self) -> str:
         return f"{self.planner.name}, wrong-ratings"
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The tools that the planner's workflows call."""
-        return tools_of(self.planner)
-
-    @property
-    def rounds(self) -> int:
-        """The rounds that the planner's method needs."""
-        return rounds_of(self.planner)
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The planner's plan for the pool as it is wrongly described."""

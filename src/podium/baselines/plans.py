@@ -6,10 +6,11 @@ Most baselines plan one round. In a later round they accept the answer of the ro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import Plan, Planner, PlanRequest
 from podium.types import Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Access, Step, Workflow, render
@@ -32,6 +33,23 @@ def rounds_of(planner: object) -> int:
     """The number of rounds that the planner's method needs; 1 unless the planner says otherwise."""
     rounds: int = getattr(planner, "rounds", 1)
     return rounds
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerWrapper:
+    """What a planner that changes another one's plans has of that planner."""
+
+    planner: Planner
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that the planner's workflows call."""
+        return tools_of(self.planner)
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that the planner's method needs."""
+        return rounds_of(self.planner)
 
 
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:

@@ -78,8 +78,13 @@ class Looks:
         """
         self._add(tasks, split, config, planners, note, declared=True)
 
-    def count(self, tasks: str, split: str, config: str, planners: tuple[str, ...]) -> tuple[Look, ...]:
+    def count(
+        self, tasks: str, split: str, config: str, planners: tuple[str, ...], note: str = ""
+    ) -> tuple[Look, ...]:
         """Add a look, unless this configuration looked at the split before. Returns all looks at the split so far.
+
+        Args:
+            note: what for, if the run was not declared before.
 
         Raises:
             StoreError: the file cannot be written.
@@ -87,7 +92,7 @@ class Looks:
         looks = self.of_split(split)
         if all(look.config != config for look in looks):
             declaration = self._declaration(split, config)
-            self._add(tasks, split, config, planners, declaration.note if declaration else "")
+            self._add(tasks, split, config, planners, declaration.note if declaration else note)
         return self.of_split(split)
 
     def _declaration(self, split: str, config: str) -> Look | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from podium.baselines.plans import rounds_of, tools_of
+from podium.baselines.plans import PlannerWrapper
 from podium.evals.compare import ComparisonSettings
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat
 from podium.evals.measures.influence import POSITIONS, Position
@@ -59,26 +59,15 @@ def with_adversary(
     return WithAdversary(planner, position)
 
 
-@dataclass(frozen=True)
-class WithAdversary:
+@dataclass(frozen=True, slots=True)
+class WithAdversary(PlannerWrapper):
     """Gives one step of the planner's workflow to an adversary. Tools are never replaced."""
 
-    planner: Planner
     position: Position
 
     @property
     def name(self) -> str:
         return self.planner.name
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The tools that the planner's workflows call."""
-        return tools_of(self.planner)
-
-    @property
-    def rounds(self) -> int:
-        """The rounds that the planner needs."""
-        return rounds_of(self.planner)
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The planner's plan with the adversary in it; unchanged if no step of it can be given to one."""
