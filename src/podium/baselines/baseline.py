@@ -115,6 +115,11 @@ def read_members(argument: str) -> tuple[str, ...]:
     return tuple(members)
 
 
+def read_workers(written: str, context: BaselineContext, name: str) -> tuple[str, ...]:
+    """The workers of "2xA+B"; `ConfigError`, which names the baseline, if it names none, or one that the pool lacks."""
+    return tuple(read_worker(worker, context, name) for worker in read_members(written) or ("",))
+
+
 def read_layers(argument: str, context: BaselineContext, name: str, *, form: str, layers: int) -> Layers:
     """The workers of "2xA+B>C", layer by layer.
 
@@ -124,10 +129,7 @@ def read_layers(argument: str, context: BaselineContext, name: str, *, form: str
     written = argument.split(">")
     if len(written) != layers:
         raise ConfigError(f"The baseline {name!r} is not of the form {form}.")
-    return tuple(
-        tuple(read_worker(worker, context, name) for worker in read_members(layer) or ("",))
-        for layer in written
-    )
+    return tuple(read_workers(layer, context, name) for layer in written)
 
 
 def named_in(argument: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
 from podium.baselines.voting import Committee
@@ -48,7 +48,7 @@ class Cascade:
 def _open(argument: str, context: BaselineContext) -> Cascade:
     first, _, then = argument.partition(">")
     name = f"cascade:{argument}" if argument else "cascade"
-    cheap = tuple(read_worker(worker, context, name) for worker in read_members(first) or ("",))
+    cheap = read_workers(first, context, name)
     return Cascade(cheap, read_worker(then, context, name))
 
 

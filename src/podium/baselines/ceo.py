@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
 from podium.baselines.phrases import WHOLE
 from podium.baselines.rounds import (
     Draft,
@@ -182,7 +182,7 @@ def _is_right(judgement: str) -> bool:
 def _open(argument: str, context: BaselineContext) -> CEO:
     leader, _, members = argument.partition(">")
     name = f"ceo:{argument}" if argument else "ceo"
-    team = tuple(read_worker(worker, context, name) for worker in read_members(members) or ("",))
+    team = read_workers(members, context, name)
     return CEO(read_worker(leader, context, name), team)
 
 

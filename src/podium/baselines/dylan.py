@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Self
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.baselines.rounds import (
     Draft,
     Rounds,
@@ -222,7 +222,7 @@ def _outcomes(trace: Trace) -> tuple[Outcome, ...]:
 
 def _open(argument: str, context: BaselineContext) -> DyLAN:
     name = f"dylan:{argument}" if argument else "dylan"
-    members = tuple(read_worker(worker, context, name) for worker in read_members(argument) or ("",))
+    members = read_workers(argument, context, name)
     if len(members) < 2:
         raise ConfigError(f"The baseline {name!r} needs two workers or more, such as dylan:A+B or dylan:3xA.")
     return DyLAN(members)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
 from podium.baselines.phrases import WHOLE
 from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, read_object, step_of
 from podium.planner import Plan, PlanRequest
@@ -166,7 +166,7 @@ def _read(response: str | None, members: Sequence[str]) -> Ledger | None:
 def _open(argument: str, context: BaselineContext) -> Magentic:
     leader, _, members = argument.partition(">")
     name = f"magentic:{argument}" if argument else "magentic"
-    team = tuple(read_worker(worker, context, name) for worker in read_members(members) or ("",))
+    team = read_workers(members, context, name)
     return Magentic(read_worker(leader, context, name), team)
 
 

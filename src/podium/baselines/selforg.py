@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.baselines.phrases import WHOLE
 from podium.baselines.rounds import (
     Draft,
@@ -111,7 +111,7 @@ def _levels(answers: Sequence[Answer]) -> list[list[Answer]]:
 
 def _open(argument: str, context: BaselineContext) -> SelfOrg:
     name = f"selforg-agreement:{argument}" if argument else "selforg-agreement"
-    members = tuple(read_worker(worker, context, name) for worker in read_members(argument) or ("",))
+    members = read_workers(argument, context, name)
     if len(members) < 2:
         raise ConfigError(f"The baseline {name!r} needs two workers or more, such as selforg-agreement:A+B.")
     return SelfOrg(members)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker
+from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.baselines.predictors import ngram_vectors
 from podium.baselines.scored import Floats, Vectors
 from podium.baselines.voting import Committee
@@ -69,8 +69,7 @@ class Smoothie:
 
 def _open(argument: str, context: BaselineContext) -> Smoothie:
     name = f"smoothie:{argument}" if argument else "smoothie"
-    members = read_members(argument) or ("",)
-    return Smoothie(tuple(read_worker(worker, context, name) for worker in members), context.vectors)
+    return Smoothie(read_workers(argument, context, name), context.vectors)
 
 
 BASELINE = Baseline(

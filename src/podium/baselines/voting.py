@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_members, read_worker
+from podium.baselines.baseline import (
+    Baseline,
+    BaselineContext,
+    read_count,
+    read_members,
+    read_worker,
+    read_workers,
+)
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import plan_once, position_of, voting_step
 from podium.errors import ConfigError
@@ -118,8 +125,7 @@ def _open_self_consistency(argument: str, context: BaselineContext) -> SelfConsi
 
 def _open_committee(argument: str, context: BaselineContext) -> Committee:
     name = f"committee:{argument}" if argument else "committee"
-    members = read_members(argument) or ("",)
-    return Committee(tuple(read_worker(worker, context, name) for worker in members))
+    return Committee(read_workers(argument, context, name))
 
 
 def _needs_of_samples(argument: str) -> tuple[str, ...]:
