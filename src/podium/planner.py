@@ -26,6 +26,17 @@ class Outcome:
     """The response of each step of the plan; None: it was not run, or failed."""
 
 
+def outcomes_of(trace: Trace) -> tuple[Outcome, ...]:
+    """The rounds of a trace as its planner saw them, without the counts of votes."""
+    return tuple(
+        Outcome(
+            round_.workflow, round_.response or "", responses=tuple(span.response for span in round_.spans)
+        )
+        for round_ in trace.rounds
+        if round_.workflow is not None
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """Everything that a planner knows when it writes a plan."""

@@ -27,7 +27,7 @@ from podium.baselines.rounds import (
     step_of,
 )
 from podium.errors import ConfigError
-from podium.planner import Outcome, Plan, PlanRequest
+from podium.planner import Plan, PlanRequest, outcomes_of
 from podium.trace import Trace
 from podium.workers.vote import VOTE
 
@@ -108,7 +108,7 @@ class DyLAN:
         had, in the share of the points that they gave it. The result sums over the turns. The mean over many questions
         ranks the workers.
         """
-        request = PlanRequest(trace.question, trace.pool, _outcomes(trace), seed=trace.seed)
+        request = PlanRequest(trace.question, trace.pool, outcomes_of(trace), seed=trace.seed)
         turns: list[list[Reply]] = []
         plan_rounds(request, self._rounds(request, turns))
         shares = importance_of([turn for turn in turns if turn], comparable(trace.answer))
@@ -207,17 +207,6 @@ def importance_of(turns: Sequence[Sequence[Reply]], final: str | None) -> dict[i
             total[member] = total.get(member, 0.0) + share
         later, readers = own, turn
     return total
-
-
-def _outcomes(trace: Trace) -> tuple[Outcome, ...]:
-    """The rounds of a trace as its planner saw them."""
-    return tuple(
-        Outcome(
-            round_.workflow, round_.response or "", responses=tuple(span.response for span in round_.spans)
-        )
-        for round_ in trace.rounds
-        if round_.workflow is not None
-    )
 
 
 def _open(argument: str, context: BaselineContext) -> DyLAN:

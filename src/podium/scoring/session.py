@@ -21,7 +21,7 @@ from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
-from podium.planner import Outcome, Plan, PlanRequest
+from podium.planner import Outcome, Plan, PlanRequest, outcomes_of
 from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
@@ -117,11 +117,7 @@ class ScoringSession:
             rollout = await self._roll(request, task)
             if rollout.infrastructure_failed or finished(rollout.trace, self.settings.rounds):
                 return None
-            outcomes = tuple(
-                Outcome(round_.workflow, round_.response or "")
-                for round_ in rollout.trace.rounds
-                if round_.workflow is not None
-            )
+            outcomes = outcomes_of(rollout.trace)
         return self.messages(task.question, request, outcomes)
 
     def messages(
