@@ -80,3 +80,9 @@ def test_no_module_gives_a_constant_a_second_value() -> None:
         if times > 1
     }
     assert twice == set()
+
+
+def test_no_two_files_of_tests_share_a_name() -> None:
+    """Pytest imports the files of its tests by their last name alone, and refuses the second one."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, files in names.items() if files > 1] == []
