@@ -4,7 +4,7 @@ python benchmarks/all.py [NAME ...] [--out docs/results]
 
 `make bench` does this. Each script measures Podium and, where there is one, a comparable tool in the same run, and
 writes its rows as JSON (`rows.Row`). A script that fails, or takes longer than its limit, is named below the table, and
-the rest goes on. Together the limits are a quarter of an hour.
+the rest goes on. Together the limits are a quarter of an hour; installing the peers for the first time comes before it.
 """
 
 from __future__ import annotations
@@ -222,6 +222,10 @@ def main(names: Sequence[str], out: Path) -> int:
 
 
 if __name__ == "__main__":
+    import peers
+    import serve
+    from environments import environment
+
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"which; all: {', '.join(each.name for each in SCRIPTS)}"
@@ -230,4 +234,6 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if unknown := set(options.names) - {script.name for script in SCRIPTS}:
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}")
+    for peer in (peers.ENVIRONMENT, serve.LITELLM):
+        environment(*peer)
     sys.exit(main(options.names, options.out))

@@ -86,7 +86,7 @@ def main(file: Path | None, questions: int) -> None:
         [
             Row(f"{work}: seconds", ours[0], "s", peer, theirs[0], "≤ 15 s", False),
             Row(f"{work}: memory", ours[1], "MiB", peer, theirs[1], "≤ 1,024 MiB", False),
-            Row(f"{work}: lost", ours[2], "questions", peer, theirs[2], "0", False),
+            Row(f"{work}: lost", ours[2], "questions", peer, theirs[2], "≤ 0 questions", False),
         ],
         file,
     )

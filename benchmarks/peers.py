@@ -21,8 +21,8 @@ from environments import environment
 
 Messages = list[dict[str, str]]
 Call = Callable[[Messages], Awaitable[str]]
-ENVIRONMENT = Path(tempfile.gettempdir()) / "podium-benchmark-peers"
-PACKAGES = ("openai", "litellm", "langgraph")
+ENVIRONMENT = Path(tempfile.gettempdir()) / "podium-benchmark-peers", "openai", "litellm", "langgraph"
+"""The environment of the other clients: its folder and their packages."""
 
 
 @asynccontextmanager
@@ -124,7 +124,7 @@ async def measure(client: str, url: str, work: dict[str, Any]) -> dict[str, floa
 
 def run(words: Sequence[str], given: object) -> Any:
     """What a script of this folder prints as JSON, run in the peers' environment; None: that cannot be had."""
-    programs = environment(ENVIRONMENT, *PACKAGES)
+    programs = environment(*ENVIRONMENT)
     if programs is None:
         return None
     done = subprocess.run(

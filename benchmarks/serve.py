@@ -45,7 +45,8 @@ WARM_S = 2.0
 PEER = "LiteLLM's proxy"
 GOAL = 1500.0
 """Questions a second on one core."""
-LITELLM = Path(tempfile.gettempdir()) / "podium-benchmark-litellm"
+LITELLM = Path(tempfile.gettempdir()) / "podium-benchmark-litellm", "litellm[proxy]"
+"""The environment of LiteLLM's proxy: its folder and its package."""
 
 
 @dataclass
@@ -121,7 +122,7 @@ async def streams(url: str, number: int, process_number: int, seconds: float) ->
 
 async def beside_litellm(folder: Path, worker: str, seconds: float) -> Measured | None:
     """The same questions through LiteLLM's proxy."""
-    programs = environment(LITELLM, "litellm[proxy]")
+    programs = environment(*LITELLM)
     if programs is None:
         return None
     config = folder / "litellm.yaml"
