@@ -57,14 +57,21 @@ def rules(known: Sequence[RecordedQuestion], scores: Scores) -> Iterator[tuple[s
     best = max(scores.workers, key=lambda worker: scores.mean(known, worker))
     yield f"best model: {best}", lambda question: best
     families = {question.family for question in known}
-    by_family = {
+    model_of = {
         family: max(
             scores.workers,
             key=lambda worker: scores.mean([one for one in known if one.family == family], worker),
         )
         for family in families
     }
-    yield "best model of the data set (knows it)", lambda question: by_family.get(question.family, best)
+    yield "best model of the data set (knows it)", lambda question: model_of.get(question.family, best)
+    names = sorted(model_of)
+    is_QF = np.array([[one.family == name for name in names] for one in known], dtype=float)
+    family_of = learn_router("ridge", [one.text for one in known], is_QF, names)
+    yield (
+        "best model of the data set that ridge recognises",
+        lambda question: model_of[family_of(question.text)],
+    )
     score_QW = np.array([[scores.of(one)[worker] for worker in scores.workers] for one in known])
     choose = learn_router("ridge", [one.text for one in known], score_QW, scores.workers)
     yield "ridge over n-grams", lambda question: str(choose(question.text))
