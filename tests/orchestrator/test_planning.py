@@ -75,6 +75,39 @@ async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_
     assert round_.plan_cost_usd > 0
 
 
+RATED = {
+    "kinds": {"letters": {"faust": 1.0}, "sums": {"plus": 1.0}},
+    "workers": {
+        "large": {
+            "letters": {"right": 60, "questions": 100, "cost_usd": 1.0},
+            "sums": {"right": 90, "questions": 100, "cost_usd": 1.0},
+        },
+        "small": {
+            "letters": {"right": 80, "questions": 100, "cost_usd": 0.1},
+            "sums": {"right": 70, "questions": 100, "cost_usd": 0.1},
+        },
+    },
+}
+
+
+async def test_a_rated_pool_whose_file_names_nobody_is_routed_by_its_ratings(tmp_path: Path) -> None:
+    (tmp_path / "ratings.json").write_text(json.dumps(RATED))
+    rated = 'ratings = "ratings.json"'
+    async with FaultServer(model) as server:
+        path = write_pool(tmp_path / "pool.toml", server.url, rated)
+        trace = await answer(path)
+        conducted = await answer(
+            write_pool(tmp_path / "led.toml", server.url, rated + '\n[conductor]\nworker = "large"')
+        )
+    assert [request.body["model"] for request in server.requests] == ["small-1", "large-1", "small-1"]
+    assert (trace.planner, trace.answer) == ("by-ratings:0", "Goethe, says small-1.")
+    assert conducted.planner == "conductor:large"
+    pool = open_pool(str(path))
+    assert not pays_for_plans(PlannerSettings(), pool)
+    with pytest.raises(UsageError, match="the ratings choose a worker; leave it out"):
+        open_planner(PlannerSettings(cost_sensitivity=2), pool, seed="t")
+
+
 async def test_the_pool_file_names_a_worker_that_conducts(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
         trace = await answer(write_pool(tmp_path / "pool.toml", server.url, '[conductor]\nworker = "small"'))

@@ -183,7 +183,9 @@ class PricedRouter:
 
     def choose(self, texts: Sequence[str]) -> list[Committee]:
         """The committee of each question."""
-        worth_NC = self.estimates.score(texts) - self.per_usd * self.estimates.dollars(texts)
+        worth_NC = self.estimates.score(texts)
+        if self.per_usd:
+            worth_NC = worth_NC - self.per_usd * self.estimates.dollars(texts)
         return [Committee(self.estimates.committees[best]) for best in worth_NC.argmax(axis=1)]
 
 

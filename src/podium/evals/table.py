@@ -16,6 +16,8 @@ HEADINGS = ("planner", "accuracy", "Conductor ahead by", "steps", "calls", "$ / 
 
 _LEAST = 0.0005
 """The smallest share that one decimal of a percentage shows."""
+_SMALLEST_P = 0.0001
+"""Smaller probabilities are not told apart."""
 
 
 def cells(row: ComparisonRow) -> tuple[str, ...]:
@@ -175,7 +177,7 @@ def _ahead(row: ComparisonRow) -> str:
     if row.difference is None:
         return ""
     p = row.p_value if row.adjusted_p is None else row.adjusted_p
-    tested = "" if p is None else f", p {p:.2g}"
+    tested = "" if p is None else f", p {p:.2g}" if p >= _SMALLEST_P else f", p < {_SMALLEST_P}"
     return f"{points(row.difference.mean)} {within(row.difference)}{tested}"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from podium.baselines import VOTE, find_baseline, open_baseline
+from podium.baselines.by_ratings import ByRatings
 from podium.baselines.plans import refuse_without_vote, rounds_of
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, PlanSettings
 from podium.conductor.opening import (
@@ -68,7 +69,8 @@ def open_planner(
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
     If `settings` name no planner, the `[conductor]` table of the pool's file does. If that names none either, the
-    shipped Conductor plans for simulated workers; in any other pool the first model of the file conducts, untrained.
+    shipped Conductor plans for simulated workers. In any other pool each question goes to the worker with the best
+    rating, and without ratings the first model of the file conducts, untrained.
 
     Args:
         seed: seeds a planner that plans at random.
@@ -173,6 +175,8 @@ def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
     if settings.planner != "conductor" or settings.conductor is not None:
         return False
     table = conductor_settings(pool)
+    if not settings.served and _is_routed(table, pool):
+        return False
     return bool(settings.served or table.base_url or table.worker) or has_real_workers(pool)
 
 
@@ -206,9 +210,15 @@ def _of_file(
     worker = first if table.worker is None else pool.named(table.worker)
     if table.base_url is None and worker is None:
         return _of_checkpoint("conductor", settings.cost_sensitivity, pool, called, processes=processes)
+    routed = _is_routed(table, pool)
     if settings.cost_sensitivity is not None:
-        raise UsageError(
-            f"{called('cost_sensitivity')} is for a checkpoint, and here a model conducts untrained; leave it out."
+        plans = "the ratings choose a worker" if routed else "a model conducts untrained"
+        raise UsageError(f"{called('cost_sensitivity')} is for a checkpoint, and here {plans}; leave it out.")
+    if routed:
+        planner = ByRatings()
+        return OpenedPlanner(
+            planner,
+            f"the baseline {planner.name}, since the pool has ratings and its file names no Conductor",
         )
     if table.base_url is not None:
         try:
@@ -218,6 +228,14 @@ def _of_file(
     assert worker is not None
     why = "the pool's first model, since its file names none"
     return _of_worker(worker, table, pool, dispatcher, why=why if table.worker is None else _CHOSEN)
+
+
+def _is_routed(table: ConductorSettings, pool: Pool) -> bool:
+    """Whether ratings decide which worker answers: nobody is named to conduct, and real workers have ratings."""
+    named = table.checkpoint or table.base_url or table.worker
+    return (
+        named is None and has_real_workers(pool) and any(profile.rating for profile in pool.profiles_for(""))
+    )
 
 
 def _of_worker(

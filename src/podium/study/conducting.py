@@ -83,7 +83,9 @@ async def run_conductors(
     """
     places = {text.strip(): q for q, text in enumerate(answers.texts)}
     chosen = [task for task in tasks if task.question.text.strip() in places][:questions]
-    voting = _with_vote(pool)
+    voting = _rated(
+        _with_vote(pool), None
+    )  # With ratings of its own, ratings would choose instead of a Conductor.
     rated = rated_by_fold(voting, answers, seed)
     measured: list[Measured] = []
     notes: list[str] = []
@@ -149,7 +151,7 @@ def rated_by_fold(pool: Pool, answers: Answers, seed: str) -> Callable[[Task], P
     return lambda task: pools[fold_of[task.question.text.strip()]]
 
 
-def _rated(pool: Pool, ratings: Ratings) -> Pool:
+def _rated(pool: Pool, ratings: Ratings | None) -> Pool:
     return Pool(list(pool), ratings, source=pool.source, folder=pool.folder, secrets=pool.secrets)
 
 

@@ -38,6 +38,11 @@ def test_many_processes_give_the_answers_of_one_and_a_torn_run_continues(tmp_pat
     assert run(tmp_path / "two", **SMALL, processes=2) == whole
 
 
+def test_a_ray_cluster_gives_the_answers_of_one_process(tmp_path: Path) -> None:
+    few = {**SMALL, "seeds": 1, "planner": SMALL["planner"][:1]}
+    assert run(tmp_path / "ray", **few, ray="local") == run(tmp_path / "one", **few, processes=1)
+
+
 def test_a_finished_run_asks_nothing_again_and_a_new_planner_only_its_own(tmp_path: Path) -> None:
     few = {**SMALL, "planner": [{"name": "random"}], "processes": 1}
     run(tmp_path, **few)
@@ -77,6 +82,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"planner": [{"name": "single:zoe"}]}, "needs the worker 'zoe', which embedded does not have."),
     ({"planner": [{"name": "random", "controls": ["untrained"]}]}, "needs a checkpoint from before training"),
     ({"split": "train", "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "another split"),
+    ({"pool": [{"name": "ollama"}], "ray": "auto"}, "whose budgets hold for all; leave out ray."),
     ({"tasks": [{"name": "embeded"}]}, "did you mean 'embedded'?"),
     ({"planner": [{"conductor": "nowhere"}]}, "nowhere"),
     ({"tasks": [{}, {"questions": 5}]}, "Two tables of the suite have one name"),

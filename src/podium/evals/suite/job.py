@@ -76,7 +76,11 @@ async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None)
     try:
         shared = dispatcher or Dispatcher()
         async with opened.open_planner(
-            own.entry, seed=own.seed, training=job.training, dispatcher=shared
+            own.entry,
+            seed=own.seed,
+            training=job.training,
+            early_stop=job.settings.early_stop,
+            dispatcher=shared,
         ) as planner:
             remembered = Remembered(planner) if controls else planner
             tasks = {task.id: task for task in opened.tasks(own.seed)}

@@ -25,6 +25,7 @@ from podium.executor import Dispatcher
 from podium.orchestrator import planning
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
+from podium.ratings.answers import Answers, measurable, read_answers, scored_answers
 from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.tasks.task import TaskSet
@@ -32,6 +33,9 @@ from podium.workers.pool import Pool, has_real_workers, is_tool
 from podium.workers.replay import ReplayWorker
 from podium.workers.specialist import Specialist
 from podium.workers.vote import VoteWorker
+
+_RECORDED: dict[Table, Answers | None] = {}
+"""For tables of training questions that this process has read: the recorded answers; None: workers are not recorded."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +96,13 @@ class OpenTable:
         *,
         seed: int,
         training: Training | None = None,
+        early_stop: bool = False,
         dispatcher: Dispatcher | None = None,
     ) -> AsyncIterator[Planner]:
         """The planner of an entry.
+
+        Args:
+            early_stop: whether votes stop once they are certain, for planners that learn what a vote costs.
 
         Raises:
             UsageError: it does not exist, or must not plan for this pool.
@@ -105,7 +113,7 @@ class OpenTable:
                 self.pool.profiles,
                 seed=str(seed),
                 oracle=self.oracle,
-                scored=None if training is None else _scored(training),
+                scored=None if training is None else await self._scored(training, early_stop=early_stop),
             )
             return
         opened = planning.open_planner(entry, self.pool, seed=str(seed), dispatcher=dispatcher)
@@ -113,6 +121,20 @@ class OpenTable:
             yield opened.planner
         finally:
             await opened.close()
+
+    async def _scored(self, training: Training, *, early_stop: bool) -> ScoredAnswers:
+        """What planners learn from; of recorded workers also which of their answers are equal, as votes need it."""
+        table = self.table.training.model_copy(update={"questions": len(training.texts)})
+        if table not in _RECORDED:
+            workers = [worker for worker in self.pool if worker.profile.name in training.workers]
+            tasks = list(OpenTable(table, self.pool).tasks(0))
+            replayed = measurable(workers, tasks)
+            _RECORDED[table] = await read_answers(tasks, replayed) if replayed == workers else None
+        answers = _RECORDED[table]
+        if answers is not None:
+            return scored_answers(answers, early_stop=early_stop)
+        score, cost = np.array(training.score_QW), np.array(training.cost_QW)
+        return ScoredAnswers(training.workers, training.texts, score, cost)
 
     def pays(self, entry: PlannerEntry) -> bool:
         """Whether answers or plans of this planner cost money."""
@@ -155,11 +177,6 @@ def untrained_of(entry: PlannerEntry, pool: Pool) -> PlannerEntry | None:
     if source is None and entry.conductor in {None, "conductor"} and not has_real_workers(pool):
         source = "warmstart"
     return None if source is None else PlannerEntry(conductor=source)
-
-
-def _scored(training: Training) -> ScoredAnswers:
-    score, cost = np.array(training.score_QW), np.array(training.cost_QW)
-    return ScoredAnswers(training.workers, training.texts, score, cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +254,15 @@ async def check_suite(settings: SuiteSettings) -> Checked:
             problems.append(str(error))
         finally:
             await opened.pool.close()
+    problems += _problems_of_ray(settings, pays=pays)
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
     return Checked(settings, tuple(jobs), training, answers, notes, pays, conditioned)
+
+
+def _problems_of_ray(settings: SuiteSettings, *, pays: bool) -> list[str]:
+    told = "Paid workers and planners run in one process, whose budgets hold for all; leave out ray."
+    return [told] if pays and settings.ray is not None else []
 
 
 async def _problems(opened: OpenTable, entry: PlannerEntry) -> list[str]:

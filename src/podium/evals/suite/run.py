@@ -13,6 +13,7 @@ from podium.evals.suite.cells import Job, Training
 from podium.evals.suite.job import run_job
 from podium.evals.suite.opening import Checked
 from podium.evals.suite.processes import cores, run_in_children
+from podium.evals.suite.ray_cluster import run_on_ray
 from podium.evals.suite.results import GradedAnswer, Results, read_answers
 from podium.executor import Dispatcher
 
@@ -52,6 +53,9 @@ async def run_suite(
                 on_answer(labels[cell], GradedAnswer.model_validate_json(line))
 
         waiting = (_with_kept(job, results) for job in jobs)
+        if checked.settings.ray is not None and jobs:
+            await run_on_ray(waiting, checked.settings.ray, emit)
+            return
         if processes > 1 and len(jobs) > 1:
             await run_in_children(waiting, min(processes, len(jobs)), emit)
             return

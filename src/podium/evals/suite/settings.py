@@ -103,6 +103,9 @@ class SuiteSettings(Settings):
     """The most questions at once in one process."""
     processes: int | None = Field(default=None, ge=1)
     """How many processes run simulated and recorded workers. None: one for each core. Paid workers run in one."""
+    ray: str | None = None
+    """The address of a Ray cluster that runs simulated and recorded workers; "auto" is the one of this machine, and
+    "local" a new one. None: this machine alone, without Ray."""
     planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)
     """The first one is compared with the others."""
     tasks: tuple[TasksEntry, ...] = (TasksEntry(),)
@@ -135,6 +138,7 @@ class SuiteRun(Settings):
 
 
 CHANGEABLE = frozenset(
-    f"suite.{key}" for key in ("title", "seeds", "planner", "tasks", "pool", "concurrency", "processes")
+    f"suite.{key}"
+    for key in ("title", "seeds", "planner", "tasks", "pool", "concurrency", "processes", "ray")
 )
 """Settings that may change when a run is resumed. Answers of what is no longer named are kept and not shown."""

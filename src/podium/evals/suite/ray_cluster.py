@@ -1,0 +1,86 @@
+"""Runs the jobs of a suite on a Ray cluster (https://docs.ray.io), as many at once as its machines have cores.
+
+Every machine needs this version of Podium, and the suite's files under the same paths. A job sends its answers when it
+has all of them, so a run that is killed repeats the jobs that were running. The answers are those of one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from podium.errors import UsageError
+from podium.evals.suite.cells import Job
+from podium.evals.suite.job import Emit, run_job
+
+
+async def run_on_ray(jobs: Iterable[Job], address: str, emit: Emit) -> None:
+    """Run all jobs.
+
+    Args:
+        address: of the cluster's head, such as "10.0.0.1:6379"; "auto" is the cluster that runs on this machine,
+            "local" a new one on this machine alone, which ends with the run.
+
+    Raises:
+        UsageError: Ray is not installed, there is no such cluster, or a job raised it.
+    """
+    ray = _connected(address)
+    waiting = iter(jobs)
+    run = ray.remote(max_retries=3)(_answers)
+
+    async def one_core() -> None:
+        for job in waiting:
+            lines, refused = await run.remote(job.model_dump_json(), str(Path.cwd()))
+            if refused is not None:
+                raise UsageError(refused)
+            for cell, line in lines:
+                emit(cell, line)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(1, int(ray.cluster_resources().get("CPU", 1)))):
+                group.create_task(one_core())
+    except BaseExceptionGroup as errors:
+        own = errors.subgroup(UsageError)
+        raise (errors if own is None else own).exceptions[0] from None
+    finally:
+        ray.shutdown()
+
+
+def _connected(address: str) -> Any:
+    try:
+        import ray  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise UsageError(
+            "ray = ... needs Ray, which is not installed: pip install 'podium-conductor[ray]'."
+        ) from None
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"}
+    try:
+        ray.init(
+            address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            include_dashboard=False if address == "local" else None,
+            runtime_env={"env_vars": variables},
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise UsageError(
+            f"There is no Ray cluster at {address!r} ({str(error).splitlines()[0]}); start one with: ray start --head."
+        ) from None
+    return ray
+
+
+def _answers(job: str, folder: str) -> tuple[list[tuple[str, str]], str | None]:
+    """The lines of a job as (cell, line), or why it is refused; runs on one of the cluster's machines."""
+    os.chdir(folder)
+    lines: list[tuple[str, str]] = []
+    try:
+        asyncio.run(run_job(Job.model_validate_json(job), lambda cell, line: lines.append((cell, line))))
+    except UsageError as error:
+        return [], str(error)
+    return lines, None
