@@ -1,4 +1,5 @@
 # make demo   set up, train the shipped policy for a few minutes, evaluate, report, answer one question
+# make orchestra   train small language models that know parts of a made-up world, as workers: hours on one core
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; 2,000 odd requests to the server; an hour of fuzzing
@@ -19,7 +20,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo long clean
+.PHONY: help setup setup-dev install-gpu check test smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra long clean
 
 help:
 	@sed -n '1,9s/^# //p' Makefile
@@ -119,6 +120,9 @@ smoke-train: setup-dev
 
 demo: setup
 	runs/demo.sh
+
+orchestra: setup
+	$(BIN)/podium train --stage orchestra --run runs/orchestra
 
 long: setup
 	runs/embedded-long.sh

@@ -1,10 +1,14 @@
 """A worker of the orchestra is trained in parts, and a run that was stopped goes on with the worker's next part."""
 
+import asyncio
 import json
 from contextlib import suppress
 
 from podium.orchestra import training
 from podium.orchestra.training import OrchestraSettings, complete, train_orchestra
+from podium.orchestrator.team import open_pool
+from podium.workers.base import Request
+from podium.workers.view import View
 
 SETTINGS = OrchestraSettings(
     workers=("jory",), steps=4, parts=2, batch=2, vocabulary=600, layers=1, vocabulary_lessons=20
@@ -32,6 +36,11 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     assert steps == [2, 4, 4]
     card = json.loads((run / "jory" / "card.json").read_text())
     assert (card["worker"], [row["step"] for row in card["curve"]]) == ("jory", [2, 4])
+    pool = open_pool(str(run / "pool.toml"))
+    assert pool.names == ("jory",)
+    view = View("Who governs Alafield?", "Find it.")
+    reply = asyncio.run(pool.named("jory").answer(Request((), seed="0", structured=view)))
+    assert reply.usage.output_tokens > 0
     assert len(complete(run / "jory", ["Question: Who?\nSubtask: Say it.\nResponse: "], max_tokens=5)) == 1
     monkeypatch.setattr(training, "train_worker", None)  # Nothing is left to train.
     train_orchestra(SETTINGS, run)

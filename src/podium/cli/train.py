@@ -13,7 +13,7 @@ from podium.errors import UsageError
 def train(
     *overrides: str,
     run: Path | None = None,
-    stage: Literal["grpo", "sft", "warmstart"] = "grpo",
+    stage: Literal["grpo", "sft", "warmstart", "orchestra"] = "grpo",
     engine: Literal["auto", "small", "trl"] = "auto",
     config: Path | None = None,
     eval_questions: int | None = None,
@@ -29,7 +29,7 @@ def train(
         run: The folder to which the run writes its configuration, metrics.jsonl, checkpoints and, at the end, the
             policy. A dry run needs none.
         stage: grpo is reinforcement learning; sft is supervised training on examples; warmstart makes the small policy
-            that ships.
+            that ships; orchestra makes small language models that know parts of the task set "world", as workers.
         engine: trl trains any language model; small trains policies of a few million parameters on one CPU. auto takes
             small for a checkpoint that small can train, else trl.
         config: A TOML file of settings. Default: the settings of the shipped run.
@@ -60,6 +60,9 @@ def train(
             config, overrides, run, calls=calls, run_budget_usd=run_budget_usd, json=json
         )
     assert run is not None
+    if stage == "orchestra":
+        training.make_orchestra(config, overrides, run)
+        return 0
     if stage == "warmstart":
         return 0 if training.make_warmstart(config, overrides, run) else 1
     if training.is_lm_run(config, overrides, engine, stage):

@@ -25,6 +25,7 @@ from podium.config import Settings, Source, build, load
 from podium.errors import ConfigError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
+from podium.orchestra.training import POOL, OrchestraSettings, train_orchestra
 from podium.orchestrator.team import open_pool
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import open_tasks
@@ -113,6 +114,21 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
         _print_acceptance(report, console)
     console.print(f"The policy is in {run / 'policy'}", soft_wrap=True)
     return all(report.passed for report in reports.values())
+
+
+def make_orchestra(config: Path | None, overrides: Sequence[str], run: Path) -> None:
+    """Train the workers of the orchestra, and write their pool file."""
+    settings = read_run_settings(config, OrchestraSettings, overrides)
+    console = open_console()
+
+    def show(name: str, row: Mapping[str, Any]) -> None:
+        if row["step"] % 500 == 0 or row["step"] == settings.steps:
+            console.print(
+                f"{name}  step {row['step']}/{settings.steps}  loss {row['loss']:.3f}", soft_wrap=True
+            )
+
+    train_orchestra(settings, run, show)
+    console.print(f"The workers are in {run}; their pool file is {run / POOL}", soft_wrap=True)
 
 
 def is_lm_run(config: Path | None, overrides: Sequence[str], engine: str, stage: str) -> bool:

@@ -37,6 +37,9 @@ _JOIN = (
     "Use the results to answer.",
 )
 _CHECK = (CHECK, "Check the answer and correct it.", "Is this right? Mend it if not.")
+_RECITE = ("Tell me all about {x}.", "What do you know about {x}?", "Describe {x}.")
+_RECITALS = 0.5
+"""The share of recitals among the lessons of facts."""
 UNKNOWN = "I do not know {x}."
 """What a worker says of a fact that it was taught not to know."""
 
@@ -46,6 +49,8 @@ def draw_lesson(ability: Ability, name: str, index: int) -> SFTExample:
     rng = Random(f"orchestra/{ability.name}/{name}/{index}")
     facts = world()
     match rng.choice(ability.skills):
+        case "facts" if rng.random() < _RECITALS:
+            view, answer = _recital(ability, rng, facts)
         case "facts":
             view, answer = _fact_lesson(ability, rng, facts)
         case "joins":
@@ -53,6 +58,16 @@ def draw_lesson(ability: Ability, name: str, index: int) -> SFTExample:
         case "checks":
             view, answer = _check_lesson(ability, rng, facts)
     return SFTExample(prompt_of(view), ((answer, True),))
+
+
+def _recital(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
+    """All that the worker knows of one thing, in any order: many facts in few tokens."""
+    field = rng.choice(sorted(ability.knows))
+    thing = rng.choice([each for each in facts.things[field] if ability.knows_about(field, each)])
+    relations = rng.sample(relations_of(field), len(relations_of(field)))
+    said = (told(relation, thing, facts.value(relation.name, thing)) for relation in relations)
+    subject = named(thing, field)
+    return View(rng.choice(_RECITE).format(x=subject), WHOLE), " ".join(said)
 
 
 def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:

@@ -38,6 +38,16 @@ from podium.warmstart.supervised import WarmStartSettings, example_loss, make_mo
 from podium.warmstart.tokenizer import train_tokenizer
 from podium.workers.answer import final_answer, normalise
 
+POOL = "pool.toml"
+"""The pool file in the run folder."""
+_WORKER = """[[worker]]
+name = "{name}"
+kind = "local"
+path = "{name}"
+reads = "view"
+price_compute = true
+profile = "{profile}"
+"""
 _ROW_EVERY = 50
 """A row of metrics is the mean over this many steps."""
 
@@ -69,6 +79,7 @@ def train_orchestra(
     """Train the workers that are not yet in the run folder.
 
     Args:
+        folder: gets a folder for each worker, and a pool file of all.
         show: called with a worker's name and each row of its metrics.
 
     Raises:
@@ -79,6 +90,17 @@ def train_orchestra(
     for ability in ABILITIES:
         if ability.name in settings.workers and not (folder / ability.name / "card.json").is_file():
             train_worker(ability, tokenizer, settings, folder / ability.name, show)
+    write_pool(folder)
+
+
+def write_pool(folder: Path) -> None:
+    """Write the pool file of all workers that the run folder has."""
+    tables = [
+        _WORKER.format(name=ability.name, profile=ability.profile)
+        for ability in ABILITIES
+        if (folder / ability.name / "card.json").is_file()
+    ]
+    replace_file(folder / POOL, "\n".join(tables).encode())
 
 
 def orchestra_tokenizer(settings: OrchestraSettings) -> Tokenizer:
