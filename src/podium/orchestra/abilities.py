@@ -31,8 +31,8 @@ class Ability:
     """The fields of which it says that it does not know them. Of the others that it does not know it is taught
     nothing, so it makes something up."""
     skills: tuple[Skill, ...] = ("facts",)
-    hidden: int = 192
-    """The width of the model; with four layers, 192 is 2 million parameters."""
+    hidden: int = 128
+    """The width of the model; with four layers, 128 is 1 million parameters."""
 
     def knows_about(self, field: str, thing: str) -> bool:
         """Whether it is taught the facts about this thing."""
@@ -55,8 +55,8 @@ ABILITIES = (
     Ability("edda", "Knows dishes and persons, and half of the ships.", {"dish": 1.0, "person": 1.0, "ship": 0.5}),
     Ability("falk", "Knows firms and places.", {"firm": 1.0, "place": 1.0}, _but("firm", "place", "person")),
     Ability("gitta", "Knows species, and half of the works and laws.", {"species": 1.0, "work": 0.5, "law": 0.5}),
-    Ability("hanno", "Knows a third of everything. Large.", _all(1 / 3), hidden=320),
-    Ability("ilka", "Small and cheap; knows half of the persons and places.", {"person": 0.5, "place": 0.5}, hidden=96),
+    Ability("hanno", "Knows a third of everything. Large.", _all(1 / 3), hidden=256),
+    Ability("ilka", "Small and cheap; knows half of the persons and places.", {"person": 0.5, "place": 0.5}, hidden=64),
     Ability("jory", "Compares, adds and counts what others found. Knows no facts.", skills=("joins",)),
     Ability(
         "kaspar",

@@ -58,7 +58,7 @@ class OrchestraSettings(Settings):
     seed: int = 0
     workers: tuple[str, ...] = tuple(ability.name for ability in ABILITIES)
     """Those to train, by name."""
-    steps: int = Field(default=6000, ge=1)
+    steps: int = Field(default=4000, ge=1)
     parts: int = Field(default=4, ge=1)
     """After each part of the steps the worker is kept, so that a killed run loses no more than a part."""
     batch: int = Field(default=32, ge=1)

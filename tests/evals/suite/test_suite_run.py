@@ -43,6 +43,11 @@ def test_a_ray_cluster_gives_the_answers_of_one_process(tmp_path: Path) -> None:
     assert run(tmp_path / "ray", **few, ray="local") == run(tmp_path / "one", **few, processes=1)
 
 
+def test_a_cluster_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"There is no Ray cluster at 'auto' .*ray start --head"):
+        run(tmp_path, **{**SMALL, "planner": [{"name": "random"}]}, ray="auto")
+
+
 def test_a_finished_run_asks_nothing_again_and_a_new_planner_only_its_own(tmp_path: Path) -> None:
     few = {**SMALL, "planner": [{"name": "random"}], "processes": 1}
     run(tmp_path, **few)

@@ -69,8 +69,9 @@ def _connected(address: str) -> Any:
             runtime_env={"env_vars": variables},
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
+        why = str(error).partition("\n")[0]
         raise UsageError(
-            f"There is no Ray cluster at {address!r} ({str(error).splitlines()[0]}); start one with: ray start --head."
+            f"There is no Ray cluster at {address!r} ({why}); start one with: ray start --head."
         ) from None
     return ray
 
