@@ -122,7 +122,7 @@ def main() -> None:
         LEDGER.parent.mkdir(exist_ok=True)
         labels = tuple(label for label, _ in rules(train, scores))
         config = digest([Path(__file__).name, *labels])
-        Looks(LEDGER).count(str(options.checkout), TEST, config, labels, options.declare)
+        Looks(LEDGER).count("RouterDC", TEST, config, labels, options.declare)
         test = scores.whole(recording.of_split("test"))
         rows = {label: by_family(rule, test, scores) for label, rule in rules(train, scores)}
     else:
