@@ -86,19 +86,28 @@ def train_orchestra(
         RunMismatchError: the folder belongs to another configuration.
     """
     RunFolder.open(folder, settings)
-    tokenizer = orchestra_tokenizer(settings)
-    for ability in ABILITIES:
-        if ability.name in settings.workers and not (folder / ability.name / "card.json").is_file():
+    left = [
+        ability
+        for ability in ABILITIES
+        if ability.name in settings.workers and not _is_trained(folder, ability)
+    ]
+    if left:
+        tokenizer = orchestra_tokenizer(settings)
+        for ability in left:
             train_worker(ability, tokenizer, settings, folder / ability.name, show)
-    write_pool(folder)
+    _write_pool(folder)
 
 
-def write_pool(folder: Path) -> None:
+def _is_trained(folder: Path, ability: Ability) -> bool:
+    return (folder / ability.name / "card.json").is_file()
+
+
+def _write_pool(folder: Path) -> None:
     """Write the pool file of all workers that the run folder has."""
     tables = [
         _WORKER.format(name=ability.name, profile=ability.profile)
         for ability in ABILITIES
-        if (folder / ability.name / "card.json").is_file()
+        if _is_trained(folder, ability)
     ]
     replace_file(folder / POOL, "\n".join(tables).encode())
 

@@ -10,7 +10,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.suite.cells import Job
@@ -33,15 +34,25 @@ async def run_in_children(jobs: Iterable[Job], processes: int, emit: Emit) -> No
         PodiumError: a child ended before its job had.
     """
     waiting = iter(jobs)
+    await side_by_side(processes, lambda: _run_child(waiting, emit))
+
+
+async def side_by_side(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Await `count` coroutines of `work` at once; of the errors that Podium makes, the first one is raised alone."""
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(processes):
-                group.create_task(_run_child(waiting, emit))
+            for _ in range(count):
+                group.create_task(work())
     except BaseExceptionGroup as errors:
         own = errors.subgroup(PodiumError)
         if own is None:
             raise
         raise next(flatten_group(own)) from None
+
+
+def job_environment() -> dict[str, str]:
+    """The environment of a process that runs jobs: it imports what ours would import, and uses one core."""
+    return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"}
 
 
 async def _run_child(waiting: Iterable[Job], emit: Emit) -> None:
@@ -54,8 +65,7 @@ async def _run_child(waiting: Iterable[Job], emit: Emit) -> None:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=_LONGEST,
-        # It imports what our process would import, and uses one core.
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | job_environment(),
         start_new_session=True,  # The terminal's Ctrl-C reaches the parent alone, which then ends its children.
     )
     assert child.stdin is not None

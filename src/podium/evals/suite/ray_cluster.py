@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from podium.errors import UsageError
 from podium.evals.suite.cells import Job
 from podium.evals.suite.job import Emit, run_job
+from podium.evals.suite.processes import job_environment, side_by_side
 
 
 async def run_on_ray(jobs: Iterable[Job], address: str, emit: Emit) -> None:
@@ -42,12 +42,7 @@ async def run_on_ray(jobs: Iterable[Job], address: str, emit: Emit) -> None:
                 emit(cell, line)
 
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(max(1, int(ray.cluster_resources().get("CPU", 1)))):
-                group.create_task(one_core())
-    except BaseExceptionGroup as errors:
-        own = errors.subgroup(UsageError)
-        raise (errors if own is None else own).exceptions[0] from None
+        await side_by_side(max(1, int(ray.cluster_resources().get("CPU", 1))), one_core)
     finally:
         ray.shutdown()
 
@@ -59,14 +54,13 @@ def _connected(address: str) -> Any:
         raise UsageError(
             "ray = ... needs Ray, which is not installed: pip install 'podium-conductor[ray]'."
         ) from None
-    variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"}
     try:
         ray.init(
             address,
             log_to_driver=False,
             logging_level=logging.ERROR,
             include_dashboard=False if address == "local" else None,
-            runtime_env={"env_vars": variables},
+            runtime_env={"env_vars": job_environment()},
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
         why = str(error).partition("\n")[0]
