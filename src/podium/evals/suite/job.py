@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from podium.baselines.plan_controls import PLAN_CONTROLS, ControlContext
-from podium.baselines.plans import rounds_of
+from podium.baselines.plans import PlannerWrapper, rounds_of
 from podium.evals.compare import samples_within
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.suite.cells import Cell, Job, Training
@@ -29,27 +29,15 @@ _PLANS = 100
 """Training questions whose plans are counted for the most frequent one."""
 
 
-@dataclass(frozen=True)
-class Remembered:
+@dataclass(frozen=True, slots=True)
+class Remembered(PlannerWrapper):
     """A planner that plans once for equal requests, such as those of its controls."""
 
-    planner: Planner
     known: dict[object, Plan] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return self.planner.name
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The tools that the planner's workflows call."""
-        found: tuple[str, ...] = getattr(self.planner, "tools", ())
-        return found
-
-    @property
-    def rounds(self) -> int:
-        """The rounds that the planner's method needs."""
-        return rounds_of(self.planner)
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The plan for this request. A remembered one counts with its price, and is not paid again."""
