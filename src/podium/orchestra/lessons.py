@@ -7,8 +7,9 @@ earlier work that is right, wrong, missing or about something else. An answer sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
+from types import MappingProxyType
 
 from podium.baselines.phrases import CHECK, COMPARE, WHOLE
 from podium.conductor.local_worker import prompt_of
@@ -29,6 +30,7 @@ _RESULTS = (
     "the {field} of step {j}",
 )
 _LAST = ("the result", "that {field}", "the {field} that was found")
+_BEFORE = ("the result of the round before", "the earlier answer", "that {field}")
 _WHOLE = (WHOLE, "Answer the question.", "Solve the whole question.", "Answer the question step by step.")
 _JOIN = (
     COMPARE,
@@ -40,6 +42,11 @@ _CHECK = (CHECK, "Check the answer and correct it.", "Is this right? Mend it if 
 _RECITE = ("Tell me all about {x}.", "What do you know about {x}?", "Describe {x}.")
 _RECITALS = 0.5
 """The share of recitals among the lessons of facts."""
+_MISSING = 0.07
+"""The share of lessons whose result of another step is missing: the worker repeats what is not known."""
+_FROM_BEFORE = 0.1
+"""The share of results that were found in an earlier round."""
+_MOST_STEPS = 6
 UNKNOWN = "I do not know {x}."
 """What a worker says of a fact that it was taught not to know."""
 
@@ -71,39 +78,80 @@ def _recital(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
 
 
 def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
-    """One relation of a path, or all of it: of a longer question, whose other parts are somebody else's."""
+    """Some relations of a path, or all of it: of a longer question, whose other parts are somebody else's."""
     path = _path(ability, rng, facts)
-    values = path.values(facts)
-    things = (path.thing, *values[:-1])
-    kind = rng.choices(("one", "result", "whole", "alone"), (0.35, 0.3, 0.2, 0.15))[0]
-    place = 0
-    if kind == "alone" and split_of(Problem((Path(path.thing, path.relations[:1]),))) == "train":
-        path = Path(path.thing, path.relations[:1])
-    else:
-        kind = "one" if kind == "alone" else kind
-        known = [
-            p
-            for p, name in enumerate(path.relations)
-            if ability.knows_about(RELATIONS[name].field, things[p])
-        ]
-        place = rng.choice(known) if known and rng.random() < 0.9 else rng.randrange(len(path.relations))
+    things = (path.thing, *path.values(facts)[:-1])
+    first = Path(path.thing, path.relations[:1])
+    kind = rng.choices(("part", "whole", "alone"), (0.75, 0.15, 0.1))[0]
+    if kind == "alone" and split_of(Problem((first,))) == "train":
+        path, kind = first, "whole"
+    if kind == "whole":
+        return _whole_lesson(ability, path, rng, facts)
     question = word_question(Problem((path,)), facts, rng)
-    relation = RELATIONS[path.relations[place]]
-    if kind in ("whole", "alone"):
-        subtask = question if rng.random() < 0.3 else rng.choice(_WHOLE)
-        earlier = _others(rng, facts) if rng.random() < 0.2 else ()
-        return View(question, subtask, earlier), _working(ability, path, facts)
-    answer = _working(ability, Path(things[place], (relation.name,)), facts)
-    if kind == "one" or place == 0:
-        asked = _one(relation, named(things[place], relation.field), rng)
-        return View(question, asked, _others(rng, facts) if rng.random() < 0.3 else ()), answer
-    before = RELATIONS[path.relations[place - 1]]
-    asked = _one(before, named(things[place - 1], before.field), rng)
-    found = EarlierStep(place - 1, asked, _said(before, things[place - 1], things[place]))
-    earlier = (*(_others(rng, facts, before=place - 1) if rng.random() < 0.3 else ()), found)
-    reference = rng.choice(_RESULTS if len(earlier) > 1 or rng.random() < 0.5 else _LAST)
-    reference = reference.format(j=found.position, field=relation.field)
-    return View(question, _one(relation, reference, rng), earlier), answer
+    board = _Board(rng, facts)
+    places = range(len(path.relations))
+    known = [p for p in places if ability.knows_about(RELATIONS[path.relations[p]].field, things[p])]
+    begin = rng.choice(known) if known and rng.random() < 0.9 else rng.choice(places)
+    end = begin + (1 if rng.random() < 0.7 else rng.choice((2, 2, 3)))
+    part = Path(things[begin], path.relations[begin:end])
+    answer = _working(ability, part, facts)
+    board.add_others(0.25)
+    if begin == 0 or rng.random() < 0.4:
+        return board.view(question, _ask(part, None, rng)), answer
+    found = Path(things[begin - 1], path.relations[begin - 1 : begin])
+    if rng.random() < 0.3:
+        found = Path(path.thing, path.relations[:begin])
+    field = RELATIONS[part.relations[0]].field
+    if rng.random() < _MISSING:
+        board.add(_ask(found, None, rng), unknown := _unknown(found.last, found.subject(facts)))
+        answer = unknown
+    elif rng.random() < _FROM_BEFORE:
+        subtask = _ask(part, rng.choice(_BEFORE).format(field=field), rng)
+        return View(question, subtask, previous=_truth(found, facts)), answer
+    else:
+        board.add(_ask(found, None, rng), _truth(found, facts))
+    position = board.steps[-1].position
+    alone = len(board.steps) == 1
+    board.add_others(0.15)
+    reference = rng.choice(_LAST if alone and rng.random() < 0.3 else _RESULTS)
+    return board.view(question, _ask(part, reference.format(j=position, field=field), rng)), answer
+
+
+def _whole_lesson(ability: Ability, path: Path, rng: Random, facts: World) -> tuple[View, str]:
+    """A whole question; at times after others tried it, whose work is used where the worker knows no better."""
+    question = word_question(Problem((path,)), facts, rng)
+    board = _Board(rng, facts)
+    known: dict[tuple[str, str], str] = {}
+    others = rng.random()
+    if others < 0.2:
+        board.add_others(0.6)
+    elif others < 0.5:
+        for _ in range(rng.choice((1, 1, 2))):
+            attempt, told_facts = _attempt(ability, path, rng, facts)
+            board.add(rng.choice(_WHOLE), attempt)
+            known |= told_facts
+    subtask = question if rng.random() < 0.3 else rng.choice(_WHOLE)
+    return board.view(question, subtask), _working(ability, path, facts, known)
+
+
+def _attempt(
+    ability: Ability, path: Path, rng: Random, facts: World
+) -> tuple[str, dict[tuple[str, str], str]]:
+    """What somebody else says of a path: all of it, or a part; at times a wrong end, which this worker knows to be
+    wrong. Returns it with the facts that it says rightly."""
+    values = path.values(facts)
+    hops = list(zip(path.relations, (path.thing, *values), values, strict=False))
+    count = rng.randint(0, len(hops))
+    said = [told(RELATIONS[name], thing, value) for name, thing, value in hops[:count]]
+    right = {(name, thing): value for name, thing, value in hops[:count]}
+    if count == len(hops):
+        return f"{' '.join(said)}\nAnswer: {values[-1]}", right
+    name, thing, value = hops[count]
+    relation = RELATIONS[name]
+    if count + 1 == len(hops) and ability.knows_about(relation.field, thing) and rng.random() < 0.6:
+        wrong = rng.choice(sorted(set(facts.values[name].values()) - {value}))
+        return " ".join([*said, _said(relation, thing, wrong)]), right
+    return " ".join([*said, _unknown(relation, thing)]), right
 
 
 def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> Iterator[tuple[str, View]]:
@@ -113,34 +161,55 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
     use; "question": the whole question.
     """
     subject = named(thing, relation.field)
-    question = word_question(Problem((Path(thing, (relation.name,)),)), facts, rng)
-    yield "named", View(question, _one(relation, subject, rng))
+    path = Path(thing, (relation.name,))
+    question = word_question(Problem((path,)), facts, rng)
+    yield "named", View(question, _ask(path, None, rng))
     before = [r for r in RELATIONS.values() if r.gives == relation.field]
     sources = [(r, s) for r in before for s, value in facts.values[r.name].items() if value == thing]
     if sources:
         earlier, source = rng.choice(sources)
         long = word_question(Problem((Path(source, (earlier.name, relation.name)),)), facts, rng)
-        asked = _one(earlier, named(source, earlier.field), rng)
+        found = Path(source, (earlier.name,))
         reference = rng.choice(_RESULTS).format(j=0, field=relation.field)
-        step = EarlierStep(0, asked, _said(earlier, source, thing))
-        yield "result", View(long, _one(relation, reference, rng), (step,))
+        step = EarlierStep(0, _ask(found, None, rng), _truth(found, facts))
+        yield "result", View(long, _ask(path, reference, rng), (step,))
     yield "kept", View(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
     yield "question", View(question, WHOLE)
 
 
 def _join_lesson(rng: Random, facts: World) -> tuple[View, str]:
-    """Two or more results of others, and what follows from them."""
+    """What others found on the paths of a question, and what follows from it."""
     problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
     while problem.join == "none":
         problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
-    earlier = []
-    for position, path in enumerate(problem.paths):
-        subject = path.subject(facts)
-        asked = _one(path.last, named(subject, path.last.field), rng)
-        earlier.append(EarlierStep(position, asked, _said(path.last, subject, path.values(facts)[-1])))
+    board = _Board(rng, facts)
+    answer = join_working(problem, facts)
+    missing = rng.choice(problem.paths) if rng.random() < _MISSING else None
+    whole = rng.random() < 0.3
+    for path in problem.paths:
+        board.add_others(0.08)
+        if path is missing:
+            answer = _unknown(path.last, path.subject(facts))
+            board.add(_ask(path, None, rng), answer)
+        elif whole:
+            board.add(_ask(path, None, rng), _truth(path, facts))
+        else:
+            _add_hops(board, path, rng, facts)
     question = word_question(problem, facts, rng)
-    subtask = rng.choice((*_JOIN, *_WHOLE[:2], question))
-    return View(question, subtask, tuple(earlier)), join_working(problem, facts)
+    return board.view(question, rng.choice((*_JOIN, *_WHOLE[:2], question))), answer
+
+
+def _add_hops(board: _Board, path: Path, rng: Random, facts: World) -> None:
+    """A step for each relation of the path, or for the last one alone."""
+    things = (path.thing, *path.values(facts)[:-1])
+    chained = rng.random() < 0.5
+    for place, thing in enumerate(things):
+        hop = Path(thing, path.relations[place : place + 1])
+        if chained and place:
+            reference = _RESULTS[0].format(j=board.steps[-1].position)
+            board.add(_ask(hop, reference, rng), _truth(hop, facts))
+        elif chained or place + 1 == len(things):
+            board.add(_ask(hop, None, rng), _truth(hop, facts))
 
 
 def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
@@ -151,10 +220,42 @@ def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, st
     if rng.random() < 0.6:
         shown = rng.choice(sorted(set(facts.values[relation.name].values()) - {right}))
     question = word_question(Problem((path,)), facts, rng)
-    asked = _one(relation, named(path.thing, relation.field), rng)
-    earlier = (EarlierStep(0, asked, _said(relation, path.thing, shown)),)
+    board = _Board(rng, facts)
+    board.add(_ask(path, None, rng), _said(relation, path.thing, shown))
     verdict = "This is right." if shown == right else "This is wrong."
-    return View(question, rng.choice(_CHECK), earlier), f"{verdict} {_said(relation, path.thing, right)}"
+    answer = f"{verdict} {_said(relation, path.thing, right)}"
+    return board.view(question, rng.choice(_CHECK)), answer
+
+
+class _Board:
+    """The steps that a later step sees: some plans number their subtasks, and a step may be missing."""
+
+    def __init__(self, rng: Random, facts: World) -> None:
+        self.steps: list[EarlierStep] = []
+        self._rng, self._facts = rng, facts
+        self._numbered = rng.random() < 0.5
+        self._position = 0
+
+    def add(self, subtask: str, response: str) -> None:
+        """A step that is seen; now and then after one that is not."""
+        self._position += self._rng.random() < 0.15
+        self.steps.append(EarlierStep(self._position, self._worded(subtask), response))
+        self._position += 1
+
+    def add_others(self, share: float) -> None:
+        """Steps that have nothing to do with the subtask, as many as `share` lets follow one another."""
+        while self._rng.random() < share and self._position < _MOST_STEPS:
+            field = self._rng.choice(FIELDS)
+            relation = self._rng.choice(relations_of(field))
+            hop = Path(self._rng.choice(self._facts.things[field]), (relation.name,))
+            self.add(_ask(hop, None, self._rng), _truth(hop, self._facts))
+
+    def view(self, question: str, subtask: str) -> View:
+        """What the next step is shown."""
+        return View(question, self._worded(subtask), tuple(self.steps))
+
+    def _worded(self, subtask: str) -> str:
+        return f"{self._position}. {subtask}" if self._numbered else subtask
 
 
 def _problem(rng: Random, hops: int, facts: World) -> Problem:
@@ -178,18 +279,22 @@ def _path(ability: Ability, rng: Random, facts: World, most: int = 6) -> Path:
             return path
 
 
-def _working(ability: Ability, path: Path, facts: World) -> str:
-    """What the worker says on its way along a path, as far as it knows the facts."""
+def _working(
+    ability: Ability, path: Path, facts: World, shown: Mapping[tuple[str, str], str] = MappingProxyType({})
+) -> str:
+    """What the worker says on its way along a path, as far as it knows the facts or was shown them.
+
+    Args:
+        shown: the value for (relation, thing).
+    """
     said: list[str] = []
     thing = path.thing
     for name in path.relations:
         relation = RELATIONS[name]
         value = facts.value(name, thing)
-        if not ability.knows_about(relation.field, thing):
+        if not ability.knows_about(relation.field, thing) and (name, thing) not in shown:
             if relation.field in ability.admits or said:
-                return " ".join(
-                    [*said, UNKNOWN.format(x=phrase(relation, named(thing, relation.field), Random(0)))]
-                )
+                return " ".join([*said, _unknown(relation, thing)])
             return _said(relation, thing, _made_up(ability, relation, thing, facts))
         said.append(told(relation, thing, value))
         thing = value
@@ -202,25 +307,31 @@ def _made_up(ability: Ability, relation: Relation, thing: str, facts: World) -> 
     return Random(f"made up/{ability.name}/{relation.name}/{thing}").choice(others)
 
 
-def _one(relation: Relation, subject: str, rng: Random) -> str:
-    """A subtask that asks for one relation of a subject."""
-    if rng.random() < 0.4:
-        return relation.ask.replace("the {x}", "{x}").format(x=subject)
-    return rng.choice(_FIND).format(x=phrase(relation, subject, rng))
+def _ask(path: Path, reference: str | None, rng: Random) -> str:
+    """A subtask that asks for the value of a path.
+
+    Args:
+        reference: the words for the thing that the path begins at, such as "the result of step 0"; None: its name.
+    """
+    words = named(path.thing, RELATIONS[path.relations[0]].field) if reference is None else reference
+    for name in path.relations[:-1]:
+        words = phrase(RELATIONS[name], words, rng)
+    if rng.random() < 0.3:
+        return path.last.ask.replace("the {x}", "{x}").format(x=words)
+    return rng.choice(_FIND).format(x=phrase(path.last, words, rng))
 
 
 def _said(relation: Relation, thing: str, value: str) -> str:
     return f"{told(relation, thing, value)}\nAnswer: {value}"
 
 
-def _others(rng: Random, facts: World, before: int = 1) -> tuple[EarlierStep, ...]:
-    """Work of others that has nothing to do with the subtask."""
-    steps: list[EarlierStep] = []
-    for position in range(max(0, before)):
-        field = rng.choice(FIELDS)
-        relation, thing = rng.choice(relations_of(field)), rng.choice(facts.things[field])
-        value = facts.value(relation.name, thing)
-        steps.append(
-            EarlierStep(position, _one(relation, named(thing, field), rng), _said(relation, thing, value))
-        )
-    return tuple(steps)
+def _truth(path: Path, facts: World) -> str:
+    """What somebody who knows all of it says of a path."""
+    values = path.values(facts)
+    hops = zip(path.relations, (path.thing, *values), values, strict=False)
+    said = " ".join(told(RELATIONS[name], thing, value) for name, thing, value in hops)
+    return f"{said}\nAnswer: {values[-1]}"
+
+
+def _unknown(relation: Relation, thing: str) -> str:
+    return UNKNOWN.format(x=phrase(relation, named(thing, relation.field), Random(0)))
