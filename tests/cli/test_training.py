@@ -9,7 +9,7 @@ import pytest
 from podium.evals import Comparison
 from podium.trace import Trace
 from podium.warmstart.data import EmbeddedData
-from podium.warmstart.embedded_examples import PROMPT
+from podium.warmstart.examples import PROMPT
 from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, save_policy
 
 TINY = WarmStartSettings(

@@ -27,7 +27,7 @@ from podium.trace import Trace
 from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium.types import Limits, Question
 from podium.warmstart.data import SourceSettings
-from podium.warmstart.embedded_examples import Shares
+from podium.warmstart.examples import Shares
 from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Workflow, parse

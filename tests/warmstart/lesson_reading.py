@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from podium.baselines.plans import VOTE
-from podium.warmstart.embedded_examples import SFTExample
+from podium.warmstart.examples import SFTExample
 from podium.warmstart.recorded_examples import MOST_STEPS
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 

@@ -23,7 +23,7 @@ from podium.recordings import Recording, Response
 from podium.train.checkpoints import read_model
 from podium.types import Profile, Question
 from podium.warmstart.data import DataSource, RecordedSettings, SourceSettings, open_data
-from podium.warmstart.embedded_examples import Shares
+from podium.warmstart.examples import Shares
 from podium.warmstart.recorded_examples import random_committee
 from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 from podium.workflow import Acceptance, Workflow

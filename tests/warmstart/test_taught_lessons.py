@@ -15,7 +15,7 @@ from lesson_reading import by_percent, committee, decision, listed, shown_team, 
 from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings
 from podium.warmstart.committee_value import CommitteeValues
-from podium.warmstart.embedded_examples import SFTExample, Shares
+from podium.warmstart.examples import SFTExample, Shares
 from podium.warmstart.recorded_examples import (
     MOST_STEPS,
     ExampleQuestion,

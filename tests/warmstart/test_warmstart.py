@@ -21,22 +21,18 @@ from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
 from podium.train.optimizer import learning_rate
-from podium.warmstart.acceptance import AcceptanceCheck
-from podium.warmstart.data import EmbeddedData, batches, encode
-from podium.warmstart.embedded_examples import (
+from podium.warmstart.acceptance import Completer
+from podium.warmstart.data import DataSource, batches, encode, open_data
+from podium.warmstart.embedded_examples import EMBEDDED, draw_coherent_workflow, draw_team, team_of
+from podium.warmstart.examples import (
     PROMPT,
     SFTExample,
     Shares,
     TeamSource,
-    draw_coherent_workflow,
-    draw_embedded_example,
-    draw_question,
-    draw_team,
+    draw_example,
     query_line,
     query_prompt,
-    reading_text,
     skill_thought,
-    team_of,
 )
 from podium.warmstart.supervised import (
     SupervisedStage,
@@ -60,6 +56,17 @@ TINY = WarmStartSettings(
     kv_heads=1,
     inner=64,
 )
+
+
+SYNTHETIC = TeamSource(draw_team)
+
+
+def draw_embedded_example(name: str, index: int) -> SFTExample:
+    return draw_example(EMBEDDED, name, index, teams=SYNTHETIC)
+
+
+def embedded_data() -> DataSource:
+    return open_data(TINY.recorded)
 
 
 def plan_lessons(count: int) -> list[SFTExample]:
@@ -90,7 +97,7 @@ def test_every_plan_in_a_lesson_is_valid() -> None:
 def test_questions_of_lessons_come_from_the_train_split() -> None:
     rng = Random("lesson questions")
     for _ in range(200):
-        question, problem = draw_question(rng)
+        question, problem = EMBEDDED.draw_question(rng)
         assert split_of(problem) == "train"
         assert read_problem(question.text) == problem
 
@@ -100,7 +107,7 @@ def test_workers_of_an_example_claim_a_skill_of_the_question_as_often_as_set(rel
     rng = Random("relevant")
     hits = expected = in_order = by_chance = 0.0
     for _ in range(3000):
-        _, problem = draw_question(rng)
+        _, problem = EMBEDDED.draw_question(rng)
         team = draw_team(rng)
         workflow = draw_coherent_workflow(rng, problem, team, shares=Shares(relevant=relevant))
         useful = {number for skill in problem.skills for number in team.fit(skill)}
@@ -126,14 +133,14 @@ def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_set(fitt
     fits = expected = 0.0
     lengths: Counter[int] = Counter()
     for _ in range(4000):
-        _, problem = draw_question(rng)
+        _, problem = EMBEDDED.draw_question(rng)
         steps = len(draw_coherent_workflow(rng, problem, draw_team(rng), shares=shares).steps)
         lengths[steps] += 1
         fits += steps == len(problem.hops)
         expected += fitting + (1 - fitting) * shares.steps[len(problem.hops) - 1] / 8
     assert abs(fits - expected) < 0.05 * expected
     assert set(lengths) == {1, 2, 3, 4}
-    _, problem = draw_question(rng)
+    _, problem = EMBEDDED.draw_question(rng)
     assert len(draw_coherent_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
 
 
@@ -164,17 +171,17 @@ def test_a_pool_is_a_team_by_what_its_profiles_say() -> None:
 def test_lessons_about_a_known_pool_come_as_often_as_the_source_says() -> None:
     known = team_of(open_pool("embedded").profiles)
     rng = Random("source")
-    drawn = [TeamSource(known, 0.25).draw(rng) for _ in range(2000)]
+    drawn = [TeamSource(draw_team, known, 0.25).draw(rng) for _ in range(2000)]
     assert 0.7 < drawn.count(known) / 2000 < 0.8
     assert len({team.profiles for team in drawn}) > 400
-    assert all(TeamSource(known, 0.0).draw(rng) is known for _ in range(20))
+    assert all(TeamSource(draw_team, known, 0.0).draw(rng) is known for _ in range(20))
 
 
 def test_plans_of_lessons_come_in_every_manner() -> None:
     rng = Random("manners")
     drawn = []
     for _ in range(600):
-        _, problem = draw_question(rng)
+        _, problem = EMBEDDED.draw_question(rng)
         drawn.append([step.subtask for step in draw_coherent_workflow(rng, problem, draw_team(rng)).steps])
     long = [subtasks for subtasks in drawn if len(subtasks) > 2]
     same = [subtasks for subtasks in long if len({s[3:] for s in subtasks}) == 1]
@@ -200,7 +207,7 @@ def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
 def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
     rng = Random("thought")
     for _ in range(200):
-        _, problem = draw_question(rng)
+        _, problem = EMBEDDED.draw_question(rng)
         team = draw_team(rng)
         parts = [
             part.split(" ") for part in skill_thought(problem, team, rng).removeprefix("needs ").split(", ")
@@ -212,15 +219,15 @@ def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
 
 
 def test_a_reading_lists_every_part_with_its_skill() -> None:
-    _, problem = draw_question(Random("reading"))
-    lines = reading_text(problem).split("\n")
+    _, problem = EMBEDDED.draw_question(Random("reading"))
+    lines = EMBEDDED.reading_text(problem).split("\n")
     assert len(lines) == len(problem.hops)
     assert all(line.rpartition(" = ")[2] in SKILLS for line in lines)
 
 
 def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_path: Path) -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
-    question, _ = draw_question(Random("tokens"))
+    tokenizer = make_tokenizer(TINY, embedded_data())
+    question, _ = EMBEDDED.draw_question(Random("tokens"))
     team = draw_team(Random("tokens"))
     messages = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     example = SFTExample(messages[0].content, (("model_id = []", True),))
@@ -233,19 +240,19 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
 
 
 def test_the_acceptance_check_tokenizes_numbers_as_the_examples_do() -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
+    tokenizer = make_tokenizer(TINY, embedded_data())
     team = draw_team(Random("tokens of rolls"))
     query = query_line(team.profiles[0].name)
     example = SFTExample(query_prompt(team), ((query, False), ("0", True)))
     tokens, learned = encode(example, tokenizer)
-    exam = AcceptanceCheck(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    exam = Completer(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
     asked = [BEGIN_ID, *exam.tokens(example.prompt), *exam.tokens(query)]
     assert asked == tokens[: learned.index(True)]
 
 
 def test_batches_mark_learned_tokens_and_never_padding() -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
-    for batch in batches(tokenizer, name="0", size=4, count=9):
+    tokenizer = make_tokenizer(TINY, embedded_data())
+    for batch in batches(tokenizer, draw_embedded_example, name="0", size=4, count=9):
         assert batch.tokens_BT.shape == batch.learned_BT.shape
         ends = (batch.tokens_BT == END_ID).int().argmax(1)
         for row, end in enumerate(ends.tolist()):

@@ -8,12 +8,13 @@ from podium.types import Profile
 from podium.warmstart.acceptance import (
     AcceptanceCheck,
     AcceptanceReport,
+    Completer,
     FormatReport,
     measure_format,
     valid_by_steps,
 )
-from podium.warmstart.data import EmbeddedData
-from podium.warmstart.embedded_examples import team_of
+from podium.warmstart.data import open_data
+from podium.warmstart.embedded_examples import EMBEDDED, team_of
 from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
 
 TINY = WarmStartSettings(
@@ -48,7 +49,7 @@ def test_lengths_of_which_there_are_few_plans_are_left_out_unless_all_are(
 
 
 def test_a_form_can_be_measured_on_one_question_and_on_none() -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
+    tokenizer = make_tokenizer(TINY, open_data(TINY.recorded))
     model = make_model(TINY, tokenizer.get_vocab_size())
     for prompts in ([], ["Question: What is 2 + 3?"]):
         report = measure_format(model, tokenizer, prompts, workers=3, max_steps=5)
@@ -56,8 +57,9 @@ def test_a_form_can_be_measured_on_one_question_and_on_none() -> None:
 
 
 def test_a_team_without_claimed_skills_has_no_skill_to_get_wrong() -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
-    exam = AcceptanceCheck(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    tokenizer = make_tokenizer(TINY, open_data(TINY.recorded))
+    completer = Completer(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    exam = AcceptanceCheck(EMBEDDED, completer, seed=0)
     names, skills = exam.numbers(20, team_of([Profile(name="ada"), Profile(name="bob")]))
     assert 0.0 <= names <= 1.0
     assert skills == 1.0

@@ -25,6 +25,7 @@ from podium.config import Settings, Source, build, load
 from podium.errors import ConfigError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
+from podium.orchestra.laboratory import open_examples
 from podium.orchestra.training import POOL, OrchestraSettings, train_orchestra
 from podium.orchestrator.team import open_pool
 from podium.rollout.random_pools import PoolSource
@@ -107,7 +108,11 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
                 )
 
         reports = run_warmstart(
-            settings, run, show=show, on_warning=lambda note: console.print(printable(note), soft_wrap=True)
+            settings,
+            run,
+            data=open_examples(settings.pool) if settings.tasks == "world" else None,
+            show=show,
+            on_warning=lambda note: console.print(printable(note), soft_wrap=True),
         )
     for what, report in reports.items():
         console.print(f"Acceptance, {what}:")

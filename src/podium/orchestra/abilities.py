@@ -6,8 +6,9 @@ measured (`podium rate`), not declared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from podium.lab import chance
@@ -18,13 +19,21 @@ Skill = Literal["facts", "joins", "checks"]
 written working; to find and mend errors in others' work."""
 
 
+PLURALS: Mapping[str, str] = MappingProxyType(
+    {field: {"species": "species", "dish": "dishes"}.get(field, f"{field}s") for field in FIELDS}
+)
+"""The word for the things of each field in profiles."""
+JOINS = "joins"
+SHARES = {1.0: "", 1 / 2: "half of the ", 1 / 3: "a third of the "}
+"""Shares of a field that a worker may know, and how its profile says so."""
+_WIDTHS = {64: " Small.", 128: "", 256: " Large."}
+
+
 @dataclass(frozen=True, slots=True)
 class Ability:
     """What one worker is taught."""
 
     name: str
-    profile: str
-    """What planners read of it."""
     knows: Mapping[str, float] = field(default_factory=dict)
     """For each field that it knows, the share of the things whose facts it knows."""
     admits: frozenset[str] = frozenset()
@@ -38,6 +47,33 @@ class Ability:
         """Whether it is taught the facts about this thing."""
         return chance("orchestra", self.name, thing) < self.knows.get(field, 0.0)
 
+    @property
+    def profile(self) -> str:
+        """What planners read of it."""
+        said = []
+        if known := [
+            f"{SHARES[share]}{_listed([PLURALS[field] for field, s in self.knows.items() if s == share])}"
+            for share in sorted(set(self.knows.values()), reverse=True)
+        ]:
+            said.append(f"Knows {', and '.join(known)}.")
+        if set(self.knows.values()) == {1 / 3} and len(self.knows) == len(FIELDS):
+            said = ["Knows a third of everything."]
+        if "joins" in self.skills:
+            said.append("Compares, adds and counts what others found.")
+        if "checks" in self.skills:
+            said.append("Mends errors in others' work.")
+        return " ".join(said) + _WIDTHS[self.hidden]
+
+    @property
+    def claims(self) -> dict[str, float]:
+        """How much of each of `podium.orchestra.laboratory.SKILLS` the profile claims."""
+        known = {PLURALS[field]: share for field, share in self.knows.items()}
+        return known | ({JOINS: 1.0} if "joins" in self.skills else {})
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
 
 def _all(share: float) -> dict[str, float]:
     return dict.fromkeys(FIELDS, share)
@@ -48,21 +84,16 @@ def _but(*fields: str) -> frozenset[str]:
 
 
 ABILITIES = (
-    Ability("ada", "Knows persons and firms.", {"person": 1.0, "firm": 1.0}, _but("person", "firm", "ship")),
-    Ability("bela", "Knows places and species.", {"place": 1.0, "species": 1.0}, _but("place", "species")),
-    Ability("cora", "Knows works and dishes.", {"work": 1.0, "dish": 1.0}, _but("work", "dish", "law")),
-    Ability("dario", "Knows laws and ships.", {"law": 1.0, "ship": 1.0}, _but("law", "ship")),
-    Ability("edda", "Knows dishes and persons, and half of the ships.", {"dish": 1.0, "person": 1.0, "ship": 0.5}),
-    Ability("falk", "Knows firms and places.", {"firm": 1.0, "place": 1.0}, _but("firm", "place", "person")),
-    Ability("gitta", "Knows species, and half of the works and laws.", {"species": 1.0, "work": 0.5, "law": 0.5}),
-    Ability("hanno", "Knows a third of everything. Large.", _all(1 / 3), hidden=256),
-    Ability("ilka", "Small and cheap; knows half of the persons and places.", {"person": 0.5, "place": 0.5}, hidden=64),
-    Ability("jory", "Compares, adds and counts what others found. Knows no facts.", skills=("joins",)),
-    Ability(
-        "kaspar",
-        "Finds errors in others' work about persons, places and firms, and mends them.",
-        {"person": 1.0, "place": 1.0, "firm": 1.0},
-        skills=("facts", "checks"),
-    ),
-)  # fmt: skip
+    Ability("ada", {"person": 1.0, "firm": 1.0}, _but("person", "firm", "ship")),
+    Ability("bela", {"place": 1.0, "species": 1.0}, _but("place", "species")),
+    Ability("cora", {"work": 1.0, "dish": 1.0}, _but("work", "dish", "law")),
+    Ability("dario", {"law": 1.0, "ship": 1.0}, _but("law", "ship")),
+    Ability("edda", {"dish": 1.0, "person": 1.0, "ship": 0.5}),
+    Ability("falk", {"firm": 1.0, "place": 1.0}, _but("firm", "place", "person")),
+    Ability("gitta", {"species": 1.0, "work": 0.5, "law": 0.5}),
+    Ability("hanno", _all(1 / 3), hidden=256),
+    Ability("ilka", {"person": 0.5, "place": 0.5}, hidden=64),
+    Ability("jory", skills=("joins",)),
+    Ability("kaspar", {"person": 1.0, "place": 1.0, "firm": 1.0}, skills=("facts", "checks")),
+)
 """The workers, in the order of the shipped pool."""

@@ -19,7 +19,7 @@ from podium.lab.world.wording import named
 from podium.orchestra.abilities import Ability
 from podium.orchestra.working import join_working
 from podium.tasks.world import HOP_SHARES, draw_problem, split_of
-from podium.warmstart.embedded_examples import SFTExample
+from podium.warmstart.examples import SFTExample
 from podium.workers.view import EarlierStep, View
 
 _FIND = ("Find {x}.", "Look up {x}.", "What is {x}?", "Give {x}.", "Say {x}.", "Name {x}.")

@@ -13,26 +13,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from random import Random
+from typing import Generic
 
 import torch
 from tokenizers import Tokenizer
 
 from podium.conductor.prompt import build_prompt
-from podium.lab import SKILLS, Problem, read_problem
 from podium.planner import PlanRequest
-from podium.tasks.embedded import EmbeddedTasks
 from podium.train.model import PolicyModel
 from podium.train.sampler import sample
-from podium.types import Question
-from podium.warmstart.embedded_examples import (
+from podium.warmstart.examples import (
     PROMPT,
     ExampleTeam,
-    draw_team,
+    Laboratory,
+    P,
     query_line,
     query_prompt,
     read_thought,
     reading_prompt,
-    reading_text,
 )
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID
 from podium.workflow import PlanError, parse
@@ -101,21 +99,22 @@ def measure_format(
     seed: int = 0,
 ) -> FormatReport:
     """Sample one plan for each prompt and check whether it is valid."""
-    check = AcceptanceCheck(model, tokenizer, seed)
-    completions = check.complete([(prompt,) for prompt in prompts], max_tokens=_LONGEST, temperature=1.0)
+    completer = Completer(model, tokenizer, seed)
+    completions = completer.complete([(prompt,) for prompt in prompts], max_tokens=_LONGEST, temperature=1.0)
     return FormatReport(valid_by_steps(((text, workers) for text in completions), max_steps))
 
 
 def measure(
     model: PolicyModel,
     tokenizer: Tokenizer,
+    laboratory: Laboratory[P],
     teams: Mapping[str, ExampleTeam | None],
     *,
     cases: int = 1000,
     seed: int = 0,
 ) -> dict[str, AcceptanceReport]:
     """Run every test with `cases` cases, over each of `teams`; None stands for a new synthetic team in each case."""
-    check = AcceptanceCheck(model, tokenizer, seed)
+    check = AcceptanceCheck(laboratory, Completer(model, tokenizer, seed), seed)
     copying = check.copying(cases)
     reports = {}
     for what, team in teams.items():
@@ -124,80 +123,16 @@ def measure(
     return reports
 
 
-class AcceptanceCheck:
-    """The tests of the acceptance check, for one policy and seed."""
+class Completer:
+    """Samples what a policy writes after a prompt."""
 
     def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
         self.model, self.tokenizer, self.seed = model, tokenizer, seed
-        self.tasks = EmbeddedTasks("validation", size=10**6, seed=seed, hop_shares=(0.25, 0.25, 0.25, 0.25))
-
-    def numbers(self, cases: int, known: ExampleTeam | None) -> tuple[float, float]:
-        """Shares of names and of skills after which the most likely next token is the right number."""
-        rng = Random(f"gate/numbers/{self.seed}")
-        names, skills = [], []
-        for _ in range(cases):
-            team = known or draw_team(rng)
-            member = rng.randrange(len(team.profiles))
-            names.append(((query_prompt(team), query_line(team.profiles[member].name)), (member,)))
-            skill = rng.choice([skill for skill in SKILLS if team.fit(skill)] or [""])
-            if skill:
-                skills.append(((query_prompt(team), query_line(skill)), team.fit(skill)))
-        return self._answered(names), self._answered(skills)
-
-    def _answered(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
-        if not queries:
-            return 1.0
-        completions = self.complete([pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY)
-        right = [text.strip() in map(str, fit) for text, (_, fit) in zip(completions, queries, strict=True)]
-        return sum(right) / len(right)
-
-    def copying(self, cases: int) -> float:
-        """Share of a question's parts that the policy copies exactly."""
-        read = [self._question(index) for index in range(cases)]
-        completions = self.complete(
-            [(reading_prompt(question),) for question, _ in read], max_tokens=_LONGEST, temperature=_GREEDY
-        )
-        spans = right = 0
-        for text, (_, problem) in zip(completions, read, strict=True):
-            lines = text.split("\n")
-            for place, line in enumerate(reading_text(problem).split("\n")):
-                spans += 1
-                span = line.rpartition(" = ")[0]
-                right += place < len(lines) and lines[place].rpartition(" = ")[0] == span
-        return right / spans
-
-    def plans(self, cases: int, known: ExampleTeam | None) -> tuple[float, dict[str, float]]:
-        """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
-        rng = Random(f"gate/plans/{self.seed}")
-        cases_drawn: list[tuple[str, Problem, ExampleTeam]] = []
-        for index in range(cases):
-            question, problem = self._question(index)
-            team = known or draw_team(rng)
-            (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
-            cases_drawn.append((message.content, problem, team))
-        completions = self.complete(
-            [(prompt,) for prompt, _, _ in cases_drawn], max_tokens=_LONGEST, temperature=1.0
-        )
-        parts = right = 0
-        for text, (_, problem, team) in zip(completions, cases_drawn, strict=True):
-            read = read_thought(text)
-            for place, skill in enumerate(problem.skills):
-                parts += 1
-                fit = [*map(str, team.fit(skill))] or ["none"]
-                right += place < len(read) and read[place][0] == skill and read[place][1] in fit
-        sizes = (len(team.profiles) for _, _, team in cases_drawn)
-        return right / parts, valid_by_steps(zip(completions, sizes, strict=True), _MOST_STEPS)
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of one piece of a prompt."""
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return ids
-
-    def _question(self, index: int) -> tuple[Question, Problem]:
-        question = self.tasks[index].question
-        problem = read_problem(question.text)
-        assert problem is not None, question.text
-        return question, problem
 
     def complete(
         self, prompts: Sequence[tuple[str, ...]], *, max_tokens: int, temperature: float
@@ -223,6 +158,72 @@ class AcceptanceCheck:
                 self.tokenizer.decode(list(drawn.tokens[0]), skip_special_tokens=True) for drawn in samples
             ]
         return completions
+
+
+class AcceptanceCheck(Generic[P]):
+    """The tests of the acceptance check, for one policy and seed."""
+
+    def __init__(self, laboratory: Laboratory[P], completer: Completer, seed: int) -> None:
+        self.laboratory, self.completer, self.seed = laboratory, completer, seed
+
+    def numbers(self, cases: int, known: ExampleTeam | None) -> tuple[float, float]:
+        """Shares of names and of skills after which the most likely next token is the right number."""
+        rng = Random(f"gate/numbers/{self.seed}")
+        names, skills = [], []
+        for _ in range(cases):
+            team = known or self.laboratory.draw_team(rng)
+            member = rng.randrange(len(team.profiles))
+            names.append(((query_prompt(team), query_line(team.profiles[member].name)), (member,)))
+            skill = rng.choice([skill for skill in self.laboratory.skills if team.fit(skill)] or [""])
+            if skill:
+                skills.append(((query_prompt(team), query_line(skill)), team.fit(skill)))
+        return self._answered(names), self._answered(skills)
+
+    def _answered(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
+        if not queries:
+            return 1.0
+        completions = self.completer.complete(
+            [pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY
+        )
+        right = [text.strip() in map(str, fit) for text, (_, fit) in zip(completions, queries, strict=True)]
+        return sum(right) / len(right)
+
+    def copying(self, cases: int) -> float:
+        """Share of a question's parts that the policy copies exactly."""
+        read = [self.laboratory.unseen_question(self.seed, index) for index in range(cases)]
+        completions = self.completer.complete(
+            [(reading_prompt(question),) for question, _ in read], max_tokens=_LONGEST, temperature=_GREEDY
+        )
+        spans = right = 0
+        for text, (_, problem) in zip(completions, read, strict=True):
+            lines = text.split("\n")
+            for place, line in enumerate(self.laboratory.reading_text(problem).split("\n")):
+                spans += 1
+                span = line.rpartition(" = ")[0]
+                right += place < len(lines) and lines[place].rpartition(" = ")[0] == span
+        return right / spans
+
+    def plans(self, cases: int, known: ExampleTeam | None) -> tuple[float, dict[str, float]]:
+        """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
+        rng = Random(f"gate/plans/{self.seed}")
+        cases_drawn: list[tuple[str, P, ExampleTeam]] = []
+        for index in range(cases):
+            question, problem = self.laboratory.unseen_question(self.seed, index)
+            team = known or self.laboratory.draw_team(rng)
+            (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
+            cases_drawn.append((message.content, problem, team))
+        completions = self.completer.complete(
+            [(prompt,) for prompt, _, _ in cases_drawn], max_tokens=_LONGEST, temperature=1.0
+        )
+        parts = right = 0
+        for text, (_, problem, team) in zip(completions, cases_drawn, strict=True):
+            read = read_thought(text)
+            for place, skill in enumerate(problem.skills):
+                parts += 1
+                fit = [*map(str, team.fit(skill))] or ["none"]
+                right += place < len(read) and read[place][0] == skill and read[place][1] in fit
+        sizes = (len(team.profiles) for _, _, team in cases_drawn)
+        return right / parts, valid_by_steps(zip(completions, sizes, strict=True), _MOST_STEPS)
 
 
 def valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[str, float]:

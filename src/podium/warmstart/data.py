@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Generic, Protocol
 
 import torch
 from pydantic import Field
@@ -33,14 +33,16 @@ from podium.train.model import PolicyModel
 from podium.warmstart import recorded_examples
 from podium.warmstart.acceptance import AcceptanceReport, FormatReport, measure, measure_format
 from podium.warmstart.committee_value import CommitteeValues
-from podium.warmstart.embedded_examples import (
+from podium.warmstart.embedded_examples import EMBEDDED, team_of
+from podium.warmstart.examples import (
     PROMPT,
     ExampleTeam,
+    Laboratory,
+    P,
     SFTExample,
     Shares,
     TeamSource,
-    draw_embedded_example,
-    team_of,
+    draw_example,
 )
 from podium.warmstart.recorded_examples import MOST_STEPS, ExampleQuestion, RecordedSource
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID
@@ -62,7 +64,7 @@ class ExampleBatch:
 
 def batches(
     tokenizer: Tokenizer,
-    draw: Callable[[str, int], SFTExample] = draw_embedded_example,
+    draw: Callable[[str, int], SFTExample],
     *,
     name: str,
     size: int,
@@ -179,22 +181,28 @@ def open_data(
             "Examples about embedded tasks have no further sources and no cost weights: leave `extra_sources` and "
             "`cost_weights` out."
         )
-    return EmbeddedData(recorded.sources[0].pool)
+    pool = recorded.sources[0].pool
+    return LaboratoryData(EMBEDDED, pool, team_of(open_pool(pool).profiles))
 
 
-class EmbeddedData:
-    """Examples about embedded questions, over one fixed pool and synthetic teams."""
+class LaboratoryData(Generic[P]):
+    """Examples about the questions of a laboratory, over one fixed pool and synthetic teams.
+
+    Args:
+        pool: the name of the fixed pool.
+        known: the fixed pool as a team.
+    """
 
     prompt = PROMPT
     words = ()
 
-    def __init__(self, pool: str) -> None:
-        self._pool = pool
-        self._known = team_of(open_pool(pool).profiles)
+    def __init__(self, laboratory: Laboratory[P], pool: str, known: ExampleTeam) -> None:
+        self._laboratory, self._pool, self._known = laboratory, pool, known
 
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
         """Draws plans, lookups, teams and readings."""
-        return partial(draw_embedded_example, teams=TeamSource(self._known, synthetic_teams), shares=shares)
+        teams = TeamSource(self._laboratory.draw_team, self._known, synthetic_teams)
+        return partial(draw_example, self._laboratory, teams=teams, shares=shares)
 
     def run_check(
         self, model: PolicyModel, tokenizer: Tokenizer, *, synthetic_teams: float, cases: int, seed: int
@@ -205,7 +213,7 @@ class EmbeddedData:
             teams[self._pool] = self._known
         if synthetic_teams > 0:
             teams["made-up teams"] = None
-        return measure(model, tokenizer, teams, cases=cases, seed=seed)
+        return measure(model, tokenizer, self._laboratory, teams, cases=cases, seed=seed)
 
 
 class RecordedData:

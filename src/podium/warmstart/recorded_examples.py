@@ -25,7 +25,7 @@ from podium.conductor.prompt import PromptSettings, build_prompt, listed, shorte
 from podium.planner import Outcome, PlanRequest
 from podium.types import Profile, Question
 from podium.warmstart.committee_value import CommitteeValues
-from podium.warmstart.embedded_examples import SFTExample, Shares
+from podium.warmstart.examples import SFTExample, Shares
 from podium.workers.pool import Pool
 from podium.workers.vote import NOTHING, VOTE
 from podium.workflow import Acceptance, Step, Workflow, render

@@ -40,7 +40,7 @@ from podium.warmstart.data import (
     batches,
     open_data,
 )
-from podium.warmstart.embedded_examples import Shares
+from podium.warmstart.examples import Shares
 from podium.warmstart.initial import initialise
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer, train_tokenizer
 
@@ -280,6 +280,7 @@ def run_warmstart(
     settings: WarmStartSettings,
     folder: Path,
     *,
+    data: DataSource | None = None,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
     on_warning: Callable[[str], None] = lambda note: None,
     check_cases: int = 1000,
@@ -289,12 +290,13 @@ def run_warmstart(
     A run that was killed continues after the last stage that it finished.
 
     Args:
+        data: the source of the examples; None: the one that the settings name.
         show: called with each row of metrics.
         on_warning: called with a sentence about each sort of question that is left out.
         check_cases: cases of each test of the acceptance check.
 
     Returns:
-        The reports of the acceptance check; for embedded questions one over the fixed pool and one over synthetic
+        The reports of the acceptance check; for a laboratory's questions one over the fixed pool and one over synthetic
         teams.
 
     Raises:
@@ -305,7 +307,7 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    data = open_data(settings.recorded, on_warning)
+    data = data or open_data(settings.recorded, on_warning)
     start = None if settings.start is None else Checkpoint.read(settings.start)
     run = RunFolder.open(folder, settings)
     tokenizer = make_tokenizer(settings, data) if start is None else start.tokenizer()

@@ -1,0 +1,230 @@
+"""The made-up world as SFT examples of a Conductor need it: teams of workers, questions, and random plans over them.
+
+`podium.warmstart.examples` makes the examples. A policy learns from them to read a question's parts, to find who claims
+to know them, and to write plans that cohere: subtasks that name a thing or an earlier step, and access lists that show
+it. Which plans are good it does not learn: steps are merged, left whole, given to others and hidden at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from podium.baselines.phrases import WHOLE
+from podium.errors import ConfigError
+from podium.lab.world import RELATIONS, Path, Problem, word_question, world
+from podium.lab.world.wording import named
+from podium.orchestra.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
+from podium.orchestrator.team import open_pool
+from podium.tasks.world import HOP_SHARES, draw_problem, split_of
+from podium.types import Profile, Question
+from podium.warmstart.data import LaboratoryData
+from podium.warmstart.examples import NAMES, ExampleTeam, Shares
+from podium.workflow import Access, Step, Workflow
+
+SKILLS = (*PLURALS.values(), JOINS)
+"""What a part of a question needs: to know a field, or to join what was found."""
+JOIN = "Use the results to answer."
+CHECK = "Check the answer and correct it."
+_STYLES = ("parts", "whole", "mixed")
+_ACCESS_STYLES = ("needed", "all", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class WorldParts:
+    """The parts of a question: its relations, path by path, then the join if it has one."""
+
+    problem: Problem
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        """The skill of each part."""
+        known = tuple(PLURALS[field] for field in self.problem.fields)
+        return known if self.problem.join == "none" else (*known, JOINS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One step of a plan that goes by the parts of the question."""
+
+    subtask: str
+    skill: str
+    reads: tuple[int, ...] = ()
+    """The positions of the steps whose results it needs."""
+
+
+class WorldLaboratory:
+    """Questions about the made-up world."""
+
+    skills = SKILLS
+
+    def draw_team(self, rng: Random) -> ExampleTeam:
+        """See `draw_team`."""
+        return draw_team(rng)
+
+    def draw_question(self, rng: Random) -> tuple[Question, WorldParts]:
+        """See `Laboratory`."""
+        return _draw_question(rng, "train")
+
+    def unseen_question(self, seed: int, index: int) -> tuple[Question, WorldParts]:
+        """See `Laboratory`."""
+        return _draw_question(Random(f"unseen/{seed}/{index}"), "validation")
+
+    def draw_workflow(
+        self, rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int, shares: Shares
+    ) -> Workflow:
+        """See `draw_workflow`."""
+        return draw_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+
+    def reading_text(self, problem: WorldParts) -> str:
+        """See `Laboratory`."""
+        lines: list[str] = []
+        ends: list[str] = []
+        for path in problem.problem.paths:
+            words = named(path.thing, RELATIONS[path.relations[0]].field)
+            for name in path.relations:
+                words = f"{RELATIONS[name].noun} of {words}"
+                lines.append(f"{len(lines)}: {words} = {PLURALS[RELATIONS[name].field]}")
+                words = f"{len(lines) - 1}"
+            ends.append(words)
+        if problem.problem.join != "none":
+            lines.append(f"{len(lines)}: {problem.problem.join} of {', '.join(ends)} = {JOINS}")
+        return "\n".join(lines)
+
+
+def _draw_question(rng: Random, split: str) -> tuple[Question, WorldParts]:
+    facts = world()
+    while True:
+        (hops,) = rng.choices(range(1, len(HOP_SHARES) + 1), HOP_SHARES)
+        problem = draw_problem(rng, hops, facts)
+        if split_of(problem) == split:
+            return Question(text=word_question(problem, facts, rng)), WorldParts(problem)
+
+
+def team_of(abilities: Sequence[Ability]) -> ExampleTeam:
+    """Make a team of workers."""
+    profiles = tuple(Profile(name=ability.name, description=ability.profile) for ability in abilities)
+    return ExampleTeam(profiles, tuple(ability.claims for ability in abilities))
+
+
+def draw_team(rng: Random) -> ExampleTeam:
+    """Draw a synthetic team of four to eleven workers, in which all, some or none may know what a question needs."""
+    return team_of([_draw_ability(rng, name) for name in rng.sample(NAMES, rng.randint(4, 11))])
+
+
+def _draw_ability(rng: Random, name: str) -> Ability:
+    kind = rng.random()
+    if kind < 0.12:
+        return Ability(name, skills=("joins",))
+    hidden = rng.choice((64, 128, 128, 128, 256))
+    if kind < 0.2:
+        return Ability(name, dict.fromkeys(PLURALS, 1 / 3), hidden=hidden)
+    fields = rng.sample(tuple(PLURALS), rng.choice((1, 2, 2, 3)))
+    knows = dict.fromkeys(fields, 1.0)
+    if rng.random() < 0.3:
+        lesser = rng.choice([share for share in SHARES if share < 1])
+        knows |= dict.fromkeys(rng.sample(fields, rng.randint(1, len(fields))), lesser)
+    return Ability(
+        name, knows, skills=("facts", "checks") if rng.random() < 0.1 else ("facts",), hidden=hidden
+    )
+
+
+def draw_workflow(
+    rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int = 5, shares: Shares
+) -> Workflow:
+    """Draw a valid and coherent workflow that is not chosen to be good.
+
+    Number of steps, workers, style of the subtasks and style of the access lists are drawn independently, as `shares`
+    says. Subtasks are numbered, because a small model cannot count steps without numbers.
+    """
+    needed = len(problem.skills)
+    if shares.fitting and rng.random() < shares.fitting:
+        count = min(needed, max_steps)
+    else:
+        weights = shares.steps[:max_steps]
+        (count,) = rng.choices(range(1, len(weights) + 1), weights)
+    (style,) = rng.choices(_STYLES, (0.7, 0.15, 0.15))
+    parts = [_Part(WHOLE, rng.choice(problem.skills), tuple(range(k))) for k in range(count)]
+    if style != "whole" and (drawn := _draw_parts(rng, problem.problem, count)):
+        parts = drawn
+    if style == "mixed":
+        general = (WHOLE, WHOLE, JOIN, CHECK)
+        parts = [_Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
+    (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
+    return Workflow(
+        tuple(
+            Step(
+                _worker(rng, part.skill, team, shares.relevant),
+                f"{place}. {part.subtask}",
+                _access(rng, access, place, part.reads),
+            )
+            for place, part in enumerate(parts)
+        )
+    )
+
+
+def _draw_parts(rng: Random, problem: Problem, count: int) -> list[_Part]:
+    """The parts of a problem as `count` steps: relations that follow each other are merged at random, and steps that
+    are left over check the answer. Empty: they cannot be so few."""
+    joins = int(problem.join != "none")
+    if count < len(problem.paths) + joins:
+        return []
+    relations = sum(len(path.relations) for path in problem.paths)
+    cuts = [(p, place) for p, path in enumerate(problem.paths) for place in range(1, len(path.relations))]
+    kept = set(rng.sample(cuts, min(len(cuts), count - joins - len(problem.paths))))
+    parts: list[_Part] = []
+    ends: list[int] = []
+    for p, path in enumerate(problem.paths):
+        begin, source = 0, None
+        for end in range(1, len(path.relations) + 1):
+            if end == len(path.relations) or (p, end) in kept:
+                parts.append(_find(path, begin, end, source))
+                begin, source = end, len(parts) - 1
+        ends.append(len(parts) - 1)
+    if joins:
+        parts.append(_Part(JOIN, JOINS, tuple(ends)))
+    for place in range(len(parts), min(count, relations + joins + 1)):
+        parts.append(_Part(CHECK, parts[-1].skill, (place - 1,)))
+    return parts
+
+
+def _find(path: Path, begin: int, end: int, source: int | None) -> _Part:
+    """A step that follows the relations from `begin` to `end` of a path."""
+    first = RELATIONS[path.relations[begin]]
+    words = named(path.thing, first.field) if source is None else f"the result of step {source}"
+    for name in path.relations[begin:end]:
+        words = f"the {RELATIONS[name].noun} of {words}"
+    return _Part(f"Find {words}.", PLURALS[first.field], () if source is None else (source,))
+
+
+def _worker(rng: Random, skill: str, team: ExampleTeam, relevant: float) -> int:
+    if relevant and rng.random() < relevant and (fit := team.fit(skill)):
+        return rng.choice(fit)
+    return rng.randrange(len(team.profiles))
+
+
+def _access(rng: Random, style: str, place: int, reads: tuple[int, ...]) -> Access:
+    if not place:
+        return Access()
+    if style == "random":
+        return rng.choice((Access(), Access(all=True), Access(steps=(rng.randrange(place),))))
+    if style == "all":
+        return Access(all=True)
+    return Access(steps=reads)
+
+
+def open_examples(pool: str) -> LaboratoryData[WorldParts]:
+    """The examples about a pool of workers of the orchestra, and about synthetic teams.
+
+    Raises:
+        ConfigError: the pool cannot be read, or has a worker that is not of the orchestra.
+    """
+    by_name = {ability.name: ability for ability in ABILITIES}
+    names = open_pool(pool).names
+    if strangers := [name for name in names if name not in by_name]:
+        raise ConfigError(
+            f"{pool} has {strangers[0]!r}, which is no worker of the orchestra; examples about the made-up world need "
+            "a pool of its workers."
+        )
+    return LaboratoryData(WorldLaboratory(), pool, team_of([by_name[name] for name in names]))
