@@ -12,6 +12,7 @@ from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
 from podium.types import AnswerOptions, Message, Question
 from podium.workers.base import Request
+from podium.workers.pool import has_paid_workers, has_real_workers
 from podium.workers.view import EarlierStep, View
 
 MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)
@@ -75,6 +76,19 @@ async def test_a_team_of_local_models_answers_a_question(worker, tmp_path):
         assert trace.status == "ok", trace.error
         assert trace.cost_usd > 0
     await pool.close()
+
+
+async def test_local_models_are_real_workers_that_cost_no_money(worker, tmp_path):
+    file = tmp_path / "pool.toml"
+    endpoint = '[[worker]]\nname = "far"\nkind = "openai"\nmodel = "m"\nbase_url = "http://localhost:1"\n'
+    (tmp_path / "both.toml").write_text(file.read_text() + endpoint)
+    team = '[[worker]]\nname = "team"\nkind = "podium"\npool = "{}.toml"\nplanner = "single:small"\n'
+    pools = {}
+    for name in ("pool", "both"):
+        (tmp_path / f"team-{name}.toml").write_text(team.format(name))
+        pools |= {each: open_pool(str(tmp_path / f"{each}.toml")) for each in (name, f"team-{name}")}
+    assert all(has_real_workers(pool) for pool in pools.values())
+    assert [has_paid_workers(pool) for pool in pools.values()] == [False, False, True, True]
 
 
 def test_a_folder_that_is_no_model_is_refused_before_any_call(tmp_path):

@@ -24,7 +24,7 @@ from podium.orchestrator import planning
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import OpenedPlanner, pays_for_plans
 from podium.types import Budget
-from podium.workers.pool import Pool, has_real_workers
+from podium.workers.pool import Pool, has_paid_workers
 from podium.workers.response_cache import ResponseCache
 
 
@@ -127,8 +127,8 @@ async def open_dispatcher(
     A run with paid workers has a cache and an account in its folder, so that a resumed run pays for no answer twice.
 
     Args:
-        pool: the workers. If all are simulated, they cost nothing and repeat their answers; then a cache or an account
-            is opened only if an option names one.
+        pool: the workers. If none costs money, they repeat their answers; then a cache or an account is opened only if
+            an option names one.
         planner: its policy may be paid like a worker.
         run: the run's folder, made if missing.
         run_budget_usd: dollars that the run may cost, over all its starts; None: no limit.
@@ -137,10 +137,10 @@ async def open_dispatcher(
     Raises:
         UsageError: options that exclude each other, or a file that cannot be used.
     """
-    real = has_real_workers(pool)
-    paid = real or (planner is not None and pays_for_plans(planner_settings(planner), pool))
+    paid_workers = has_paid_workers(pool)
+    paid = paid_workers or (planner is not None and pays_for_plans(planner_settings(planner), pool))
     with ExitStack() as files:
-        path = options.cache or (run / RESPONSES if run is not None and real else None)
+        path = options.cache or (run / RESPONSES if run is not None and paid_workers else None)
         if options.replay and path is None:
             raise UsageError("--replay answers from a response cache; name its file with --cache.")
         cache = None

@@ -33,7 +33,7 @@ from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
-from podium.workers.pool import has_real_workers
+from podium.workers.pool import has_paid_workers
 
 _OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "json", "markdown"})
 """The parameters that a suite takes from the command line."""
@@ -119,7 +119,7 @@ async def _run(
         return await run_suite(checked, run, on_answer=on_answer)
     # The first pool that costs money decides that there are a cache and an account; all pools share them.
     pools = [open_pool(entry.name) for entry in checked.settings.pool]
-    paid = next((pool for pool in pools if has_real_workers(pool)), pools[0])
+    paid = next((pool for pool in pools if has_paid_workers(pool)), pools[0])
     try:
         async with open_dispatcher(calls, paid, run=run, run_budget_usd=run_budget_usd) as dispatcher:
             return await run_suite(checked, run, dispatcher=dispatcher, on_answer=on_answer)

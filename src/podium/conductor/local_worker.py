@@ -35,6 +35,9 @@ class LocalWorker:
         identity: as for any worker; None: its answers are not cached.
     """
 
+    runs_here = True
+    """Its calls cost compute and no money."""
+
     def __init__(
         self,
         profile: Profile,

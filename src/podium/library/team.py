@@ -30,7 +30,7 @@ from podium.trace import Trace
 from podium.trace.store import TraceStore, default_path
 from podium.types import Budget, Question
 from podium.workers.base import Worker
-from podium.workers.pool import Pool, has_real_workers
+from podium.workers.pool import Pool, has_paid_workers
 from podium.workers.response_cache import ResponseCache
 from podium.workflow import Workflow, render
 
@@ -318,7 +318,7 @@ def _text(plan: str | Workflow | Plan) -> str:
 
 
 def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack, *, paid: bool) -> Dispatcher:
-    """Open the dispatcher as `podium ask` does. A team with only simulated workers does not use the day's budget.
+    """Open the dispatcher as `podium ask` does. A team whose workers cost no money does not use the day's budget.
 
     Args:
         paid: True: the planner may cost money. False: the settings and the pool say whether plans cost money.
@@ -326,7 +326,7 @@ def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack, *, pa
     cache = None
     if settings.cache is not None:
         cache = files.enter_context(ResponseCache(settings.cache, replay=settings.replay))
-    paid = paid or pays_for_plans(settings, pool) or has_real_workers(pool)
+    paid = paid or pays_for_plans(settings, pool) or has_paid_workers(pool)
     day = open_day_account(settings.day_budget_usd) if paid else None
     accounts = [] if day is None else [files.enter_context(closing(day))]
     return Dispatcher(cache=cache, accounts=accounts, cooldowns=files.enter_context(closing(CooldownFile())))

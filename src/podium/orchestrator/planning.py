@@ -31,7 +31,7 @@ from podium.planner import Plan, Planner, PlanRequest
 from podium.types import Price, Question
 from podium.workers.base import Worker
 from podium.workers.checkup import CheckResult
-from podium.workers.pool import Pool, has_real_workers, real_workers
+from podium.workers.pool import Pool, has_paid_workers, has_real_workers, real_workers
 from podium.workers.replay import ReplayWorker
 from podium.workflow import PlanError
 
@@ -171,13 +171,13 @@ async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
 def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
     """Whether the planner is a model that costs money."""
     if settings.conducting_worker is not None:
-        return has_real_workers(pool)
+        return has_paid_workers(pool)
     if settings.planner != "conductor" or settings.conductor is not None:
         return False
     table = conductor_settings(pool)
     if not settings.served and _is_routed(table, pool):
         return False
-    return bool(settings.served or table.base_url or table.worker) or has_real_workers(pool)
+    return bool(settings.served or table.base_url or table.worker) or has_paid_workers(pool)
 
 
 def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:

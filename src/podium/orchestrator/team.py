@@ -22,7 +22,7 @@ from podium.orchestrator.planner_settings import PlannerSettings
 from podium.types import Budget, Limits, Message, Price, Profile, Question
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
-from podium.workers.pool import Pool, has_real_workers, load_pool, pool_file
+from podium.workers.pool import Pool, has_paid_workers, has_real_workers, load_pool, pool_file
 from podium.workers.spec import LocalSpec, WorkerSpec
 
 if TYPE_CHECKING:
@@ -91,6 +91,10 @@ class TeamWorker:
             opened is None or opened.release is None
         )
         """Whether all of its workers are simulated, and its planner calls no endpoint."""
+        self.runs_here = not has_paid_workers(orchestrator.pool) and (
+            opened is None or opened.release is None
+        )
+        """Whether no call of its workers or its planner costs money."""
 
     def __repr__(self) -> str:
         return f"TeamWorker({self.profile.name!r}, {self.orchestrator.planner.name!r}, {self.orchestrator.pool!r})"

@@ -233,7 +233,7 @@ def _kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, Work
 
 
 def real_workers(workers: Iterable[Worker]) -> list[Worker]:
-    """Those that may cost what their price says, in order: neither tools of ours, nor simulated or recorded ones.
+    """Those that are real, in order: neither tools of ours, nor simulated or recorded ones.
 
     A worker with a true attribute `simulated` is none of them; a team has one if all of its workers are simulated.
     """
@@ -259,8 +259,13 @@ def is_tool(worker: Worker) -> bool:
 
 
 def has_real_workers(workers: Iterable[Worker]) -> bool:
-    """Whether a call of any of them may cost money."""
+    """Whether any of them is neither simulated nor recorded nor a tool of ours."""
     return bool(real_workers(workers))
+
+
+def has_paid_workers(workers: Iterable[Worker]) -> bool:
+    """Whether a call of any of them may cost money. A worker with a true attribute `runs_here` costs compute alone."""
+    return any(not getattr(worker, "runs_here", False) for worker in real_workers(workers))
 
 
 def pool_file(name: str, folder: Path = Path()) -> Path:

@@ -29,7 +29,7 @@ from podium.ratings.answers import Answers, measurable, read_answers, scored_ans
 from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.tasks.task import TaskSet
-from podium.workers.pool import Pool, has_real_workers, is_tool
+from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool
 from podium.workers.replay import ReplayWorker
 from podium.workers.specialist import Specialist
 from podium.workers.vote import VoteWorker
@@ -138,7 +138,7 @@ class OpenTable:
 
     def pays(self, entry: PlannerEntry) -> bool:
         """Whether answers or plans of this planner cost money."""
-        return has_real_workers(self.pool) or planning.pays_for_plans(entry, self.pool)
+        return has_paid_workers(self.pool) or planning.pays_for_plans(entry, self.pool)
 
     def control_problem(self, control: PlanControl, entry: PlannerEntry) -> str | None:
         """Why a planner cannot have a control here, in a sentence; None: it can."""

@@ -34,7 +34,7 @@ from podium.train.lm.preflight import Preflight
 from podium.train.lm.settings import LMExperiment
 from podium.train.lm.worker_estimate import RESPONSE_TOKENS, Range
 from podium.workers.build import UnreadyWorker
-from podium.workers.pool import Pool, has_real_workers
+from podium.workers.pool import Pool, has_paid_workers, has_real_workers
 from podium.workflow import Step, Workflow, render
 
 PROMPT_TOKENS = 2000
@@ -189,7 +189,7 @@ class Trial:
     @property
     def paid(self) -> bool:
         """Whether any worker costs money."""
-        return has_real_workers(self.pool)
+        return has_paid_workers(self.pool)
 
     @property
     def cost_usd(self) -> Range:
