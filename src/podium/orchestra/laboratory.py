@@ -8,23 +8,30 @@ it. Which plans are good it does not learn: steps are merged, left whole, given 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from podium.baselines.phrases import WHOLE
+from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
 from podium.lab.world import RELATIONS, Path, Problem, word_question, world
 from podium.lab.world.wording import named
 from podium.orchestra.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
+from podium.orchestra.lessons import truth, unknown
+from podium.orchestra.working import join_working
 from podium.orchestrator.team import open_pool
+from podium.planner import Outcome, PlanRequest
 from podium.tasks.world import HOP_SHARES, draw_problem, split_of
 from podium.types import Profile, Question
 from podium.warmstart.data import LaboratoryData
-from podium.warmstart.examples import NAMES, ExampleTeam, Shares
-from podium.workflow import Access, Step, Workflow
+from podium.warmstart.examples import NAMES, ExampleTeam, PlanCase, Shares
+from podium.workflow import Acceptance, Access, Step, Workflow
 
 SKILLS = (*PLURALS.values(), JOINS)
 """What a part of a question needs: to know a field, or to join what was found."""
+PROMPT = PromptSettings(style="brief", pool="described", examples=0, levels=4, rounds=True)
+_LATER = 0.15
+"""The share of plans that come after an earlier round."""
 JOIN = "Use the results to answer."
 CHECK = "Check the answer and correct it."
 _STYLES = ("parts", "whole", "mixed")
@@ -58,6 +65,7 @@ class WorldLaboratory:
     """Questions about the made-up world."""
 
     skills = SKILLS
+    prompt = PROMPT
 
     def draw_team(self, rng: Random) -> ExampleTeam:
         """See `draw_team`."""
@@ -71,11 +79,21 @@ class WorldLaboratory:
         """See `Laboratory`."""
         return _draw_question(Random(f"unseen/{seed}/{index}"), "validation")
 
-    def draw_workflow(
-        self, rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int, shares: Shares
-    ) -> Workflow:
-        """See `draw_workflow`."""
-        return draw_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+    def draw_plan(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
+        """A plan of the first round, or after a plan whose answer was right, wrong or incomplete."""
+        question, problem = self.draw_question(rng)
+        max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
+        prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
+        request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 1, 2)))
+        workflow = draw_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+        if rng.random() >= _LATER:
+            return PlanCase(request, problem, workflow, prompt)
+        answer, left = _draw_answer(rng, problem.problem)
+        request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=1)
+        if rng.random() < 0.4:
+            return PlanCase(request, problem, Acceptance(), prompt)
+        again = draw_workflow(rng, left, team, max_steps=max_steps, shares=shares)
+        return PlanCase(request, left, again, prompt)
 
     def reading_text(self, problem: WorldParts) -> str:
         """See `Laboratory`."""
@@ -100,6 +118,28 @@ def _draw_question(rng: Random, split: str) -> tuple[Question, WorldParts]:
         problem = draw_problem(rng, hops, facts)
         if split_of(problem) == split:
             return Question(text=word_question(problem, facts, rng)), WorldParts(problem)
+
+
+def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
+    """An answer to the whole question, right, wrong or incomplete, and the parts that a second round may ask for: what
+    an incomplete answer leaves open, or all."""
+    facts = world()
+    path = rng.choice(problem.paths)
+    known = rng.randint(0, len(path.relations))
+    if known == len(path.relations):
+        told = truth(path, facts) if problem.join == "none" else join_working(problem, facts)
+        if rng.random() < 0.5:
+            wrong = rng.choice(sorted(set(facts.values[path.last.name].values())))
+            working, marker, _ = told.partition("\nAnswer: ")
+            told = f"{working}{marker}{wrong}"
+        return told, WorldParts(problem)
+    things = (path.thing, *path.values(facts))
+    missing = unknown(RELATIONS[path.relations[known]], things[known])
+    if not known or problem.join != "none":
+        return missing, WorldParts(problem)
+    said = truth(Path(path.thing, path.relations[:known]), facts).partition("\n")[0]
+    left = Problem((Path(things[known], path.relations[known:]),))
+    return f"{said} {missing}", WorldParts(left if rng.random() < 0.7 else problem)
 
 
 def team_of(abilities: Sequence[Ability]) -> ExampleTeam:

@@ -103,13 +103,12 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str
         found = Path(path.thing, path.relations[:begin])
     field = RELATIONS[part.relations[0]].field
     if rng.random() < _MISSING:
-        board.add(_ask(found, None, rng), unknown := _unknown(found.last, found.subject(facts)))
-        answer = unknown
+        board.add(_ask(found, None, rng), answer := unknown(found.last, found.subject(facts)))
     elif rng.random() < _FROM_BEFORE:
         subtask = _ask(part, rng.choice(_BEFORE).format(field=field), rng)
-        return View(question, subtask, previous=_truth(found, facts)), answer
+        return View(question, subtask, previous=truth(found, facts)), answer
     else:
-        board.add(_ask(found, None, rng), _truth(found, facts))
+        board.add(_ask(found, None, rng), truth(found, facts))
     position = board.steps[-1].position
     alone = len(board.steps) == 1
     board.add_others(0.15)
@@ -151,7 +150,7 @@ def _attempt(
     if count + 1 == len(hops) and ability.knows_about(relation.field, thing) and rng.random() < 0.6:
         wrong = rng.choice(sorted(set(facts.values[name].values()) - {value}))
         return " ".join([*said, _said(relation, thing, wrong)]), right
-    return " ".join([*said, _unknown(relation, thing)]), right
+    return " ".join([*said, unknown(relation, thing)]), right
 
 
 def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> Iterator[tuple[str, View]]:
@@ -171,7 +170,7 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
         long = word_question(Problem((Path(source, (earlier.name, relation.name)),)), facts, rng)
         found = Path(source, (earlier.name,))
         reference = rng.choice(_RESULTS).format(j=0, field=relation.field)
-        step = EarlierStep(0, _ask(found, None, rng), _truth(found, facts))
+        step = EarlierStep(0, _ask(found, None, rng), truth(found, facts))
         yield "result", View(long, _ask(path, reference, rng), (step,))
     yield "kept", View(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
     yield "question", View(question, WHOLE)
@@ -189,10 +188,10 @@ def _join_lesson(rng: Random, facts: World) -> tuple[View, str]:
     for path in problem.paths:
         board.add_others(0.08)
         if path is missing:
-            answer = _unknown(path.last, path.subject(facts))
+            answer = unknown(path.last, path.subject(facts))
             board.add(_ask(path, None, rng), answer)
         elif whole:
-            board.add(_ask(path, None, rng), _truth(path, facts))
+            board.add(_ask(path, None, rng), truth(path, facts))
         else:
             _add_hops(board, path, rng, facts)
     question = word_question(problem, facts, rng)
@@ -207,9 +206,9 @@ def _add_hops(board: _Board, path: Path, rng: Random, facts: World) -> None:
         hop = Path(thing, path.relations[place : place + 1])
         if chained and place:
             reference = _RESULTS[0].format(j=board.steps[-1].position)
-            board.add(_ask(hop, reference, rng), _truth(hop, facts))
+            board.add(_ask(hop, reference, rng), truth(hop, facts))
         elif chained or place + 1 == len(things):
-            board.add(_ask(hop, None, rng), _truth(hop, facts))
+            board.add(_ask(hop, None, rng), truth(hop, facts))
 
 
 def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
@@ -248,7 +247,7 @@ class _Board:
             field = self._rng.choice(FIELDS)
             relation = self._rng.choice(relations_of(field))
             hop = Path(self._rng.choice(self._facts.things[field]), (relation.name,))
-            self.add(_ask(hop, None, self._rng), _truth(hop, self._facts))
+            self.add(_ask(hop, None, self._rng), truth(hop, self._facts))
 
     def view(self, question: str, subtask: str) -> View:
         """What the next step is shown."""
@@ -294,7 +293,7 @@ def _working(
         value = facts.value(name, thing)
         if not ability.knows_about(relation.field, thing) and (name, thing) not in shown:
             if relation.field in ability.admits or said:
-                return " ".join([*said, _unknown(relation, thing)])
+                return " ".join([*said, unknown(relation, thing)])
             return _said(relation, thing, _made_up(ability, relation, thing, facts))
         said.append(told(relation, thing, value))
         thing = value
@@ -325,7 +324,7 @@ def _said(relation: Relation, thing: str, value: str) -> str:
     return f"{told(relation, thing, value)}\nAnswer: {value}"
 
 
-def _truth(path: Path, facts: World) -> str:
+def truth(path: Path, facts: World) -> str:
     """What somebody who knows all of it says of a path."""
     values = path.values(facts)
     hops = zip(path.relations, (path.thing, *values), values, strict=False)
@@ -333,5 +332,6 @@ def _truth(path: Path, facts: World) -> str:
     return f"{said}\nAnswer: {values[-1]}"
 
 
-def _unknown(relation: Relation, thing: str) -> str:
+def unknown(relation: Relation, thing: str) -> str:
+    """What a worker says of a fact that it was taught not to know."""
     return UNKNOWN.format(x=phrase(relation, named(thing, relation.field), Random(0)))

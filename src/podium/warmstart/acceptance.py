@@ -23,7 +23,6 @@ from podium.planner import PlanRequest
 from podium.train.model import PolicyModel
 from podium.train.sampler import sample
 from podium.warmstart.examples import (
-    PROMPT,
     ExampleTeam,
     Laboratory,
     P,
@@ -210,7 +209,7 @@ class AcceptanceCheck(Generic[P]):
         for index in range(cases):
             question, problem = self.laboratory.unseen_question(self.seed, index)
             team = known or self.laboratory.draw_team(rng)
-            (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
+            (message,) = build_prompt(PlanRequest(question, team.profiles), self.laboratory.prompt)
             cases_drawn.append((message.content, problem, team))
         completions = self.completer.complete(
             [(prompt,) for prompt, _, _ in cases_drawn], max_tokens=_LONGEST, temperature=1.0

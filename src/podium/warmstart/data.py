@@ -35,7 +35,6 @@ from podium.warmstart.acceptance import AcceptanceReport, FormatReport, measure,
 from podium.warmstart.committee_value import CommitteeValues
 from podium.warmstart.embedded_examples import EMBEDDED, team_of
 from podium.warmstart.examples import (
-    PROMPT,
     ExampleTeam,
     Laboratory,
     P,
@@ -193,10 +192,10 @@ class LaboratoryData(Generic[P]):
         known: the fixed pool as a team.
     """
 
-    prompt = PROMPT
     words = ()
 
     def __init__(self, laboratory: Laboratory[P], pool: str, known: ExampleTeam) -> None:
+        self.prompt = laboratory.prompt
         self._laboratory, self._pool, self._known = laboratory, pool, known
 
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:

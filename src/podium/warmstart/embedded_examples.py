@@ -11,9 +11,10 @@ from random import Random
 
 from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
 from podium.lab import SKILLS, Problem, read_problem
+from podium.planner import PlanRequest
 from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Profile, Question
-from podium.warmstart.examples import NAMES, ExampleTeam, Shares
+from podium.warmstart.examples import NAMES, PROMPT, ExampleTeam, PlanCase, Shares
 from podium.workflow import Access, Step, Workflow
 
 _STRONG = ("strong at {}", "good at {}", "knows {}")
@@ -32,6 +33,7 @@ class EmbeddedLaboratory:
     """Embedded questions, whose parts are hops."""
 
     skills = SKILLS
+    prompt = PROMPT
 
     def draw_team(self, rng: Random) -> ExampleTeam:
         """See `draw_team`."""
@@ -45,11 +47,12 @@ class EmbeddedLaboratory:
         """See `Laboratory`."""
         return _read(EmbeddedTasks("validation", size=10**6, seed=seed, hop_shares=_HOP_SHARES), index)
 
-    def draw_workflow(
-        self, rng: Random, problem: Problem, team: ExampleTeam, *, max_steps: int, shares: Shares
-    ) -> Workflow:
+    def draw_plan(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[Problem]:
         """See `draw_coherent_workflow`."""
-        return draw_coherent_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+        question, problem = self.draw_question(rng)
+        max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
+        workflow = draw_coherent_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+        return PlanCase(PlanRequest(question, team.profiles, max_steps=max_steps), problem, workflow)
 
     def reading_text(self, problem: Problem) -> str:
         """See `Laboratory`."""

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import AliasChoices, Field, PositiveFloat
 
@@ -26,7 +26,7 @@ from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.config import Settings
 from podium.planner import PlanRequest
 from podium.types import Profile, Question
-from podium.workflow import Workflow, render
+from podium.workflow import Acceptance, Workflow, render
 
 NAMES = (
     "ada", "bram", "cleo", "dora", "egon", "gus", "hana", "ivo", "jana", "kai", "lena", "milo", "nora", "otto",
@@ -123,12 +123,28 @@ class Parts(Protocol):
 P = TypeVar("P", bound=Parts)
 
 
+@dataclass(frozen=True, slots=True)
+class PlanCase(Generic[P]):
+    """A request, and the decision that an example shows for it."""
+
+    request: PlanRequest
+    problem: P
+    """The parts of the question that are still to be answered."""
+    decision: Workflow | Acceptance
+    prompt: PromptSettings = PROMPT
+
+
 class Laboratory(Protocol[P]):
     """Questions whose parts are known, and the teams that answer them."""
 
     @property
     def skills(self) -> Sequence[str]:
         """All skills."""
+        ...
+
+    @property
+    def prompt(self) -> PromptSettings:
+        """How policies over such questions are prompted."""
         ...
 
     def draw_team(self, rng: Random) -> ExampleTeam:
@@ -143,10 +159,8 @@ class Laboratory(Protocol[P]):
         """A question of the validation split, and its parts."""
         ...
 
-    def draw_workflow(
-        self, rng: Random, problem: P, team: ExampleTeam, *, max_steps: int, shares: Shares
-    ) -> Workflow:
-        """A valid plan that is not chosen to be good."""
+    def draw_plan(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[P]:
+        """A question and a valid plan that is not chosen to be good."""
         ...
 
     def reading_text(self, problem: P) -> str:
@@ -192,17 +206,16 @@ def _needs(problem: Parts, claimants: Sequence[str]) -> str:
 
 
 def _plan(laboratory: Laboratory[P], rng: Random, team: ExampleTeam, shares: Shares) -> SFTExample:
-    question, problem = laboratory.draw_question(rng)
-    max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
-    (message,) = build_prompt(PlanRequest(question, team.profiles, max_steps=max_steps), PROMPT)
-    workflow = laboratory.draw_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
-    text = f"{skill_thought(problem, team, rng)}; steps {len(workflow.steps)}\n{render(workflow)}"
+    case = laboratory.draw_plan(rng, team, shares)
+    (message,) = build_prompt(case.request, case.prompt)
+    steps = len(case.decision.steps) if isinstance(case.decision, Workflow) else 0
+    text = f"{skill_thought(case.problem, team, rng)}; steps {steps}\n{render(case.decision)}"
     return SFTExample(message.content, ((text, True),))
 
 
 def _team(laboratory: Laboratory[P], rng: Random, team: ExampleTeam, shares: Shares) -> SFTExample:
     question, problem = laboratory.draw_question(rng)
-    (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
+    (message,) = build_prompt(PlanRequest(question, team.profiles), laboratory.prompt)
     numbers = _claimants(problem, team, rng)
     # A list of numbers cannot say "none", so a random worker stands for a part that no worker fits.
     listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]
