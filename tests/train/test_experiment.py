@@ -173,3 +173,16 @@ async def test_a_policy_trains_on_recorded_answers(
 def test_a_curriculum_that_does_not_go_forward_is_refused(starts: list[int]) -> None:
     with pytest.raises(ValidationError, match="each other after the one before"):
         Experiment(curriculum=tuple(Stage(start=start, hop_shares=(1.0,)) for start in starts))
+
+
+def test_an_endless_set_is_drawn_with_its_own_hops_unless_there_is_a_curriculum() -> None:
+    grpo = GRPOSettings(questions=60)
+    plain = Experiment(tasks="world", grpo=grpo)
+    stages = (Stage(start=0, hop_shares=(1.0,)), Stage(start=1, hop_shares=(0.0, 0.0, 1.0)))
+    staged = plain.model_copy(update={"curriculum": stages})
+    hops = [
+        {task.facts["hops"] for task, _ in make_draw_tasks(settings, open_pool())(iteration)}
+        for settings in (plain, staged)
+        for iteration in (0, 1)
+    ]
+    assert hops == [{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}, {1}, {3}]

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, Conducts
 from podium.conductor.llama import is_llama
@@ -23,7 +24,9 @@ from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import RunFolder
 from podium.tasks import Task, open_tasks
 from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.generated import GeneratedTasks
 from podium.tasks.task import warnings_of
+from podium.tasks.world import WorldTasks
 from podium.train.display import Display
 from podium.train.loop import DrawTasks, Evaluate, train
 from podium.train.settings import CHANGEABLE_ON_RESUME, Experiment
@@ -31,6 +34,10 @@ from podium.types import Budget
 from podium.workers.pool import Pool, has_real_workers
 
 _ENDLESS = 10**9
+_GENERATED: Mapping[str, Callable[..., GeneratedTasks]] = MappingProxyType(
+    {EmbeddedTasks.set_name: EmbeddedTasks, WorldTasks.set_name: WorldTasks}
+)
+"""Endless task sets, whose questions have hops."""
 
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
 """Opens the dispatcher of a pool's workers. It is called after the run folder has been made."""
@@ -121,8 +128,8 @@ def make_draw_tasks(
     """Make the function that draws the tasks of an iteration, each with the pool that may answer it."""
     pools = PoolSource(pool, experiment.pool_draw)
     tasks_of = (
-        _embedded_tasks(experiment)
-        if experiment.tasks == "embedded"
+        _generated_tasks(experiment, _GENERATED[experiment.tasks])
+        if experiment.tasks in _GENERATED
         else _recorded_tasks(experiment, pool, on_warning)
     )
 
@@ -135,12 +142,15 @@ def make_draw_tasks(
     return draw_tasks
 
 
-def _embedded_tasks(experiment: Experiment) -> Callable[[int], list[Task]]:
-    """Draws random embedded questions. The curriculum's stage gives their hop shares."""
+def _generated_tasks(
+    experiment: Experiment, tasks_with: Callable[..., GeneratedTasks]
+) -> Callable[[int], list[Task]]:
+    """Draws random questions of an endless set. If there is a curriculum, its stage gives their hop shares."""
+    stages = experiment.curriculum if "curriculum" in experiment.model_fields_set else ()
 
     def tasks_of(iteration: int) -> list[Task]:
-        stage = [stage for stage in experiment.curriculum if stage.start <= iteration][-1]
-        tasks = EmbeddedTasks("train", size=_ENDLESS, hop_shares=stage.hop_shares)
+        shares = [{"hop_shares": stage.hop_shares} for stage in stages if stage.start <= iteration]
+        tasks = tasks_with("train", size=_ENDLESS, **(shares[-1] if shares else {}))
         rng = Random(f"tasks/{experiment.grpo.seed}/{iteration}")
         return [tasks[rng.randrange(_ENDLESS)] for _ in range(experiment.grpo.questions)]
 

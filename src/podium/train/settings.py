@@ -127,7 +127,8 @@ class Experiment(Settings):
     tasks: str = "embedded"
     """A task set, or a recording, NAME.parquet. An epoch draws each training question once."""
     curriculum: tuple[Stage, ...] = (Stage(start=0, hop_shares=HOP_SHARES),)
-    """Stages of the embedded questions; other task sets have none."""
+    """Stages of generated questions (`embedded`, `world`), whose default is the set's own shares. Other task sets have
+    none."""
     grpo: GRPOSettings = GRPOSettings()
     reward: RewardSettings = RewardSettings()
 

@@ -1,0 +1,118 @@
+"""Plans over the made-up world: valid, coherent, and not chosen to be good."""
+
+import re
+from random import Random
+
+import pytest
+
+from podium.baselines.phrases import WHOLE
+from podium.errors import ConfigError
+from podium.lab.world import RELATIONS, world
+from podium.orchestra.abilities import ABILITIES
+from podium.orchestra.laboratory import (
+    JOIN,
+    SKILLS,
+    WorldLaboratory,
+    draw_team,
+    draw_workflow,
+    open_examples,
+    team_of,
+)
+from podium.tasks.world import split_of
+from podium.warmstart.examples import Shares, TeamSource, draw_example
+from podium.workflow import Acceptance, PlanError, parse
+
+FACTS = world()
+LABORATORY = WorldLaboratory()
+TEAM = team_of(ABILITIES)
+
+
+def followed(subtask, results):
+    """What a subtask asks for, read a second time: "Find the A of the B of X." is B, then A, of X."""
+    *nouns, subject = re.fullmatch(r"\d\. Find (.+)\.", subtask)[1].split(" of ")
+    while " of ".join([nouns[-1], subject]).removeprefix("the ") in FACTS.things["work"]:
+        subject = f"{nouns.pop()} of {subject}"  # "Song of Salt" is a name.
+    step = re.fullmatch("the result of step (.)", subject) or re.fullmatch("step (.)", subject)
+    if step:
+        nouns = [noun for noun in nouns if noun != "the result"]
+        thing = results[int(step[1])]
+    else:
+        thing = subject
+    thing = next(
+        t for things in FACTS.things.values() for t in things if t in (thing, thing.removeprefix("the "))
+    )
+    for noun in reversed(nouns):
+        field = FACTS.field_of(thing)
+        (relation,) = (
+            r for r in RELATIONS.values() if r.field == field and r.noun == noun.removeprefix("the ")
+        )
+        thing = FACTS.value(relation.name, thing)
+    return thing
+
+
+def test_plans_by_the_parts_lead_to_the_answer():
+    """Whoever follows every subtask rightly, with what its access list shows, has the answer."""
+    rng, followed_plans = Random("follow"), 0
+    while followed_plans < 150:
+        _, parts = LABORATORY.draw_question(rng)
+        plan = draw_workflow(rng, parts, TEAM, max_steps=7, shares=Shares(fitting=0.5))
+        texts = [step.subtask for step in plan.steps]
+        kinds = "".join("f" if "Find" in text else "j" if JOIN in text else "c" for text in texts)
+        form = "f+c*" if parts.problem.join == "none" else "f+jc*"
+        if any(text[3:] == WHOLE for text in texts) or not re.fullmatch(form, kinds):
+            continue  # Some of its subtasks are general.
+        results = []
+        for text in texts[: kinds.count("f")]:
+            results.append(followed(text, results))
+        ends = [path.values(FACTS)[-1] for path in parts.problem.paths]
+        assert results[-1] == ends[-1]
+        assert all(end in results for end in ends)
+        followed_plans += 1
+
+
+def test_plans_of_examples_are_valid_in_both_rounds():
+    teams = TeamSource(draw_team, TEAM, 0.5)
+    shares = Shares(plan=1.0, team=0.0, reading=0.0, lookup=0.0, relevant=0.5)
+    later = accepted = 0
+    for index in range(300):
+        example = draw_example(LABORATORY, "valid", index, teams=teams, shares=shares)
+        models = re.search(r"Models:\n((?:\d+: .+\n)+)", example.prompt)[1].count("\n")
+        steps = int(re.search(r"^Steps: (\d)$", example.prompt, re.MULTILINE)[1])
+        again = "Earlier plan" in example.prompt
+        plan = parse(example.pieces[0][0], workers=models, max_steps=steps, later_round=again)
+        assert not isinstance(plan, PlanError), example
+        later += again
+        accepted += isinstance(plan, Acceptance)
+    assert 20 < later < 80
+    assert 5 < accepted < later
+
+
+def test_examples_show_questions_of_the_train_split_and_the_check_those_of_validation():
+    rng = Random("splits")
+    assert {split_of(LABORATORY.draw_question(rng)[1].problem) for _ in range(100)} == {"train"}
+    assert {split_of(LABORATORY.unseen_question(0, index)[1].problem) for index in range(100)} == {
+        "validation"
+    }
+
+
+def test_a_reading_names_the_skill_of_every_part():
+    for index in range(50):
+        _, parts = LABORATORY.unseen_question(1, index)
+        lines = LABORATORY.reading_text(parts).split("\n")
+        assert [line.rpartition(" = ")[2] for line in lines] == list(parts.skills)
+        assert set(parts.skills) <= set(SKILLS)
+
+
+def test_profiles_say_what_workers_are_taught():
+    said = {ability.name: ability.profile for ability in ABILITIES}
+    assert said["edda"] == "Knows dishes and persons, and half of the ships."
+    assert said["hanno"] == "Knows a third of everything. Large."
+    assert said["ilka"] == "Knows half of the persons and places. Small."
+    assert TEAM.fit("firms") == (0, 5, 10)
+    assert TEAM.fit("ships") == (3,)
+    assert team_of(ABILITIES[4:5]).fit("ships") == (0,)
+
+
+def test_a_pool_of_others_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="'bram', which is no worker of the orchestra"):
+        open_examples("embedded")
