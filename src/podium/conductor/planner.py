@@ -53,6 +53,17 @@ class Conductor:
     def name(self) -> str:
         return self._name
 
+    def at_temperature(self, temperature: float) -> Conductor:
+        """The same planner with its plans sampled at this temperature."""
+        return Conductor(
+            self._policy,
+            self._prompt,
+            cost_sensitivity=self._cost_sensitivity,
+            second_try=self._second_try,
+            sampling=replace(self._sampling, temperature=temperature),
+            name=self._name,
+        )
+
     async def plan(self, request: PlanRequest) -> Plan:
         """Write one plan, in which workers have the pool's numbers. Usage and cost count both tries.
 

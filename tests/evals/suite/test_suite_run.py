@@ -120,3 +120,22 @@ def test_a_bad_file_is_one_sentence(settings: dict[str, Any], said: str) -> None
     with pytest.raises(ConfigError) as refused:
         check(**settings)
     assert said in str(refused.value).replace("'random'", "random").replace("'mine'", "mine")
+
+
+def test_a_bound_is_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
+    policy = {"conductor": "warmstart"}
+    settings = {"questions": 6, "seeds": 1, "processes": 1}
+    planners = [policy, {**policy, "best_of": 6}]
+    found = run(tmp_path / "best", **settings, planner=planners)
+    (bound,) = (lines for key, lines in found.items() if "best_of_6" in key)
+    (plain,) = (lines for key, lines in found.items() if "best_of" not in key)
+    assert len(bound) == 6
+    assert sum(line["score"] for line in bound) >= sum(line["score"] for line in plain)
+    assert {line["repeat"] for line in bound} == {0}
+    manifest = Manifest.of(check(**settings, planner=planners), tmp_path / "best")
+    assert [row.kind for row in manifest.tables[0].rows] == ["conductor", "oracle"]
+
+
+def test_a_bound_needs_sampled_plans() -> None:
+    with pytest.raises(ConfigError, match="best_of is for a planner whose plans a model writes"):
+        check(planner=[{"name": "random", "best_of": 4}])

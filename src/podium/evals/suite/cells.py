@@ -20,6 +20,8 @@ from podium.workers.pool import pool_file
 
 _SHARED = ("repeats", "max_steps", "early_stop", "budget")
 """Settings of the suite on which a single answer depends."""
+_UNKEYED = {"label", "controls"}
+"""Settings of a planner that stand in no key. A `best_of` of 1 does not either: it is younger than the first runs."""
 TRAINING = "train"
 """The split on which planners and controls make their choices."""
 
@@ -117,7 +119,9 @@ def _key(settings: SuiteSettings, table: Table, entry: PlannerEntry, control: st
         "training": settings.training,
         "tasks": [table.tasks.name, table.split, table.questions],
         "pool": table.pool.name,
-        "planner": entry.model_dump(mode="json", exclude={"label", "controls"}),
+        "planner": entry.model_dump(
+            mode="json", exclude=_UNKEYED if entry.best_of > 1 else {*_UNKEYED, "best_of"}
+        ),
         "control": control,
         "seed": seed,
         "files": [

@@ -5,13 +5,16 @@ The controls use the plans that the planner wrote, so a plan is written and paid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
 from podium.baselines.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.baselines.plans import PlannerWrapper, rounds_of
+from podium.conductor.planner import Conductor
 from podium.evals.compare import samples_within
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.suite.cells import Cell, Job, Training
@@ -19,6 +22,7 @@ from podium.evals.suite.opening import OpenTable, untrained_of
 from podium.evals.suite.results import GradedAnswer, read_answers
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Plan, Planner, PlanRequest
+from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.workers.pool import is_tool
 from podium.workflow import Workflow
@@ -73,6 +77,10 @@ async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None)
             remembered = Remembered(planner) if controls else planner
             tasks = {task.id: task for task in opened.tasks(own.seed)}
             run = _Run(job, opened, tasks, emit, shared, remembered)
+            if own.entry.best_of > 1:
+                assert isinstance(planner, Conductor), own.label
+                await run.bound(own, planner.at_temperature(1.0))
+                return
             found = await run.cell(own, remembered)
             for cell in controls:
                 await run.control(cell, found.cost_usd)
@@ -138,22 +146,57 @@ class _Run:
 
     async def cell(self, cell: Cell, planner: Planner) -> Evaluation:
         """Evaluate a planner on the questions of a cell."""
+        return await self._evaluate(
+            cell,
+            planner,
+            list(self.tasks.values()),
+            self.job.settings.repeats,
+            kept={key: answer.rollout for key, answer in self._kept(cell).items()},
+            on_rollout=partial(self._emit, cell),
+        )
+
+    async def bound(self, cell: Cell, planner: Planner) -> None:
+        """Emit for each question the best of many rollouts."""
+        kept, repeats, plans = self._kept(cell), self.job.settings.repeats, cell.entry.best_of
+        for task in self.tasks.values():
+            if all((task.id, repeat) in kept for repeat in range(repeats)):
+                continue
+            found = await self._evaluate(cell, planner, [task], repeats * plans)
+            for repeat in range(repeats):
+                tried = found.rollouts[repeat * plans : (repeat + 1) * plans]
+                best = max(tried, key=lambda rollout: (rollout.grade.score, -rollout.trace.uncached_usd))
+                if (task.id, repeat) not in kept:
+                    self._emit(cell, repeat, best)
+
+    def _kept(self, cell: Cell) -> Mapping[tuple[str, int], GradedAnswer]:
+        return read_answers(self.job.kept.get(cell.key, ()), cell.key)
+
+    def _emit(self, cell: Cell, repeat: int, rollout: Rollout) -> None:
+        self.emit(cell.key, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout).line)
+
+    async def _evaluate(
+        self,
+        cell: Cell,
+        planner: Planner,
+        tasks: Sequence[Task],
+        repeats: int,
+        *,
+        kept: Mapping[tuple[str, int], Rollout] = MappingProxyType({}),
+        on_rollout: Callable[[int, Rollout], None] | None = None,
+    ) -> Evaluation:
         settings = self.job.settings
-        kept: Mapping[tuple[str, int], GradedAnswer] = read_answers(self.job.kept.get(cell.key, ()), cell.key)
         rounds = max(settings.budget.rounds, rounds_of(planner), self.opened.trained(cell.entry).rounds)
         return await evaluate(
             planner,
-            list(self.tasks.values()),
+            tasks,
             self.opened.pool,
-            repeats=settings.repeats,
+            repeats=repeats,
             concurrency=settings.concurrency,
             seed=str(cell.seed),
             budget=settings.budget.model_copy(update={"rounds": rounds}),
             max_steps=self._max_steps(cell),
             execution=ExecutionSettings(early_stop=settings.early_stop),
             dispatcher=self.dispatcher,
-            kept={key: answer.rollout for key, answer in kept.items()},
-            on_rollout=lambda repeat, rollout: self.emit(
-                cell.key, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout).line
-            ),
+            kept=kept,
+            on_rollout=on_rollout,
         )

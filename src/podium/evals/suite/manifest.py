@@ -131,6 +131,8 @@ def _row(label: str, cells: list[Cell], checked: Checked) -> SuiteRow:
 def _kind(cell: Cell) -> Kind:
     if cell.control is not None:
         return "control"
+    if cell.entry.best_of > 1:
+        return "oracle"
     name = cell.entry.planner.partition(":")[0]
     kinds: tuple[Kind, ...] = get_args(Kind)
     return next((kind for kind in kinds if kind == name), "other")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
@@ -29,6 +29,9 @@ class PlannerEntry(PlannerSettings):
     """Its row's label. Default: its name; for a Conductor also the checkpoint."""
     controls: tuple[str, ...] | Literal["all"] = ()
     """Controls of this planner, each with a row of its own; "all": all that can be run here."""
+    best_of: int = Field(default=1, ge=1)
+    """More than 1: a bound, no method. For each question the Conductor samples so many plans at temperature 1, all are
+    run and graded, and the best one counts: a right one before a wrong one, then the cheaper one."""
     untrained: str | None = None
     """The checkpoint before training, for the control "untrained". Default: warmstart, if the Conductor is the shipped
     one."""
@@ -54,10 +57,20 @@ class PlannerEntry(PlannerSettings):
         if self.label:
             return self.label
         if self.planner != "conductor":
-            return self.planner
+            return f"{self.planner}{self._bound}"
         source = self.conductor or self.conductor_model
         level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
-        return f"Conductor{f' {source}' if source else ''}{level}"
+        return f"Conductor{f' {source}' if source else ''}{level}{self._bound}"
+
+    @property
+    def _bound(self) -> str:
+        return f", best of {self.best_of} plans (a bound)" if self.best_of > 1 else ""
+
+    @model_validator(mode="after")
+    def _samples_plans(self) -> Self:
+        if self.best_of > 1 and (not self.conducts or self.controls):
+            raise ValueError("best_of is for a planner whose plans a model writes, in a row without controls")
+        return self
 
 
 class TasksEntry(Settings):
