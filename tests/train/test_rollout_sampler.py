@@ -184,7 +184,12 @@ def test_a_group_takes_the_advantages_of_its_own_rollouts_and_its_trainable_toke
         tokens=((5, 6, 2), (7, 2)), logprobs=((log(0.5), -1e-6, 0.0), (-1e-6, log(0.9))), ended=(True, True)
     )
     sampled = SampledRound(
-        question=0, rollouts=(3, 1), prompt=(1, 4), prompt_suffixes=((8,), (9, 9)), samples=samples
+        question=0,
+        round=0,
+        rollouts=(3, 1),
+        prompt=(1, 4),
+        prompt_suffixes=((8,), (9, 9)),
+        samples=samples,
     )
     group = sampled.group([0.0, 1.5, None, -0.5], freeze_prob=0.99)
     assert group == Group(

@@ -9,11 +9,11 @@ from statistics import fmean
 import pytest
 import torch
 from pydantic import ValidationError
-from tiny_run import PLANS, SETTINGS, run, score, write_start
+from tiny_run import PLANS, SETTINGS, draw, run, score, write_start
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.planner import Plan, Planner, PlanRequest
-from podium.rollout import Rollout, Scorer
+from podium.rollout import FixedPlan, Rollout, Scorer
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
 from podium.train.checkpoints import read_model
@@ -37,6 +37,30 @@ async def test_training_in_two_rounds_raises_the_reward(tmp_path: Path) -> None:
     rewards = [row["reward"] for row in rows(tmp_path / "run")]
     assert fmean(rewards[:2]) < 0.6
     assert fmean(rewards[-6:]) > 0.8
+
+
+async def test_with_a_discount_both_rounds_learn_from_their_own_answers(tmp_path: Path) -> None:
+    scorer = Scorer(budget=Budget(rounds=2), discount=0.25)
+    start = write_start(tmp_path / "start", accepts=True)
+    await run(tmp_path / "run", start, TWO.model_copy(update={"discount": 0.25}), score=scorer.roll)
+    rewards = [row["reward"] for row in rows(tmp_path / "run")]
+    assert fmean(rewards[:2]) < 0.7
+    assert fmean(rewards[-6:]) > 0.8
+
+
+async def test_a_round_earns_for_its_own_answer_and_a_share_of_what_the_next_one_earns() -> None:
+    scorer = Scorer(budget=Budget(rounds=2), discount=0.25)
+    seen = set()
+    for number in range(12):
+        task, pool = draw(number)[0]
+        rollout = await scorer.roll(Onwards(FixedPlan(PLANS[1])), task, pool, seed=f"{number}")
+        assert rollout is not None
+        first, second = [
+            0.5 + 0.5 * (await task.grade(round_.response or "")).correct for round_ in rollout.trace.rounds
+        ]
+        assert rollout.earned == (0.75 * first + 0.25 * second, second)
+        seen.add(rollout.earned)
+    assert len(seen) > 1
 
 
 @dataclass(frozen=True)

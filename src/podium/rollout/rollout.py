@@ -5,12 +5,12 @@ Evaluation and every trainer call `roll`, so they run, charge and grade in the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podium.errors import BudgetError, GraderError
 from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
-from podium.rollout.reward import Reward, RewardSettings, reward
+from podium.rollout.reward import Reward, RewardSettings, discounted, reward, round_reward
 from podium.tasks.task import Grade, Task
 from podium.trace import RoundTrace, Span, Trace
 from podium.workers.failing import ENVIRONMENT
@@ -25,6 +25,8 @@ class Rollout:
     trace: Trace
     grade: Grade
     reward: Reward
+    earned: tuple[float, ...] = ()
+    """What each round earned, if rounds are rewarded apart (`earned_by_rounds`)."""
 
     @property
     def plan_text(self) -> str:
@@ -108,6 +110,26 @@ async def roll(
         grade=grade,
         reward=reward(trace, grade, settings or RewardSettings()),
     )
+
+
+async def earned_by_rounds(
+    task: Task, rollout: Rollout, settings: RewardSettings, discount: float
+) -> Rollout:
+    """The rollout with what each of its rounds earned: the answer after each round is graded.
+
+    Args:
+        discount: the share of a round's reward that the round after it gives.
+    """
+    trace, rewards = rollout.trace, []
+    grade = Grade(score=0.0)
+    for count, round_ in enumerate(trace.rounds, 1):
+        if count == len(trace.rounds):
+            grade = rollout.grade
+        elif not round_.accepted:
+            grade = Grade(score=0.0) if round_.response is None else await _graded(task, round_.response)
+        until = trace.model_copy(update={"rounds": trace.rounds[:count]})
+        rewards.append(round_reward(until, grade, settings).total)
+    return replace(rollout, earned=discounted(rewards, discount))
 
 
 def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:

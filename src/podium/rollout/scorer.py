@@ -12,7 +12,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Plan, Planner, PlanRequest
 from podium.rollout.reward import RewardSettings
-from podium.rollout.rollout import Rollout, roll
+from podium.rollout.rollout import Rollout, earned_by_rounds, roll
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool
@@ -55,6 +55,8 @@ class Scorer:
     """Reward lost for each dollar, one weight for each level of cost sensitivity. They replace the reward's own."""
     budget: Budget = field(default_factory=Budget)
     """The budget of one question. For `score` leave rounds at 1: it would use its one completion in every round."""
+    discount: float | None = None
+    """Share of a round's reward that the round after it gives; None: rounds are not rewarded apart."""
     max_steps: int = 5
     access: AccessRule = "lists"
     """What the access lists of a completion may hold."""
@@ -125,10 +127,13 @@ class Scorer:
             else self.reward
         )
         try:
-            return await roll(orchestrator, task, seed=seed, settings=settings, trace_id=trace_id)
+            rollout = await roll(orchestrator, task, seed=seed, settings=settings, trace_id=trace_id)
         except BudgetError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
             # paid for, and so their responses are kept.
             for account in self.dispatcher.accounts:
                 await account.quiet()
             raise
+        if self.discount is None:
+            return rollout
+        return await earned_by_rounds(task, rollout, settings, self.discount)

@@ -81,6 +81,7 @@ async def run_experiment(
                     cost_weights=experiment.grpo.cost_weights,
                     budget=Budget(rounds=experiment.grpo.rounds),
                     max_steps=experiment.grpo.max_steps,
+                    discount=experiment.grpo.discount,
                     execution=ExecutionSettings(early_stop=experiment.grpo.early_stop),
                     dispatcher=dispatcher,
                 ).roll,

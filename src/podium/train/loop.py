@@ -29,7 +29,7 @@ from podium.train.display import Display, NoDisplay
 from podium.train.grpo import ReferencePolicy, log_ratios, update
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
-from podium.train.objective import ADVANTAGES, kl_weight
+from podium.train.objective import ADVANTAGES, Advantages, kl_weight
 from podium.train.optimizer import OPTIMIZERS, Optimizers, learning_rate
 from podium.train.rollout_sampler import BatchedPolicy, RolloutSampler
 from podium.train.runtime import resolve_dtype
@@ -149,16 +149,13 @@ class _Trainer:
         policy = BatchedPolicy(sampler.generate, self.start.prompt.access)
         rollouts = await self._rollouts(tasks, levels, policy, name)
         clock.append(time.perf_counter())
-        advantages = ADVANTAGES[settings.advantage](
-            [[None if rollout is None else rollout.reward.total for rollout in group] for group in rollouts],
-            scale_rewards=settings.scale_rewards,
-            std_eps=settings.std_eps,
-        )
+        advantages = self._advantages(rollouts)
         rollout_nats = [[0.0] * settings.group for _ in rollouts]
         groups = []
         for sampled in sampler.rounds:
             references = None if reference is None else sampled.reference_logprobs(reference)
-            groups.append(sampled.group(advantages[sampled.question], settings.freeze_prob, references))
+            of_round = advantages[sampled.round if settings.discount is not None else 0]
+            groups.append(sampled.group(of_round[sampled.question], settings.freeze_prob, references))
             if references is not None:
                 for rollout, nats in zip(
                     sampled.rollouts, log_ratios(sampled.samples, references), strict=True
@@ -201,6 +198,24 @@ class _Trainer:
                 "update": ended - scored,
             },
         )
+
+    def _advantages(self, rollouts: Sequence[Sequence[Rollout | None]]) -> list[list[Advantages]]:
+        """By round and question, the advantages of a group; without a discount all rounds have those of the first."""
+        settings = self.settings
+
+        def reward(rollout: Rollout | None, number: int) -> float | None:
+            if rollout is None or settings.discount is None:
+                return None if rollout is None else rollout.reward.total
+            return rollout.earned[number] if number < len(rollout.earned) else None
+
+        return [
+            ADVANTAGES[settings.advantage](
+                [[reward(rollout, number) for rollout in group] for group in rollouts],
+                scale_rewards=settings.scale_rewards,
+                std_eps=settings.std_eps,
+            )
+            for number in range(1 if settings.discount is None else settings.rounds)
+        ]
 
     async def _rollouts(
         self, tasks: Sequence[tuple[Task, Pool]], levels: Sequence[int], policy: BatchedPolicy, name: str

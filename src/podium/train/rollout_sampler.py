@@ -120,6 +120,8 @@ class SampledRound:
     """The prompts and completions of one round, for those rollouts of a question that reached the round."""
 
     question: int
+    round: int
+    """From 0."""
     rollouts: tuple[int, ...]
     """Numbers of these rollouts within the question's group, one for each row."""
     prompt: tuple[int, ...]
@@ -206,13 +208,15 @@ class RolloutSampler:
             seed=f"{self.seed}/{self._generations}" if self._generations else self.seed,
             temperature=self.settings.temperature,
         )
-        self._generations += 1
         self.rounds += [
-            SampledRound(question, tuple(rollout for rollout, _ in rows), prompt, rest, samples)
+            SampledRound(
+                question, self._generations, tuple(rollout for rollout, _ in rows), prompt, rest, samples
+            )
             for (question, rows), prompt, rest, samples in zip(
                 questions.items(), prompts, suffixes, drawn, strict=True
             )
         ]
+        self._generations += 1
         self.seconds += time.perf_counter() - began
         return [self.codec.decode(tokens) for samples in drawn for tokens in samples.tokens]
 

@@ -56,7 +56,11 @@ class GRPOSettings(Settings):
     """Whether a vote calls no more workers once its result is certain."""
     rounds: int = Field(default=1, ge=1)
     """Most rounds of a rollout. With more than 1 the policy sees the result of its plan, then accepts the answer or
-    plans again. A rollout has one reward, and every round of it is trained on that reward."""
+    plans again."""
+    discount: float | None = Field(default=None, ge=0, le=1)
+    """Of several rounds. None: a rollout has one reward, and every round of it is trained on that reward. A number, as
+    in the paper (0.25): each round has its own reward, for the answer after it, is compared with the same round of the
+    other rollouts, and gives this share of the reward of the round before it."""
     loss_type: Annotated[str, _named_in(LOSSES)] = "bnpo"
     """How the loss averages over tokens, in TRL's words. "bnpo", as in the paper's code: over all tokens of the batch.
     "grpo": over the tokens of each completion, then over completions. "dr_grpo": the sum over all tokens is divided by
