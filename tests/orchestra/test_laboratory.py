@@ -13,10 +13,9 @@ from podium.orchestra.laboratory import (
     JOIN,
     SKILLS,
     WorldLaboratory,
-    draw_team,
-    draw_workflow,
+    draw_world_workflow,
     open_examples,
-    team_of,
+    orchestra_team,
 )
 from podium.tasks.world import split_of
 from podium.warmstart.examples import Shares, TeamSource, draw_example
@@ -24,7 +23,7 @@ from podium.workflow import Acceptance, PlanError, parse
 
 FACTS = world()
 LABORATORY = WorldLaboratory()
-TEAM = team_of(ABILITIES)
+TEAM = orchestra_team(ABILITIES)
 
 
 def followed(subtask, results):
@@ -55,7 +54,7 @@ def test_plans_by_the_parts_lead_to_the_answer():
     rng, followed_plans = Random("follow"), 0
     while followed_plans < 150:
         _, parts = LABORATORY.draw_question(rng)
-        plan = draw_workflow(rng, parts, TEAM, max_steps=7, shares=Shares(fitting=0.5))
+        plan = draw_world_workflow(rng, parts, TEAM, max_steps=7, shares=Shares(fitting=0.5))
         texts = [step.subtask for step in plan.steps]
         kinds = "".join("f" if "Find" in text else "j" if JOIN in text else "c" for text in texts)
         form = "f+c*" if parts.problem.join == "none" else "f+jc*"
@@ -71,7 +70,7 @@ def test_plans_by_the_parts_lead_to_the_answer():
 
 
 def test_plans_of_examples_are_valid_in_both_rounds():
-    teams = TeamSource(draw_team, TEAM, 0.5)
+    teams = TeamSource(LABORATORY.draw_team, TEAM, 0.5)
     shares = Shares(plan=1.0, team=0.0, reading=0.0, lookup=0.0, relevant=0.5)
     later = accepted = 0
     for index in range(300):
@@ -110,7 +109,7 @@ def test_profiles_say_what_workers_are_taught():
     assert said["ilka"] == "Knows half of the persons and places. Small."
     assert TEAM.fit("firms") == (0, 5, 10)
     assert TEAM.fit("ships") == (3,)
-    assert team_of(ABILITIES[4:5]).fit("ships") == (0,)
+    assert orchestra_team(ABILITIES[4:5]).fit("ships") == (0,)
 
 
 def test_a_pool_of_others_is_refused(tmp_path):

@@ -68,8 +68,8 @@ class WorldLaboratory:
     prompt = PROMPT
 
     def draw_team(self, rng: Random) -> ExampleTeam:
-        """See `draw_team`."""
-        return draw_team(rng)
+        """A synthetic team of four to eleven workers, of whom all, some or none may know what a question needs."""
+        return orchestra_team([_draw_ability(rng, name) for name in rng.sample(NAMES, rng.randint(4, 11))])
 
     def draw_question(self, rng: Random) -> tuple[Question, WorldParts]:
         """See `Laboratory`."""
@@ -85,14 +85,14 @@ class WorldLaboratory:
         max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
         prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
         request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 1, 2)))
-        workflow = draw_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+        workflow = draw_world_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
         if rng.random() >= _LATER:
             return PlanCase(request, problem, workflow, prompt)
         answer, left = _draw_answer(rng, problem.problem)
         request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=1)
         if rng.random() < 0.4:
             return PlanCase(request, problem, Acceptance(), prompt)
-        again = draw_workflow(rng, left, team, max_steps=max_steps, shares=shares)
+        again = draw_world_workflow(rng, left, team, max_steps=max_steps, shares=shares)
         return PlanCase(request, left, again, prompt)
 
     def reading_text(self, problem: WorldParts) -> str:
@@ -142,15 +142,10 @@ def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
     return f"{said} {missing}", WorldParts(left if rng.random() < 0.7 else problem)
 
 
-def team_of(abilities: Sequence[Ability]) -> ExampleTeam:
+def orchestra_team(abilities: Sequence[Ability]) -> ExampleTeam:
     """Make a team of workers."""
     profiles = tuple(Profile(name=ability.name, description=ability.profile) for ability in abilities)
     return ExampleTeam(profiles, tuple(ability.claims for ability in abilities))
-
-
-def draw_team(rng: Random) -> ExampleTeam:
-    """Draw a synthetic team of four to eleven workers, in which all, some or none may know what a question needs."""
-    return team_of([_draw_ability(rng, name) for name in rng.sample(NAMES, rng.randint(4, 11))])
 
 
 def _draw_ability(rng: Random, name: str) -> Ability:
@@ -170,7 +165,7 @@ def _draw_ability(rng: Random, name: str) -> Ability:
     )
 
 
-def draw_workflow(
+def draw_world_workflow(
     rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int = 5, shares: Shares
 ) -> Workflow:
     """Draw a valid and coherent workflow that is not chosen to be good.
@@ -267,4 +262,4 @@ def open_examples(pool: str) -> LaboratoryData[WorldParts]:
             f"{pool} has {strangers[0]!r}, which is no worker of the orchestra; examples about the made-up world need "
             "a pool of its workers."
         )
-    return LaboratoryData(WorldLaboratory(), pool, team_of([by_name[name] for name in names]))
+    return LaboratoryData(WorldLaboratory(), pool, orchestra_team([by_name[name] for name in names]))
