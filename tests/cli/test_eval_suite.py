@@ -98,7 +98,7 @@ def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_dec
         (("--questions", "5"), "The file of a suite takes the place of --questions; set it in s.toml."),
         (("--conductor", "x"), "The file of a suite takes the place of --conductor; set it in s.toml."),
         (("planer.name=x",), "unknown key 'planer'; did you mean 'planner'?"),
-        (("split=train", "--declare", "x"), "this suite has no test split, so leave it out."),
+        (("split=train", "--declare", "x"), "this suite has neither, so leave it out."),
         (("pool.0.name=gone.toml",), "gone.toml: there is no such file"),
         (('planner.0.controls=["all-access"]',), "a recording has only answers to the bare question"),
         (("planner.0.name=random",), "a recording has only answers to the bare question"),

@@ -20,7 +20,7 @@ from podium.cli.options import DEFAULT_CALLS, DispatchOptions
 from podium.cli.terminal import open_console
 from podium.config import load
 from podium.errors import StoreError, UsageError
-from podium.evals.looks import TEST
+from podium.evals.looks import TEST, TRAIN
 from podium.evals.report import write_report
 from podium.evals.suite.manifest import SUITE, Manifest
 from podium.evals.suite.opening import Checked, check_suite
@@ -130,12 +130,13 @@ async def _run(
 
 def _check_declared(manifest: Manifest, note: str | None) -> None:
     """Refuse a run on test that was not declared, and a declaration of nothing."""
-    on_test = [table for table in manifest.tables if table.split == TEST]
-    if note is not None and not (note.strip() and on_test):
+    held_out = [table for table in manifest.tables if table.split != TRAIN]
+    if note is not None and not (note.strip() and held_out):
         raise UsageError(
-            "--declare NOTE says what a run on the test split is for; "
-            + ("write a note." if on_test else "this suite has no test split, so leave it out.")
+            "--declare NOTE says what a run on the test or validation split is for; "
+            + ("write a note." if held_out else "this suite has neither, so leave it out.")
         )
+    on_test = [table for table in manifest.tables if table.split == TEST]
     for table in on_test if note is None else ():
         if table.looks is not None and not table.looks.is_declared(TEST, table.config):
             raise UsageError(
@@ -145,12 +146,12 @@ def _check_declared(manifest: Manifest, note: str | None) -> None:
 
 
 def _declare(manifest: Manifest, note: str) -> None:
-    """Write into the ledgers what will be run on test."""
+    """Write into the ledgers what will be run on test or validation."""
     for table in manifest.tables:
         if (
-            table.split == TEST
+            table.split != TRAIN
             and table.looks is not None
-            and not table.looks.is_declared(TEST, table.config)
+            and not table.looks.is_declared(table.split, table.config)
         ):
             table.looks.declare(table.tasks, table.split, table.config, table.planners, note.strip())
 

@@ -26,6 +26,7 @@ from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
 from podium.ratings.answers import measurable, read_answers
+from podium.ratings.rating import estimate
 from podium.recordings import Recording
 from podium.tasks import ALL, open_tasks, warnings_of
 from podium.tasks.overlap import question_key
@@ -145,6 +146,9 @@ class SourceSettings(Settings):
     """2: plans that are chosen by verdicts may call few workers first, and more in a second round if these disagree."""
     weight: float = Field(default=1.0, gt=0)
     """How often the source is drawn, relative to the other sources."""
+    estimates: bool = False
+    """Whether prompts show, and plans are chosen by, an estimate of each worker's accuracy on the question itself. The
+    model that estimates has not seen the question. False: both use the tallies of the question's cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +290,10 @@ def _recorded_source(
     on_warning: Callable[[str], None],
 ) -> RecordedSource:
     pool = numbered_pool(open_pool(source.pool), _prompt(settings))
+    if source.estimates and (source.rounds > 1 or pool.ratings is None):
+        raise ConfigError(
+            f"{source.tasks}: estimates = true needs rounds = 1 and a pool file with ratings, whose clusters it uses."
+        )
     samples = [worker.samples for worker in pool if isinstance(worker, ReplayWorker)]
     if source.rounds > 1 and max(samples, default=1) > 1:
         raise ConfigError(
@@ -297,15 +305,27 @@ def _recorded_source(
         on_warning(note)
     tasks = [task for task in opened if question_key(task.question.text) not in withheld]
     cluster_of = {task.question.text: _cluster_name(pool, task.question.text) for task in tasks}
-    questions = tuple(
-        ExampleQuestion(text, cluster, _answers(recording, text)) for text, cluster in cluster_of.items()
-    )
-    values = None
-    if settings.from_verdicts:
+    values, unseen_QW, shown = None, None, {}
+    if settings.from_verdicts or source.estimates:
         answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
+        if source.estimates and pool.ratings is not None:
+            unseen_QW = estimate(answers, pool.ratings.clusters).unseen_QW
+            shown = {
+                text: dict(zip(answers.workers, unseen_W, strict=True))
+                for text, unseen_W in zip(answers.texts, unseen_QW.tolist(), strict=True)
+            }
         values = CommitteeValues(
-            answers, cluster_of, settings.cost_weights, source.rounds, early_stop=settings.early_stop
+            answers,
+            cluster_of,
+            settings.cost_weights,
+            source.rounds,
+            early_stop=settings.early_stop,
+            unseen_QW=unseen_QW,
         )
+    questions = tuple(
+        ExampleQuestion(text, cluster, _answers(recording, text), shown.get(text, {}))
+        for text, cluster in cluster_of.items()
+    )
     return RecordedSource(questions, pool, values, source.weight)
 
 

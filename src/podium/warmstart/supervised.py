@@ -76,6 +76,8 @@ class WarmStartSettings(Settings):
     """One weight for each level of cost sensitivity that a prompt about a recording can name. The weight is the
     accuracy that an answer at the mean price must add to be worth its price. Plans that are chosen by verdicts obey it;
     random plans ignore it."""
+    estimates: bool = False
+    """The same as in `extra_sources`, for `tasks`."""
     early_stop: bool = False
     """Whether the value of a committee counts its cost with early stopping, as for an executor that stops votes."""
     question_chars: int = Field(default=700, ge=20)
@@ -150,7 +152,10 @@ class WarmStartSettings(Settings):
     def recorded(self) -> RecordedSettings:
         """The settings that only examples from recordings use."""
         return RecordedSettings(
-            sources=(SourceSettings(tasks=self.tasks, pool=self.pool), *self.extra_sources),
+            sources=(
+                SourceSettings(tasks=self.tasks, pool=self.pool, estimates=self.estimates),
+                *self.extra_sources,
+            ),
             cost_weights=self.cost_weights,
             question_chars=self.question_chars,
             from_verdicts=any(stage.shares.from_verdicts for stage in self.stages),
