@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -153,6 +154,34 @@ def test_taught_lessons_ask_whom_the_verdicts_say_whatever_the_ratings_say(
             asked[committee(example, MEANT)] += 1
     assert asked[right,] > 50
     assert all(members[0] == right for members in asked), "of two that differ the first wins"
+
+
+def test_with_estimates_prompts_and_plans_follow_the_question_and_not_its_cluster(
+    make_recording: MakeRecording,
+) -> None:
+    """ada knows the questions about apples, bob those about pears; all are of one cluster."""
+    given = {
+        f"How much is {number} plus {number} {fruit}?": [
+            Response(worker, 0, f"Answer: {said}", said, float(said == "7"))
+            for worker, said in (("ada", "78"[number % 2]), ("bob", "87"[number % 2]))
+        ]
+        for number, fruit in ((number, ("apples", "pears")[number % 2]) for number in range(100))
+    }
+    splits = {text: "train" if place < 90 else "validation" for place, text in enumerate(given)}
+    made = source(make_recording(given, splits=splits, name="fruit"), kind=SUMS)
+    draw = open_small(made.model_copy(update={"estimates": True}), from_verdicts=True).draw(
+        Shares(plan=1, reading=0, level_sweep=0, from_verdicts=1), 0.0
+    )
+    for index in range(60):
+        example = draw("0", index)
+        right, wrong = ("ada", "bob") if "apples" in example.prompt else ("bob", "ada")
+        best, other = re.findall(r"^- (\d+)% \S+x: \d$", example.prompt, re.MULTILINE)
+        assert (int(best) > 80, int(other) < 20) == (True, True), (
+            "the estimates are certain, and the ratings are not"
+        )
+        if "Earlier" not in example.prompt:
+            team = shown_team(example, {f"{best}%": right, f"{other}%": wrong})
+            assert committee(example, {f"{best}%": right, f"{other}%": wrong})[0] == right, team
 
 
 def test_questions_that_a_worker_of_the_pool_never_answered_are_left_out(
@@ -307,6 +336,10 @@ def test_lessons_that_could_not_be_taught_or_examined_are_refused_before_anythin
     for sources, said in (
         ((rivers(make_recording),), "has no validation questions"),
         ((several, twice), "one sample of each worker; set rounds = 1"),
+        (
+            (several, several.model_copy(update={"rounds": 2, "estimates": True})),
+            "estimates = true needs rounds = 1",
+        ),
         (
             (SourceSettings(tasks="embedded", pool="embedded"), several),
             "leave `extra_sources` and `cost_weights` out",

@@ -44,7 +44,8 @@ class Looking:
         file = ledger_file(tasks, run)
         if note is not None and (split == TRAIN or file is None or not note.strip()):
             raise UsageError(
-                "--declare NOTE says what a run on test or validation, of a file or in a run's folder, is for; leave it out here."
+                "--declare NOTE says what a run on test or validation, of a file or in a run's folder, is for; "
+                "leave it out here."
             )
         if file is None or split == TRAIN:
             return None

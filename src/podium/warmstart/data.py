@@ -314,14 +314,15 @@ def _recorded_source(
                 text: dict(zip(answers.workers, unseen_W, strict=True))
                 for text, unseen_W in zip(answers.texts, unseen_QW.tolist(), strict=True)
             }
-        values = CommitteeValues(
-            answers,
-            cluster_of,
-            settings.cost_weights,
-            source.rounds,
-            early_stop=settings.early_stop,
-            unseen_QW=unseen_QW,
-        )
+        if settings.from_verdicts:
+            values = CommitteeValues(
+                answers,
+                cluster_of,
+                settings.cost_weights,
+                source.rounds,
+                early_stop=settings.early_stop,
+                unseen_QW=unseen_QW,
+            )
     questions = tuple(
         ExampleQuestion(text, cluster, _answers(recording, text), shown.get(text, {}))
         for text, cluster in cluster_of.items()
