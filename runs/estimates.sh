@@ -58,6 +58,7 @@ measure() {
         echo "cost_sensitivity = $level"
         echo "label = \"Conductor, thrift $level\""
       done
+      printf '[[planner]]\nname = "by-ratings:0"\nlabel = "by-ratings:0, by estimates"\n'
       printf '[[tasks]]\nname = "runs/recordings/%s.parquet"\n' "${pool%-six}"
       printf '[[pool]]\nname = "%s"\n' "$RUN/$pool.toml"
     } > "$RUN/suite-$pool.toml"
