@@ -1,19 +1,21 @@
 """The fronts of learned routers on recorded answers, beside the Conductor's published figures.
 
-python runs/router-fronts.py [--rehearse] POOL ...      (reasoning-gym-easy, -easy-six, -hard, -hard-six; all if none)
+python runs/router-fronts.py [--rehearse] [--conductor FOLDER] POOL ...
+                                            (reasoning-gym-easy, -easy-six, -hard, -hard-six; all if none)
 
 Each router learns from the training questions. Then it chooses for each validation question, at 41 prices of a dollar.
 Votes stop once they are certain. A row's columns are sums of dollars for 1,000 questions: those that the Conductor cost
 at its levels of cost sensitivity. A cell has the accuracy of the router that spends the most within these dollars.
+FOLDER has the tables validation-POOL.md of another Conductor; without it they are those of checkpoints/recorded.
 With --rehearse a router learns from half of the training questions and is measured on the other half: no look at
 validation.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -35,8 +37,8 @@ from podium.ratings.answers import (
     measurable,
     read_answers,
     scored_answers,
+    select,
 )
-from podium.study.methods import select
 from podium.tasks import ALL, open_tasks
 
 POOLS = ("reasoning-gym-easy", "reasoning-gym-easy-six", "reasoning-gym-hard", "reasoning-gym-hard-six")
@@ -71,7 +73,7 @@ class Split:
         return scored_answers(self.answers, early_stop=True, price_QW=self.price_QW)
 
 
-def main(names: Sequence[str], *, rehearse: bool) -> None:
+def main(names: Sequence[str], tables: Path, *, rehearse: bool) -> None:
     for name in names or POOLS:
         known = Split.read(name, "train")
         if rehearse:
@@ -79,15 +81,15 @@ def main(names: Sequence[str], *, rehearse: bool) -> None:
             held_out, known = known.part(np.sort(halves[1])), known.part(np.sort(halves[0]))
         else:
             held_out = Split.read(name, "validation")
-        show(name, known, held_out, "the other half of training" if rehearse else "validation")
+        show(name, tables, known, held_out, "the other half of training" if rehearse else "validation")
 
 
-def show(name: str, known: Split, held_out: Split, split: str) -> None:
+def show(name: str, tables: Path, known: Split, held_out: Split, split: str) -> None:
     """Print the table of one pool."""
     answers = known.answers
     best = int(answers.accuracy.argmax())
     alone_Q, usd = held_out.answers.score_QW[:, best], 1000 * held_out.answers.cost[best]
-    table = Path(f"checkpoints/recorded/validation-{name}.md").read_text(encoding="utf-8")
+    table = (tables / f"validation-{name}.md").read_text(encoding="utf-8")
     published = [(level, float(right), float(cost)) for level, right, cost in _PUBLISHED.findall(table)]
     published.sort(key=lambda row: row[2])
     print(f"\n## {name}: {len(answers.texts):,} training questions; {len(alone_Q):,} of {split}")
@@ -100,7 +102,7 @@ def show(name: str, known: Split, held_out: Split, split: str) -> None:
     print(f"| --- |{' ---: |' * (len(published) + 2)}")
     conductor = " | ".join(f"{right:.1f} (level {level})" for level, right, _ in published)
     reached = [cost for _, right, cost in published if right >= 100 * alone_Q.mean()]
-    print(f"| Conductor, published | {conductor} | | {_dollars(reached)} |", flush=True)
+    print(f"| Conductor of {tables} | {conductor} | | {_dollars(reached)} |", flush=True)
 
     @cache
     def figures(members: tuple[str, ...]) -> tuple[Floats, Floats]:
@@ -168,5 +170,9 @@ def _dollars(costs: Sequence[float]) -> str:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    main([name for name in given if name != "--rehearse"], rehearse="--rehearse" in given)
+    parser = argparse.ArgumentParser(description="The fronts of learned routers beside a Conductor's.")
+    parser.add_argument("pools", nargs="*", metavar="POOL")
+    parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--conductor", type=Path, default=Path("checkpoints/recorded"), metavar="FOLDER")
+    options = parser.parse_args()
+    main(options.pools, options.conductor, rehearse=options.rehearse)

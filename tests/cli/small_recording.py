@@ -13,11 +13,12 @@ def record_small(
     questions: int,
     train: int,
     output_tokens: int | None = None,
+    held_out: str = "test",
 ) -> None:
-    """Write one of so many questions, numbered from 0; the first `train` are training questions, others test ones."""
+    """Write one of so many questions, numbered from 0; the first `train` are training questions, others `held_out`."""
     with RecordingWriter() as writer:
         for number in range(questions):
-            split = "train" if number < train else "test"
+            split = "train" if number < train else held_out
             writer.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
             for worker, is_known in knows.items():
                 right = is_known(number)

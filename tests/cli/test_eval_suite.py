@@ -79,6 +79,20 @@ def test_a_run_on_test_is_declared_first_and_every_table_says_how_often_the_spli
     assert "only suites share a page" in one_sentence(podium("report", "runs/r", "runs"))
 
 
+def test_a_run_on_validation_can_be_declared_too(podium: Podium) -> None:
+    knows = {"ada": lambda n: n % 2 == 0, "bob": lambda n: True}
+    record_small(Path("mine.parquet"), knows, questions=12, train=4, held_out="validation")
+    run = ("eval", "s.toml", "split=validation", "processes=1", "--run", "r", "--declare", "Once.", "--json")
+    done = podium(*run)
+    assert done.status == 0, done.err
+    assert "Look 1 at the validation split of mine.parquet, declared: Once." in done.out
+    lines = [json.loads(line) for line in Path("mine.looks.jsonl").read_text().splitlines()]
+    assert [(line["split"], line["declared"]) for line in lines] == [
+        ("validation", True),
+        ("validation", False),
+    ]
+
+
 def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_declared(podium: Podium) -> None:
     mine = ("eval", "--tasks", "mine.parquet", "--pool", "mine.toml", "--json")
     first = podium(*mine)
@@ -98,7 +112,7 @@ def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_dec
         (("--questions", "5"), "The file of a suite takes the place of --questions; set it in s.toml."),
         (("--conductor", "x"), "The file of a suite takes the place of --conductor; set it in s.toml."),
         (("planer.name=x",), "unknown key 'planer'; did you mean 'planner'?"),
-        (("split=train", "--declare", "x"), "this suite has no test split, so leave it out."),
+        (("split=train", "--declare", "x"), "this suite has neither, so leave it out."),
         (("pool.0.name=gone.toml",), "gone.toml: there is no such file"),
         (('planner.0.controls=["all-access"]',), "a recording has only answers to the bare question"),
         (("planner.0.name=random",), "a recording has only answers to the bare question"),

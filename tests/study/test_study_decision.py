@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import multinomial
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
-from podium.ratings.answers import Answers, Floats
+from podium.ratings.answers import Answers, Floats, select
 from podium.study.crossfit import Measured, crossfit, folds_of
 from podium.study.decision import Decision, decide, simultaneous_intervals
 from podium.study.diversity import diversity
-from podium.study.methods import Chosen, Method, Training, methods_for, select
+from podium.study.methods import Chosen, Method, Training, methods_for
 
 
 def without_routers(answers: Answers) -> Iterator[Method]:

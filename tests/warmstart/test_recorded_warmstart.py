@@ -1,32 +1,47 @@
 """The warm start on recordings: their training questions and pools are read, and kinds come from the pools' ratings."""
 
 from __future__ import annotations
-
-import json
 from collections import Counter
 from collections.abc import Callable
+import json
+from lesson_reading import by_percent
+from lesson_reading import committee
+from lesson_reading import decision
+from lesson_reading import kind_in
+from lesson_reading import shown_team
+from lesson_reading import written
 from pathlib import Path
-from random import Random
-from statistics import fmean
-
-import pytest
-from lesson_reading import by_percent, committee, decision, kind_in, shown_team, written
-from pydantic import ValidationError
-
 from podium.baselines.plans import VOTE
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.prompt import PromptSettings, build_prompt, rating_words, shortened
+from podium.conductor.prompt import PromptSettings
+from podium.conductor.prompt import build_prompt
+from podium.conductor.prompt import rating_words
+from podium.conductor.prompt import shortened
 from podium.errors import ConfigError
-from podium.planner import Outcome, PlanRequest
-from podium.recordings import Recording, Response
+from podium.planner import Outcome
+from podium.planner import PlanRequest
+from podium.recordings import Recording
+from podium.recordings import Response
 from podium.train.checkpoints import read_model
-from podium.types import Profile, Question
-from podium.warmstart.data import DataSource, RecordedSettings, SourceSettings, open_data
+from podium.types import Profile
+from podium.types import Question
+from podium.warmstart.data import DataSource
+from podium.warmstart.data import RecordedSettings
+from podium.warmstart.data import SourceSettings
+from podium.warmstart.data import open_data
 from podium.warmstart.examples import Shares
 from podium.warmstart.recorded_examples import random_committee
-from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
-from podium.workflow import Acceptance, Workflow
+from podium.warmstart.supervised import SupervisedStage
+from podium.warmstart.supervised import WarmStartSettings
+from podium.warmstart.supervised import run_warmstart
+from podium.workflow import Acceptance
+from podium.workflow import Workflow
+from pydantic import ValidationError
+import pytest
+from random import Random
+import re
+from statistics import fmean
 
 MakeRecording = Callable[..., Recording]
 PROFILES = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))
@@ -153,6 +168,34 @@ def test_taught_lessons_ask_whom_the_verdicts_say_whatever_the_ratings_say(
             asked[committee(example, MEANT)] += 1
     assert asked[right,] > 50
     assert all(members[0] == right for members in asked), "of two that differ the first wins"
+
+
+def test_with_estimates_prompts_and_plans_follow_the_question_and_not_its_cluster(
+    make_recording: MakeRecording,
+) -> None:
+    """ada knows the questions about apples, bob those about pears; all are of one cluster."""
+    given = {
+        f"How much is {number} plus {number} {fruit}?": [
+            Response(worker, 0, f"Answer: {said}", said, float(said == "7"))
+            for worker, said in (("ada", "78"[number % 2]), ("bob", "87"[number % 2]))
+        ]
+        for number, fruit in ((number, ("apples", "pears")[number % 2]) for number in range(100))
+    }
+    splits = {text: "train" if place < 90 else "validation" for place, text in enumerate(given)}
+    made = source(make_recording(given, splits=splits, name="fruit"), kind=SUMS)
+    draw = open_small(made.model_copy(update={"estimates": True}), from_verdicts=True).draw(
+        Shares(plan=1, reading=0, level_sweep=0, from_verdicts=1), 0.0
+    )
+    for index in range(60):
+        example = draw("0", index)
+        right, wrong = ("ada", "bob") if "apples" in example.prompt else ("bob", "ada")
+        best, other = re.findall(r"^- (\d+)% \S+x: \d$", example.prompt, re.MULTILINE)
+        assert (int(best) > 80, int(other) < 20) == (True, True), (
+            "the estimates are certain, and the ratings are not"
+        )
+        if "Earlier" not in example.prompt:
+            team = shown_team(example, {f"{best}%": right, f"{other}%": wrong})
+            assert committee(example, {f"{best}%": right, f"{other}%": wrong})[0] == right, team
 
 
 def test_questions_that_a_worker_of_the_pool_never_answered_are_left_out(
@@ -307,6 +350,10 @@ def test_lessons_that_could_not_be_taught_or_examined_are_refused_before_anythin
     for sources, said in (
         ((rivers(make_recording),), "has no validation questions"),
         ((several, twice), "one sample of each worker; set rounds = 1"),
+        (
+            (several, several.model_copy(update={"rounds": 2, "estimates": True})),
+            "estimates = true needs rounds = 1",
+        ),
         (
             (SourceSettings(tasks="embedded", pool="embedded"), several),
             "leave `extra_sources` and `cost_weights` out",

@@ -78,6 +78,24 @@ def test_only_who_is_in_the_team_is_drawn(answers: Answers) -> None:
     assert set(members(worth(answers), "#sums", ("cy",))) == {"cy"}
 
 
+def test_estimates_tell_questions_of_one_cluster_apart(answers: Answers) -> None:
+    """bob is estimated to know the first half of the sums; ada, who has the better tally there, the others."""
+    bob_knows_Q = np.arange(len(answers.texts)) < EACH // 2
+    unseen_QW = np.stack(
+        [np.where(bob_knows_Q, 0.02, 0.98), np.where(bob_knows_Q, 0.98, 0.02), 0.02 + 0 * bob_knows_Q], 1
+    )
+    made = CommitteeValues(
+        answers, {text: KINDS[n // EACH] for n, text in enumerate(answers.texts)}, (0.0,), unseen_QW=unseen_QW
+    )
+
+    def drawn(question: str | None) -> set[tuple[str, ...]]:
+        team, rng = ("ada", "bob"), Random("0")
+        return {made.draw(rng, "#sums", team, most=1, question=question) for _ in range(40)}
+
+    assert drawn("question 0") == {("bob",)}
+    assert drawn(f"question {EACH - 1}") == {("ada",)} == drawn(None)
+
+
 def test_no_worker_answers_more_often_than_it_has_samples(answers: Answers) -> None:
     made = worth(answers)
     for seed in range(60):

@@ -7,7 +7,7 @@ from answers to other questions (`ScoredAnswers`). `podium.baselines.predictors`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -68,11 +68,10 @@ def estimate_committees(
     score_QC = np.stack([score for score, _ in figures], axis=1)
     cost_QC = np.stack([cost for _, cost in figures], axis=1)
     near = fit("neighbours", scored.texts, np.hstack([score_QC, cost_QC]), vectors=vectors)
-    vote_of = _votes_by_right_answers(members, scored.score_QW, score_QC)
+    independent = independent_votes(members, scored.score_QW, score_QC)
 
     def score(texts: Sequence[str]) -> Floats:
-        counts = _RightCounts(each.predict(texts), each.spread_T)
-        independent_NC = np.stack([counts.of(m) @ vote_of[len(m)] for m in members], axis=1)
+        independent_NC = independent(each.predict(texts), each.spread_T)
         mean_NC: Floats = (near(texts)[:, : len(members)] + independent_NC) / 2
         return mean_NC
 
@@ -81,6 +80,30 @@ def estimate_committees(
         score,
         lambda texts: near(texts)[:, len(members) :],
     )
+
+
+def independent_votes(
+    members: Sequence[Members], score_QW: Floats, score_QC: Floats
+) -> Callable[[Floats, Floats], Floats]:
+    """What each of C votes scores if different workers err independently.
+
+    How often a vote of m answers is right when r of them are is measured on all training questions.
+
+    Args:
+        score_QW: each worker's score on Q training questions.
+        score_QC: each vote's score on them.
+
+    Returns:
+        A function of each worker's probability of being right, [N, W], and of how alike several answers of a worker
+        are, [W]: from 0, independent, to 1, all right or all wrong. It gives [N, C].
+    """
+    vote_of = _votes_by_right_answers(members, score_QW, score_QC)
+
+    def scores(share_NW: Floats, spread_W: Floats) -> Floats:
+        counts = _RightCounts(share_NW, spread_W)
+        return np.stack([counts.of(committee) @ vote_of[len(committee)] for committee in members], axis=1)
+
+    return scores
 
 
 def _committees(scored: ScoredAnswers) -> Iterator[Members]:

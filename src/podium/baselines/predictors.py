@@ -111,8 +111,13 @@ def fit_calibrated(
         return np.hstack(columns)
 
     share_QT = corrected(held_out_QT)
+    return Calibrated(lambda asked: corrected(predict(asked)), spread_of(share_QT, score_QT), share_QT)
+
+
+def spread_of(share_QT: Floats, score_QT: Floats) -> Floats:
+    """[T]: the squared error of predicted probabilities on unseen questions, divided by p(1 - p)."""
     spread_T = ((score_QT - share_QT) ** 2).mean(axis=0) / (share_QT * (1 - share_QT)).mean(axis=0)
-    return Calibrated(lambda asked: corrected(predict(asked)), spread_T.clip(0.01, 0.99), share_QT)
+    return np.asarray(spread_T.clip(0.01, 0.99))
 
 
 def _regressor(method: Method, *, neighbours: int) -> Any:

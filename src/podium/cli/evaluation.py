@@ -115,8 +115,8 @@ def compare_planners(
         run: A run's folder. Its policy is compared, over the pool and on the tasks of its training unless --pool and
             --tasks name others; the comparison and the report are written into the folder. Default: the shipped
             Conductor is compared, and nothing is written.
-        declare: What a run on the test split is for. It is written into the ledger of looks before the run begins; a
-            suite on test needs it.
+        declare: What a run on the test or validation split is for. It is written into the ledger of looks before the
+            run begins; a suite on test needs it.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
             embedded questions, none for others.
         tasks: The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). The

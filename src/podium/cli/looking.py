@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from podium.cli.options import PlannerOptions
 from podium.errors import StoreError, UsageError
-from podium.evals.looks import TEST, TRAIN, Looks, ledger_file, sentence_on
+from podium.evals.looks import TRAIN, Looks, ledger_file, sentence_on
 from podium.evals.suite.cells import digest, fingerprint
 from podium.workers.pool import pool_file
 
@@ -34,17 +34,18 @@ class Looking:
 
         Args:
             measured: all parameters on which the figures depend, beside the Conductor.
-            note: what a run on the test split is for; None: it is not declared.
+            note: what a run on test or validation is for; None: it is not declared.
 
         Raises:
-            UsageError: a note without a test split, or without a ledger.
+            UsageError: a note on the training split, or without a ledger.
             StoreError: the declaration cannot be written.
         """
         tasks, split = str(measured["tasks"]), str(measured["split"])
         file = ledger_file(tasks, run)
-        if note is not None and (split != TEST or file is None or not note.strip()):
+        if note is not None and (split == TRAIN or file is None or not note.strip()):
             raise UsageError(
-                "--declare NOTE says what a run on test, of a file or in a run's folder, is for; leave it out here."
+                "--declare NOTE says what a run on test or validation, of a file or in a run's folder, is for; "
+                "leave it out here."
             )
         if file is None or split == TRAIN:
             return None

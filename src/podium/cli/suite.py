@@ -3,37 +3,52 @@ writes a run's report.
 """
 
 from __future__ import annotations
-
 import asyncio
-import dataclasses
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
+import dataclasses
 from inspect import signature
 from pathlib import Path
-from typing import Any
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from podium.cli.opening import open_dispatcher
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions
+from podium.cli.options import DEFAULT_CALLS
+from podium.cli.options import DispatchOptions
 from podium.cli.terminal import open_console
 from podium.config import load
-from podium.errors import StoreError, UsageError
+from podium.errors import StoreError
+from podium.errors import UsageError
 from podium.evals.looks import TEST
+from podium.evals.looks import TRAIN
 from podium.evals.report import write_report
-from podium.evals.suite.manifest import SUITE, Manifest
-from podium.evals.suite.opening import Checked, check_suite
+from podium.evals.suite.manifest import Manifest
+from podium.evals.suite.manifest import SUITE
+from podium.evals.suite.opening import Checked
+from podium.evals.suite.opening import check_suite
 from podium.evals.suite.page import write_suite_report
-from podium.evals.suite.results import GradedAnswer, Results
-from podium.evals.suite.run import OnAnswer, answers_left, run_suite
-from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
-from podium.evals.suite.tables import comparison_of, evaluations_of
+from podium.evals.suite.results import GradedAnswer
+from podium.evals.suite.results import Results
+from podium.evals.suite.run import OnAnswer
+from podium.evals.suite.run import answers_left
+from podium.evals.suite.run import run_suite
+from podium.evals.suite.settings import CHANGEABLE
+from podium.evals.suite.settings import SuiteRun
+from podium.evals.suite.settings import SuiteSettings
+from podium.evals.suite.tables import comparison_of
+from podium.evals.suite.tables import evaluations_of
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.workers.pool import has_paid_workers
+from rich.progress import BarColumn
+from rich.progress import MofNCompleteColumn
+from rich.progress import Progress
+from rich.progress import TextColumn
+from rich.progress import TimeRemainingColumn
+import sys
+from typing import Any
 
 _OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "json", "markdown"})
 """The parameters that a suite takes from the command line."""
@@ -130,12 +145,13 @@ async def _run(
 
 def _check_declared(manifest: Manifest, note: str | None) -> None:
     """Refuse a run on test that was not declared, and a declaration of nothing."""
-    on_test = [table for table in manifest.tables if table.split == TEST]
-    if note is not None and not (note.strip() and on_test):
+    held_out = [table for table in manifest.tables if table.split != TRAIN]
+    if note is not None and not (note.strip() and held_out):
         raise UsageError(
-            "--declare NOTE says what a run on the test split is for; "
-            + ("write a note." if on_test else "this suite has no test split, so leave it out.")
+            "--declare NOTE says what a run on the test or validation split is for; "
+            + ("write a note." if held_out else "this suite has neither, so leave it out.")
         )
+    on_test = [table for table in manifest.tables if table.split == TEST]
     for table in on_test if note is None else ():
         if table.looks is not None and not table.looks.is_declared(TEST, table.config):
             raise UsageError(
@@ -145,12 +161,12 @@ def _check_declared(manifest: Manifest, note: str | None) -> None:
 
 
 def _declare(manifest: Manifest, note: str) -> None:
-    """Write into the ledgers what will be run on test."""
+    """Write into the ledgers what will be run on test or validation."""
     for table in manifest.tables:
         if (
-            table.split == TEST
+            table.split != TRAIN
             and table.looks is not None
-            and not table.looks.is_declared(TEST, table.config)
+            and not table.looks.is_declared(table.split, table.config)
         ):
             table.looks.declare(table.tasks, table.split, table.config, table.planners, note.strip())
 

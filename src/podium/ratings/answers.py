@@ -241,6 +241,22 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     )
 
 
+def select(answers: Answers, questions: Ints) -> Answers:
+    """The answers to some of the questions, by number."""
+    own_QW = answers.own_samples_QW
+    return replace(
+        answers,
+        answer_QWR=answers.answer_QWR[questions],
+        alone_QWR=answers.alone_QWR[questions],
+        voted_QWR=answers.voted_QWR[questions],
+        score_QW=answers.score_QW[questions],
+        cost_QW=answers.cost_QW[questions],
+        texts=tuple(answers.texts[q] for q in questions),
+        families=tuple(answers.families[q] for q in questions),
+        own_samples_QW=None if own_QW is None else own_QW[questions],
+    )
+
+
 def means_by(labels: Sequence[str], right_QP: Floats, pseudo_count: float) -> dict[str, Floats]:
     """For each label, [P]: each plan's mean on the label's questions, shrunk towards its mean on all questions.
 

@@ -17,11 +17,11 @@ from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import open_planner, plan_settings
-from podium.ratings.answers import Answers
+from podium.ratings.answers import Answers, select
 from podium.rollout import Rollout
 from podium.study.crossfit import Measured, folds_of, others
 from podium.study.decision import FEWEST
-from podium.study.methods import Training, select
+from podium.study.methods import Training
 from podium.tasks import Task
 from podium.types import Budget
 from podium.workers.pool import Pool, is_tool

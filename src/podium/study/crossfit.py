@@ -13,8 +13,8 @@ from random import Random
 
 import numpy as np
 
-from podium.ratings.answers import Answers, Floats, Ints
-from podium.study.methods import Chosen, Method, Training, select
+from podium.ratings.answers import Answers, Floats, Ints, select
+from podium.study.methods import Chosen, Method, Training
 
 FOLDS = 5
 

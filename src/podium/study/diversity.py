@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.evals.stats import Interval, accuracy_interval
-from podium.ratings.answers import Answers, Floats
-from podium.study.methods import best_single, select
+from podium.ratings.answers import Answers, Floats, select
+from podium.study.methods import best_single
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ recorded answers; nothing here calls a worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,7 @@ from podium.baselines.by_ratings import ByRatings
 from podium.baselines.voting import Single
 from podium.evals.plan_selection import best_cascade, best_fixed_plan
 from podium.planner import Planner
-from podium.ratings.answers import Answers, Floats, Ints, Members, committee_accuracy, committee_cost
+from podium.ratings.answers import Answers, Floats, Members, committee_accuracy, committee_cost
 from podium.ratings.rating import find_clusters, fit_words, rate
 from podium.types import Profile
 from podium.workers.ratings import Ratings
@@ -33,22 +33,6 @@ def best_single(answers: Answers) -> int:
     """The number of the most accurate worker; of equal ones the cheapest."""
     accuracy, cost = answers.accuracy, answers.cost
     return max(range(len(cost)), key=lambda w: (accuracy[w], -cost[w]))
-
-
-def select(answers: Answers, questions: Ints) -> Answers:
-    """The answers to some of the questions, by number."""
-    own_QW = answers.own_samples_QW
-    return replace(
-        answers,
-        answer_QWR=answers.answer_QWR[questions],
-        alone_QWR=answers.alone_QWR[questions],
-        voted_QWR=answers.voted_QWR[questions],
-        score_QW=answers.score_QW[questions],
-        cost_QW=answers.cost_QW[questions],
-        texts=tuple(answers.texts[q] for q in questions),
-        families=tuple(answers.families[q] for q in questions),
-        own_samples_QW=None if own_QW is None else own_QW[questions],
-    )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from random import Random
 
 import numpy as np
 
+from podium.baselines.learned_routers import independent_votes
+from podium.baselines.predictors import spread_of
 from podium.ratings.answers import (
     MAX_ANSWERS,
     NO_ANSWER,
@@ -59,6 +61,9 @@ class CommitteeValues:
         rounds: 2: a second round may follow a committee.
         early_stop: whether a vote stops once it is certain. It counts in last rounds only. A second round, whose vote
             also sees the answer of the first, is priced as if it called all its workers.
+        unseen_QW: each worker's estimated accuracy on each question, by a model that had not seen the question. With
+            it a committee's accuracy on a question is the mean of two: that on the question's cluster, and the one that
+            follows from these estimates if different workers err independently. None: that on the cluster alone.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class CommitteeValues:
         rounds: int = 1,
         *,
         early_stop: bool = False,
+        unseen_QW: Floats | None = None,
     ) -> None:
         self.workers = answers.workers
         self._cost_weights = tuple(cost_weights) or (0.0,)
@@ -87,6 +93,7 @@ class CommitteeValues:
         self._overall_cost_W = answers.cost
         self._cost = means_by(clusters, answers.cost_QW, _PSEUDO_COUNTS[1])
         self._early_stop_cost = self._stop_early(clusters) if early_stop else None
+        self._independent_QP = None if unseen_QW is None else self._independent(unseen_QW)
         self.rounds = rounds
         # These computations are slow and are needed again and again for the same few committees.
         self._agreeing = lru_cache(maxsize=None)(answers.agreeing)
@@ -102,6 +109,7 @@ class CommitteeValues:
         level: int = 0,
         most: int = MAX_ANSWERS,
         rounds: int | None = None,
+        question: str | None = None,
     ) -> tuple[str, ...]:
         """Draw a committee of the team, most often the one with the highest value.
 
@@ -112,6 +120,8 @@ class CommitteeValues:
             level: of cost sensitivity.
             most: most answers.
             rounds: rounds that are left; None: all.
+            question: the text of a training question. If there are estimates for single questions, the value is that on
+                this question; None: it is that on the cluster.
 
         Raises:
             ValueError: no worker of the team is in the recording.
@@ -120,7 +130,7 @@ class CommitteeValues:
             raise ValueError(f"none of {', '.join(team)} is in the recording")
         last = self.rounds == 1 or rounds == 1
         price_P = self._prices(cluster, team, level, most, last=last)
-        value_P = self._right.get(cluster, self._overall_P) - price_P
+        value_P = self._accuracy(cluster, question) - price_P
         if not last:
             value_P = value_P + self._second_round_gain(cluster, price_P)
         return self._drawn(rng, value_P)
@@ -166,6 +176,20 @@ class CommitteeValues:
         number = self._answers.index_of(question)
         answered = self._answers.answers_of(members)[number] != NO_ANSWER
         return int(self._agreeing(members)[number]), int(answered.sum())
+
+    def _accuracy(self, cluster: str, question: str | None) -> Floats:
+        """[P]: the accuracy of each committee on a cluster, or on one of its questions."""
+        cluster_P: Floats = self._right.get(cluster, self._overall_P)
+        if self._independent_QP is None or question is None:
+            return cluster_P
+        mean_P: Floats = (cluster_P + self._independent_QP[self._answers.index_of(question)]) / 2
+        return mean_P
+
+    def _independent(self, unseen_QW: Floats) -> Floats:
+        score_QW = self._answers.score_QW
+        votes = independent_votes(self._plans, score_QW, self._right_QP)
+        right_QP: Floats = votes(unseen_QW, spread_of(unseen_QW, score_QW))
+        return right_QP
 
     def _drawn(self, rng: Random, value_P: Floats) -> tuple[str, ...]:
         weights_P = np.exp((value_P - value_P.max()) / _TEMPERATURE)

@@ -7,46 +7,60 @@ has little padding.
 """
 
 from __future__ import annotations
-
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from random import Random
-from typing import Generic, Protocol
-
-import torch
-from pydantic import Field
-from tokenizers import Tokenizer
-from torch import Tensor
-
-from podium.conductor.prompt import PromptSettings, numbered_pool, rating_words
+from podium.conductor.prompt import PromptSettings
+from podium.conductor.prompt import numbered_pool
+from podium.conductor.prompt import rating_words
 from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
-from podium.ratings.answers import measurable, read_answers
+from podium.ratings.answers import measurable
+from podium.ratings.answers import read_answers
+from podium.ratings.rating import estimate
 from podium.recordings import Recording
-from podium.tasks import ALL, open_tasks, warnings_of
+from podium.tasks import ALL
+from podium.tasks import open_tasks
+from podium.tasks import warnings_of
 from podium.tasks.overlap import question_key
 from podium.train.model import PolicyModel
 from podium.warmstart import recorded_examples
-from podium.warmstart.acceptance import AcceptanceReport, FormatReport, measure, measure_format
+from podium.warmstart.acceptance import AcceptanceReport
+from podium.warmstart.acceptance import FormatReport
+from podium.warmstart.acceptance import measure
+from podium.warmstart.acceptance import measure_format
 from podium.warmstart.committee_value import CommitteeValues
-from podium.warmstart.embedded_examples import EMBEDDED, team_of
-from podium.warmstart.examples import (
-    ExampleTeam,
-    Laboratory,
-    P,
-    SFTExample,
-    Shares,
-    TeamSource,
-    draw_example,
-)
-from podium.warmstart.recorded_examples import MOST_STEPS, ExampleQuestion, RecordedSource
-from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID
+from podium.warmstart.embedded_examples import EMBEDDED
+from podium.warmstart.embedded_examples import team_of
+from podium.warmstart.examples import ExampleTeam
+from podium.warmstart.examples import Laboratory
+from podium.warmstart.examples import P
+from podium.warmstart.examples import SFTExample
+from podium.warmstart.examples import Shares
+from podium.warmstart.examples import TeamSource
+from podium.warmstart.examples import draw_example
+from podium.warmstart.recorded_examples import ExampleQuestion
+from podium.warmstart.recorded_examples import MOST_STEPS
+from podium.warmstart.recorded_examples import RecordedSource
+from podium.warmstart.tokenizer import BEGIN_ID
+from podium.warmstart.tokenizer import END_ID
+from podium.warmstart.tokenizer import PAD_ID
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from pydantic import Field
+from random import Random
+from tokenizers import Tokenizer
+import torch
+from torch import Tensor
+from typing import Generic
+from typing import Protocol
 
 _SORTED_TOGETHER = 8
 """The examples of this many batches are sorted by length together."""
@@ -146,6 +160,9 @@ class SourceSettings(Settings):
     """2: plans that are chosen by verdicts may call few workers first, and more in a second round if these disagree."""
     weight: float = Field(default=1.0, gt=0)
     """How often the source is drawn, relative to the other sources."""
+    estimates: bool = False
+    """Whether prompts show, and plans are chosen by, an estimate of each worker's accuracy on the question itself. The
+    model that estimates has not seen the question. False: both use the tallies of the question's cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +310,10 @@ def _recorded_source(
     on_warning: Callable[[str], None],
 ) -> RecordedSource:
     pool = numbered_pool(open_pool(source.pool), _prompt(settings))
+    if source.estimates and (source.rounds > 1 or pool.ratings is None):
+        raise ConfigError(
+            f"{source.tasks}: estimates = true needs rounds = 1 and a pool file with ratings, whose clusters it uses."
+        )
     samples = [worker.samples for worker in pool if isinstance(worker, ReplayWorker)]
     if source.rounds > 1 and max(samples, default=1) > 1:
         raise ConfigError(
@@ -304,15 +325,28 @@ def _recorded_source(
         on_warning(note)
     tasks = [task for task in opened if question_key(task.question.text) not in withheld]
     cluster_of = {task.question.text: _cluster_name(pool, task.question.text) for task in tasks}
-    questions = tuple(
-        ExampleQuestion(text, cluster, _answers(recording, text)) for text, cluster in cluster_of.items()
-    )
-    values = None
-    if settings.from_verdicts:
+    values, unseen_QW, shown = None, None, {}
+    if settings.from_verdicts or source.estimates:
         answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
-        values = CommitteeValues(
-            answers, cluster_of, settings.cost_weights, source.rounds, early_stop=settings.early_stop
-        )
+        if source.estimates and pool.ratings is not None:
+            unseen_QW = estimate(answers, pool.ratings.clusters).unseen_QW
+            shown = {
+                text: dict(zip(answers.workers, unseen_W, strict=True))
+                for text, unseen_W in zip(answers.texts, unseen_QW.tolist(), strict=True)
+            }
+        if settings.from_verdicts:
+            values = CommitteeValues(
+                answers,
+                cluster_of,
+                settings.cost_weights,
+                source.rounds,
+                early_stop=settings.early_stop,
+                unseen_QW=unseen_QW,
+            )
+    questions = tuple(
+        ExampleQuestion(text, cluster, _answers(recording, text), shown.get(text, {}))
+        for text, cluster in cluster_of.items()
+    )
     return RecordedSource(questions, pool, values, source.weight)
 
 

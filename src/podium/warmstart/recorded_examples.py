@@ -12,23 +12,34 @@ is one question at every level of cost sensitivity, with thoughts and without pl
 """
 
 from __future__ import annotations
-
-import math
+from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from functools import cache
-from random import Random
-
+import math
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
-from podium.conductor.prompt import PromptSettings, build_prompt, listed, shortened
-from podium.planner import Outcome, PlanRequest
-from podium.types import Profile, Question
+from podium.conductor.prompt import PromptSettings
+from podium.conductor.prompt import build_prompt
+from podium.conductor.prompt import listed
+from podium.conductor.prompt import shortened
+from podium.planner import Outcome
+from podium.planner import PlanRequest
+from podium.types import Profile
+from podium.types import Question
 from podium.warmstart.committee_value import CommitteeValues
-from podium.warmstart.examples import SFTExample, Shares
+from podium.warmstart.examples import SFTExample
+from podium.warmstart.examples import Shares
 from podium.workers.pool import Pool
-from podium.workers.vote import NOTHING, VOTE
-from podium.workflow import Acceptance, Step, Workflow, render
+from podium.workers.vote import NOTHING
+from podium.workers.vote import VOTE
+from podium.workflow import Acceptance
+from podium.workflow import Step
+from podium.workflow import Workflow
+from podium.workflow import render
+from random import Random
 
 MOST_STEPS = 6
 """Five answers and a vote."""
@@ -80,7 +91,7 @@ def random_committee(
 def supervised_committee(
     rng: Random, request: PlanRequest, values: CommitteeValues, cluster: str, level: int
 ) -> Workflow:
-    """Draw a committee with a high value on questions of this cluster, at a level of cost sensitivity."""
+    """Draw a committee with a high value on this question, or on its cluster, at a level of cost sensitivity."""
     team = request.pool
     drawn = values.draw(
         rng,
@@ -89,6 +100,7 @@ def supervised_committee(
         level=level,
         most=most_answers(request),
         rounds=request.rounds,
+        question=request.question.text,
     )
     return committee_of(drawn, team)
 
@@ -139,6 +151,8 @@ class ExampleQuestion:
     """As the prompt names it; empty: examples name none."""
     answers: tuple[str, ...]
     """Recorded answers of workers, right or wrong."""
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+    """The accuracy that the prompt shows of each worker, by name. A worker that is not named has that of its rating."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +165,17 @@ class RecordedSource:
     """None: no plan is chosen by verdicts."""
     weight: float = 1.0
     """How often the source is drawn, relative to the other sources."""
+
+    def profiles_for(self, question: ExampleQuestion) -> list[Profile]:
+        """The profiles of the pool, with the accuracies that the prompt of this question shows."""
+        profiles = []
+        for profile in self.pool.profiles_for(question.text):
+            if profile.rating is not None and profile.name in question.accuracies:
+                shown = profile.rating.model_copy(update={"accuracy": question.accuracies[profile.name]})
+                profiles.append(profile.model_copy(update={"rating": shown}))
+            else:
+                profiles.append(profile)
+        return profiles
 
 
 def draw_recorded_example(
@@ -176,7 +201,7 @@ def draw_recorded_example(
         return SFTExample("", ((f"Question: {shortened(question.text, prompt.question_chars)}", True),))
     request = PlanRequest(
         Question(text=question.text),
-        random_team(rng, source.pool.profiles_for(question.text)),
+        random_team(rng, source.profiles_for(question)),
         max_steps=MOST_STEPS if rng.random() < _WIDEST else rng.randint(1, MOST_STEPS - 1),
         rounds=rng.randint(1, _ROUNDS),
     )
