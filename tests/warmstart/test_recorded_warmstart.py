@@ -1,47 +1,33 @@
 """The warm start on recordings: their training questions and pools are read, and kinds come from the pools' ratings."""
 
 from __future__ import annotations
+
+import json
+import re
 from collections import Counter
 from collections.abc import Callable
-import json
-from lesson_reading import by_percent
-from lesson_reading import committee
-from lesson_reading import decision
-from lesson_reading import kind_in
-from lesson_reading import shown_team
-from lesson_reading import written
 from pathlib import Path
+from random import Random
+from statistics import fmean
+
+import pytest
+from lesson_reading import by_percent, committee, decision, kind_in, shown_team, written
+from pydantic import ValidationError
+
 from podium.baselines.plans import VOTE
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.prompt import PromptSettings
-from podium.conductor.prompt import build_prompt
-from podium.conductor.prompt import rating_words
-from podium.conductor.prompt import shortened
+from podium.conductor.prompt import PromptSettings, build_prompt, rating_words, shortened
 from podium.errors import ConfigError
-from podium.planner import Outcome
-from podium.planner import PlanRequest
-from podium.recordings import Recording
-from podium.recordings import Response
+from podium.planner import Outcome, PlanRequest
+from podium.recordings import Recording, Response
 from podium.train.checkpoints import read_model
-from podium.types import Profile
-from podium.types import Question
-from podium.warmstart.data import DataSource
-from podium.warmstart.data import RecordedSettings
-from podium.warmstart.data import SourceSettings
-from podium.warmstart.data import open_data
+from podium.types import Profile, Question
+from podium.warmstart.data import DataSource, RecordedSettings, SourceSettings, open_data
 from podium.warmstart.examples import Shares
 from podium.warmstart.recorded_examples import random_committee
-from podium.warmstart.supervised import SupervisedStage
-from podium.warmstart.supervised import WarmStartSettings
-from podium.warmstart.supervised import run_warmstart
-from podium.workflow import Acceptance
-from podium.workflow import Workflow
-from pydantic import ValidationError
-import pytest
-from random import Random
-import re
-from statistics import fmean
+from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
+from podium.workflow import Acceptance, Workflow
 
 MakeRecording = Callable[..., Recording]
 PROFILES = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))

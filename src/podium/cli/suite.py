@@ -3,52 +3,37 @@ writes a run's report.
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from contextlib import contextmanager
 import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
 from podium.cli.opening import open_dispatcher
-from podium.cli.options import DEFAULT_CALLS
-from podium.cli.options import DispatchOptions
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions
 from podium.cli.terminal import open_console
 from podium.config import load
-from podium.errors import StoreError
-from podium.errors import UsageError
-from podium.evals.looks import TEST
-from podium.evals.looks import TRAIN
+from podium.errors import StoreError, UsageError
+from podium.evals.looks import TEST, TRAIN
 from podium.evals.report import write_report
-from podium.evals.suite.manifest import Manifest
-from podium.evals.suite.manifest import SUITE
-from podium.evals.suite.opening import Checked
-from podium.evals.suite.opening import check_suite
+from podium.evals.suite.manifest import SUITE, Manifest
+from podium.evals.suite.opening import Checked, check_suite
 from podium.evals.suite.page import write_suite_report
-from podium.evals.suite.results import GradedAnswer
-from podium.evals.suite.results import Results
-from podium.evals.suite.run import OnAnswer
-from podium.evals.suite.run import answers_left
-from podium.evals.suite.run import run_suite
-from podium.evals.suite.settings import CHANGEABLE
-from podium.evals.suite.settings import SuiteRun
-from podium.evals.suite.settings import SuiteSettings
-from podium.evals.suite.tables import comparison_of
-from podium.evals.suite.tables import evaluations_of
+from podium.evals.suite.results import GradedAnswer, Results
+from podium.evals.suite.run import OnAnswer, answers_left, run_suite
+from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
+from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.workers.pool import has_paid_workers
-from rich.progress import BarColumn
-from rich.progress import MofNCompleteColumn
-from rich.progress import Progress
-from rich.progress import TextColumn
-from rich.progress import TimeRemainingColumn
-import sys
-from typing import Any
 
 _OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "json", "markdown"})
 """The parameters that a suite takes from the command line."""

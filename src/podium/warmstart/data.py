@@ -7,60 +7,39 @@ has little padding.
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from podium.conductor.prompt import PromptSettings
-from podium.conductor.prompt import numbered_pool
-from podium.conductor.prompt import rating_words
+from random import Random
+from typing import Generic, Protocol
+
+import torch
+from pydantic import Field
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from podium.conductor.prompt import PromptSettings, numbered_pool, rating_words
 from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
-from podium.ratings.answers import measurable
-from podium.ratings.answers import read_answers
+from podium.ratings.answers import measurable, read_answers
 from podium.ratings.rating import estimate
 from podium.recordings import Recording
-from podium.tasks import ALL
-from podium.tasks import open_tasks
-from podium.tasks import warnings_of
+from podium.tasks import ALL, open_tasks, warnings_of
 from podium.tasks.overlap import question_key
 from podium.train.model import PolicyModel
 from podium.warmstart import recorded_examples
-from podium.warmstart.acceptance import AcceptanceReport
-from podium.warmstart.acceptance import FormatReport
-from podium.warmstart.acceptance import measure
-from podium.warmstart.acceptance import measure_format
+from podium.warmstart.acceptance import AcceptanceReport, FormatReport, measure, measure_format
 from podium.warmstart.committee_value import CommitteeValues
-from podium.warmstart.embedded_examples import EMBEDDED
-from podium.warmstart.embedded_examples import team_of
-from podium.warmstart.examples import ExampleTeam
-from podium.warmstart.examples import Laboratory
-from podium.warmstart.examples import P
-from podium.warmstart.examples import SFTExample
-from podium.warmstart.examples import Shares
-from podium.warmstart.examples import TeamSource
-from podium.warmstart.examples import draw_example
-from podium.warmstart.recorded_examples import ExampleQuestion
-from podium.warmstart.recorded_examples import MOST_STEPS
-from podium.warmstart.recorded_examples import RecordedSource
-from podium.warmstart.tokenizer import BEGIN_ID
-from podium.warmstart.tokenizer import END_ID
-from podium.warmstart.tokenizer import PAD_ID
+from podium.warmstart.embedded_examples import EMBEDDED, team_of
+from podium.warmstart.examples import ExampleTeam, Laboratory, P, SFTExample, Shares, TeamSource, draw_example
+from podium.warmstart.recorded_examples import MOST_STEPS, ExampleQuestion, RecordedSource
+from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from pydantic import Field
-from random import Random
-from tokenizers import Tokenizer
-import torch
-from torch import Tensor
-from typing import Generic
-from typing import Protocol
 
 _SORTED_TOGETHER = 8
 """The examples of this many batches are sorted by length together."""

@@ -12,34 +12,23 @@ is one question at every level of cost sensitivity, with thoughts and without pl
 """
 
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from functools import cache
+
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from random import Random
+
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
-from podium.conductor.prompt import PromptSettings
-from podium.conductor.prompt import build_prompt
-from podium.conductor.prompt import listed
-from podium.conductor.prompt import shortened
-from podium.planner import Outcome
-from podium.planner import PlanRequest
-from podium.types import Profile
-from podium.types import Question
+from podium.conductor.prompt import PromptSettings, build_prompt, listed, shortened
+from podium.planner import Outcome, PlanRequest
+from podium.types import Profile, Question
 from podium.warmstart.committee_value import CommitteeValues
-from podium.warmstart.examples import SFTExample
-from podium.warmstart.examples import Shares
+from podium.warmstart.examples import SFTExample, Shares
 from podium.workers.pool import Pool
-from podium.workers.vote import NOTHING
-from podium.workers.vote import VOTE
-from podium.workflow import Acceptance
-from podium.workflow import Step
-from podium.workflow import Workflow
-from podium.workflow import render
-from random import Random
+from podium.workers.vote import NOTHING, VOTE
+from podium.workflow import Acceptance, Step, Workflow, render
 
 MOST_STEPS = 6
 """Five answers and a vote."""

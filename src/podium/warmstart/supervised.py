@@ -5,55 +5,45 @@ examples. Then it runs the acceptance check and writes an ordinary checkpoint fo
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
-from dataclasses import asdict
-from dataclasses import dataclass
-from itertools import islice
+
 import json
 import math
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import AliasChoices, Field, model_validator
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional as F
+
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.errors import RunMismatchError
-from podium.rollout.run_folder import RunFolder
-from podium.rollout.run_folder import replace_file
-from podium.train.checkpoints import StoredDtype
-from podium.train.checkpoints import read_model
-from podium.train.checkpoints import write_model
+from podium.rollout.run_folder import RunFolder, replace_file
+from podium.train.checkpoints import StoredDtype, read_model, write_model
 from podium.train.model import PolicyModel
-from podium.train.optimizer import learning_rate
-from podium.train.optimizer import muon
-from podium.train.optimizer import step
-from podium.train.runtime import Precision
-from podium.train.runtime import generator
-from podium.train.runtime import resolve_dtype
+from podium.train.optimizer import learning_rate, muon, step
+from podium.train.runtime import Precision, generator, resolve_dtype
 from podium.train.shape import ModelShape
-from podium.warmstart.data import DataSource
-from podium.warmstart.data import ExampleBatch
-from podium.warmstart.data import RecordedSettings
-from podium.warmstart.data import Reports
-from podium.warmstart.data import SourceSettings
-from podium.warmstart.data import batches
-from podium.warmstart.data import open_data
+from podium.warmstart.data import (
+    DataSource,
+    ExampleBatch,
+    RecordedSettings,
+    Reports,
+    SourceSettings,
+    batches,
+    open_data,
+)
 from podium.warmstart.examples import Shares
 from podium.warmstart.initial import initialise
-from podium.warmstart.tokenizer import BEGIN_ID
-from podium.warmstart.tokenizer import END_ID
-from podium.warmstart.tokenizer import PAD_ID
-from podium.warmstart.tokenizer import save_tokenizer
-from podium.warmstart.tokenizer import train_tokenizer
-from pydantic import AliasChoices
-from pydantic import Field
-from pydantic import model_validator
-import shutil
-import time
-from tokenizers import Tokenizer
-from torch import Tensor
-from torch.nn import functional as F
-from typing import Any
-from typing import Literal
+from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer, train_tokenizer
+
 
 class SupervisedStage(Settings):
     """One stage of the training."""
