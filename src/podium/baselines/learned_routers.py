@@ -64,7 +64,7 @@ def estimate_committees(
     from all training questions how often a vote of m answers is right when r of them are.
     """
     members = tuple(_committees(scored))
-    figures = [_votes(scored, committee) for committee in members]
+    figures = [votes_of(scored, committee) for committee in members]
     score_QC = np.stack([score for score, _ in figures], axis=1)
     cost_QC = np.stack([cost for _, cost in figures], axis=1)
     near = fit("neighbours", scored.texts, np.hstack([score_QC, cost_QC]), vectors=vectors)
@@ -94,8 +94,8 @@ def _committees(scored: ScoredAnswers) -> Iterator[Members]:
                 yield members
 
 
-def _votes(scored: ScoredAnswers, members: Members) -> tuple[Floats, Floats]:
-    """[Q], [Q]: the score and the dollars of a vote.
+def votes_of(scored: ScoredAnswers, members: Members) -> tuple[Floats, Floats]:
+    """[Q], [Q]: the score and the dollars of a vote, or of one worker.
 
     Where it is not known who gave equal answers, a vote counts as right if more than half of its answers are, and as
     half right if half of them are.
