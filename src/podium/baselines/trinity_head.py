@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import ValidationError
@@ -81,6 +81,17 @@ def features_of(text: str, last: Role | None) -> Floats:
     return np.concatenate([text_features(text), state])
 
 
+def sep_cma() -> Any:
+    """The class of the package `cmaes`; `ConfigError` if it is not installed."""
+    try:
+        from cmaes import SepCMA  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise ConfigError(
+            "A head is trained with cmaes, which is not installed: pip install 'podium-conductor[trinity]'."
+        ) from None
+    return SepCMA
+
+
 class Evolution:
     """sep-CMA-ES: `ask` returns the weights of a generation, and `tell` gets the reward of each.
 
@@ -97,14 +108,8 @@ class Evolution:
     """
 
     def __init__(self, start: Floats, *, population: int = 32, sigma: float = 0.03, seed: int = 0) -> None:
-        try:
-            from cmaes import SepCMA  # noqa: PLC0415 - an optional extra
-        except ImportError:
-            raise ConfigError(
-                "A head is trained with cmaes, which is not installed: pip install 'podium-conductor[trinity]'."
-            ) from None
         self._shape = start.shape
-        self._search = SepCMA(start.ravel(), sigma, population_size=population, seed=seed)
+        self._search = sep_cma()(start.ravel(), sigma, population_size=population, seed=seed)
         self._asked: list[Floats] = []
 
     def ask(self) -> list[Floats]:

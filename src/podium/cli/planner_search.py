@@ -19,7 +19,7 @@ from rich.console import Console
 from podium.baselines import Constant
 from podium.baselines.plans import rounds_of
 from podium.baselines.trinity import Trinity
-from podium.baselines.trinity_head import Head
+from podium.baselines.trinity_head import Head, sep_cma
 from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import counted, dollars, printable
@@ -147,6 +147,7 @@ def _check(settings: HeadSearch | WorkflowSearch, pool: Pool) -> None:
         )
     if isinstance(settings, HeadSearch):
         head_workers(pool, settings.workers)
+        sep_cma()
     elif not settings.writer:
         raise ConfigError(
             "The search has no worker that proposes workflows; name a language model of the pool with writer=NAME."
