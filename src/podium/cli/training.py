@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -17,11 +17,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
+from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.conductor.prompt import numbered_pool
-from podium.config import Settings, Source, build, load
+from podium.config import Source
 from podium.errors import ConfigError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
@@ -45,7 +46,6 @@ from podium.warmstart.acceptance import (
 from podium.warmstart.supervised import WarmStartSettings, run_warmstart
 from podium.workers.pool import Pool
 
-S = TypeVar("S", bound=Settings)
 _LINE_EVERY = 10
 """Without a terminal, one line is printed for this many rows of a warm start."""
 
@@ -147,13 +147,6 @@ def is_lm_run(config: Path | None, overrides: Sequence[str], engine: str, stage:
     if chosen != "auto":
         return chosen == "trl"
     return stage == "sft" or not can_train(str(source.tables.get("start", Experiment().start)))
-
-
-def read_run_settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> S:
-    """The settings of a file, or the defaults, after the overrides."""
-    if config is not None:
-        return load(config, model, overrides)
-    return build({}, model, overrides, source="command line")
 
 
 def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Evaluate:
