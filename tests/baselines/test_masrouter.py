@@ -124,10 +124,10 @@ def test_training_learns_the_mode_and_what_a_member_costs_and_leaves_out_teams_t
     texts = [f"{'sum' if k % 2 else 'capital'} of {k}" for k in range(64)]
     kinds = ["sums" if k % 2 else "names" for k in range(64)]
     training = Training(start, texts, kinds=kinds, rate=0.02)
-    training.ask(training.batches[0])
-    training.tell([None] * len(training.batches[0]))
+    training.ask(range(16))
+    training.tell([None] * 16)
     assert training.controller == start
-    for batch in training.batches:
+    for batch in (batch for epoch in range(10) for batch in training.batches(epoch)):
         teams = training.ask(batch)
         training.tell([float(team.mode == "debate") - 0.1 * len(team.members) for team in teams])
     after = [training.controller.draw(f"sum of {k}", Random(str(k))) for k in range(100, 200)]

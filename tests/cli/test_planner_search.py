@@ -1,4 +1,4 @@
-"""`podium train --stage trinity` and `--stage workflows` over a paid endpoint: priced, within a budget, continued."""
+"""`podium train --stage trinity`, `masrouter` and `workflows` over a paid endpoint: priced, in a budget, continued."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from refusal import one_sentence
 from podium.baselines import open_baseline
 from podium.orchestrator.team import open_pool
 from podium.testing import Answer, FaultServer
+from podium.workers.vote import VoteWorker
 from podium.workflow import Step, Workflow, render
 
 Podium = Callable[..., Any]
@@ -29,6 +30,10 @@ HEAD = (
 WORKFLOWS = (
     *("train", "--stage", "workflows", "pool=paid.toml", "tasks=sums.csv", "writer=large", "proposals=2"),
     *("tried_on=6", "max_steps=2"),
+)
+CONTROLLER = (
+    *("train", "--stage", "masrouter", "pool=paid.toml", "tasks=sums.csv", "epochs=3"),
+    "workers=['small', 'large']",
 )
 PROPOSED = Workflow((Step(0, "Use the abacus."),))
 
@@ -102,6 +107,29 @@ def test_a_head_that_the_budget_stopped_continues_and_pays_no_call_twice(
     assert spent(endpoint) == pytest.approx(2 * whole)
     other = podium(*HEAD, "--run", "r", "population=8")
     assert "population was 4 and is now 8" in one_sentence(other)
+
+
+def test_a_controller_that_the_budget_stopped_continues_and_pays_no_call_twice(
+    podium: Podium, endpoint: FaultServer
+) -> None:
+    dry = json.loads(podium(*CONTROLLER, "--dry-run", "--json").out)
+    assert dry["whole_usd"] == pytest.approx(3 * dry["first_usd"])
+    low = podium(*CONTROLLER, "--run", "r", "--run-budget-usd", "0.01")
+    assert "one epoch costs about" in low.err
+    assert "or set questions lower" in low.err
+    before = spent(endpoint)
+    assert podium(*CONTROLLER, "--run", "whole").status == 0
+    whole = spent(endpoint) - before
+    found = open_baseline(
+        "masrouter:whole/controller.json", open_pool("paid.toml").joined([VoteWorker()]).profiles
+    )
+    assert found.controller.workers == ("small", "large")
+    stopped = podium(*CONTROLLER, "--run", "r", "--run-budget-usd", f"{0.9 * whole}")
+    assert stopped.status == 0, stopped.err
+    assert "The budget ended after epoch" in stopped.out
+    assert podium(*CONTROLLER, "--run", "r", "--run-budget-usd", "9").status == 0
+    assert Path("r/controller.json").read_bytes() == Path("whole/controller.json").read_bytes()
+    assert spent(endpoint) - before <= 2 * whole
 
 
 def test_workflows_are_searched_and_a_larger_budget_continues(podium: Podium, endpoint: FaultServer) -> None:

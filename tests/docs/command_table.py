@@ -170,6 +170,7 @@ CHANGED = (
         r"\1 generations=1 population=2 replications=2",
         "minutes",
     ),
+    Changed(r"(podium train --stage masrouter .*)$", r"\1 epochs=1 questions=16", "seconds"),
     Changed(r"(podium eval) --questions \d+", r"\1 --questions 2", "minutes"),
     Changed(r"(podium eval --(?:run|tasks \w+\.toml) .*)$", r"\1 --questions 2 --tuning 0", "minutes"),
     Changed(r"(podium eval \S+\.toml .*)$", r"\1 questions=2 training=4 seeds=1 processes=1", "minutes"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Literal, Self, get_args
@@ -29,6 +30,10 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 Role = Literal["solver", "starter", "finisher", "checker", "judge"]
 ROLES: tuple[Role, ...] = get_args(Role)
 MOST_MEMBERS = 6
+TWICE: frozenset[Mode] = frozenset({"debate", "reflection"})
+"""Modes in which each member answers twice."""
+MEAN_CALLS = (1 + MOST_MEMBERS) / 2 * (1 + len(TWICE) / len(MODES))
+"""Calls of a team, by mean over numbers and modes."""
 FEATURES = len(text_features(""))
 DIMENSIONS = 32
 _NOISE = 0.1
@@ -37,7 +42,7 @@ _KL_WEIGHT = 0.001
 _TEMPERATURES = {"kind": 0.5, "mode": 0.8, "number": 1.0, "role": 0.5, "worker": 1.0}
 
 EPOCHS = 10
-RATE = 0.003
+"""How often a controller in training sees each question."""
 _BATCH = 16
 
 Weights = Mapping[str, Floats]
@@ -241,7 +246,6 @@ class Training:
         start: the controller that is trained.
         texts: Q questions.
         kinds: the kind of each, out of those of `start`; None: all are of the first kind.
-        epochs: how often each question is asked.
         rate: the step size.
     """
 
@@ -251,8 +255,7 @@ class Training:
         texts: Sequence[str],
         *,
         kinds: Sequence[str] | None = None,
-        epochs: int = EPOCHS,
-        rate: float = RATE,
+        rate: float = 0.01,
         seed: int = 0,
     ) -> None:
         self._start = start
@@ -260,13 +263,15 @@ class Training:
         self._adam = Adam(tuple(self._weights.values()), rate)
         self._x_QF = np.stack([text_features(text) for text in texts])
         self._kind_Q = [0] * len(texts) if kinds is None else [start.kinds.index(kind) for kind in kinds]
+        self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._asked: list[Sample] = []
-        orders = [self._rng.permutation(len(texts)).tolist() for _ in range(epochs)]
-        self.batches: tuple[tuple[int, ...], ...] = tuple(
-            tuple(order[first : first + _BATCH]) for order in orders for first in range(0, len(texts), _BATCH)
-        )
-        """The numbers of the questions of each step."""
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """The numbers of the questions of each step of an epoch: all questions, in an order of its own."""
+        rng = np.random.default_rng((self._seed, epoch))
+        order: list[int] = rng.permutation(len(self._x_QF)).tolist()
+        return [order[first : first + _BATCH] for first in range(0, len(order), _BATCH)]
 
     def ask(self, batch: Sequence[int]) -> list[Team]:
         """Teams for the questions with these numbers."""
@@ -321,7 +326,7 @@ def train_on_scores(scored: ScoredAnswers, *, per_usd: float, seed: int = 0) -> 
         worth_Q: Floats = score_Q - per_usd * cost_Q
         return worth_Q
 
-    for batch in training.batches:
+    for batch in chain.from_iterable(map(training.batches, range(EPOCHS))):
         votes = [worth_of(team.voters(ranked)) for team in training.ask(batch)]
         training.tell([float(worth_Q[question]) for question, worth_Q in zip(batch, votes, strict=True)])
     return training.controller

@@ -1,14 +1,15 @@
-"""The stages `trinity` and `workflows` of `podium train`: they search for a head or a constant plan on live answers.
+"""The stages `trinity`, `masrouter` and `workflows` of `podium train`: they search for a planner on live answers.
 
 Before a search begins, each worker or workflow answers one dry question, which gives the search its price. A budget
-that cannot pay for one generation is refused. What was found is in the run's folder after each generation.
+that cannot pay for one generation is refused. What was found is in the run's folder after each generation. Generations
+of a controller, MASRouter's, are epochs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Literal
 from rich.console import Console
 
 from podium.baselines import Constant
+from podium.baselines.masrouter import team_workflow
+from podium.baselines.masrouter_controller import MEAN_CALLS, Team
 from podium.baselines.plans import rounds_of
 from podium.baselines.trinity import Trinity
 from podium.baselines.trinity_head import Head, sep_cma
@@ -29,8 +32,9 @@ from podium.cli.terminal import open_console
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import ConstantPlanFront, evaluate, search_workflows
 from podium.evals.constant_search import FRESH, undominated
+from podium.evals.controller_search import train_controller_live
 from podium.evals.head_search import head_workers, train_head_live
-from podium.evals.search_settings import HeadSearch, SearchSettings, WorkflowSearch
+from podium.evals.search_settings import ControllerSearch, HeadSearch, SearchSettings, WorkflowSearch
 from podium.evals.workflow_search import TriedWorkflow, beginnings
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
@@ -42,10 +46,16 @@ from podium.types import Budget
 from podium.workers.pool import Pool, has_real_workers
 from podium.workers.replay import ReplayWorker
 
-Stage = Literal["trinity", "workflows"]
-HEAD, PLAN, PLANS = "head.json", "plan.txt", "plans.json"
-"""What a run's folder gets: the file of `trinity:FILE`, that of `constant:FILE`, and that of `--constant-plans`."""
-_CHANGEABLE = frozenset({"generations", "proposals", "concurrency"})
+Stage = Literal["trinity", "masrouter", "workflows"]
+_AnySearch = HeadSearch | ControllerSearch | WorkflowSearch
+_SETTINGS: Mapping[Stage, type[_AnySearch]] = {
+    "trinity": HeadSearch,
+    "masrouter": ControllerSearch,
+    "workflows": WorkflowSearch,
+}
+HEAD, CONTROLLER, PLAN, PLANS = "head.json", "controller.json", "plan.txt", "plans.json"
+"""What a run's folder gets: the files of `trinity:FILE`, `masrouter:FILE`, `constant:FILE` and `--constant-plans`."""
+_CHANGEABLE = frozenset({"generations", "epochs", "proposals", "concurrency"})
 """Settings that may change when a search continues."""
 
 
@@ -53,7 +63,7 @@ _CHANGEABLE = frozenset({"generations", "proposals", "concurrency"})
 class _Search:
     """One start of a search, over opened workers and questions."""
 
-    settings: HeadSearch | WorkflowSearch
+    settings: _AnySearch
     pool: Pool
     tasks: Sequence[Task]
     console: Console
@@ -61,16 +71,20 @@ class _Search:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """The workers of a head."""
-        assert isinstance(self.settings, HeadSearch)
+        """The workers of a head or a controller."""
+        assert isinstance(self.settings, HeadSearch | ControllerSearch)
         return head_workers(self.pool, self.settings.workers)
 
     @property
     def dry(self) -> list[Planner]:
-        """What answers the dry question: a head for each worker, or the workflows that the archive begins with."""
+        """What answers the dry question: a head or a team for each worker, or the archive's first workflows."""
         if isinstance(self.settings, HeadSearch):
             return [Trinity(Head.untrained((name,)), name) for name in self.workers]
-        workflows = beginnings(self.pool.names, self.settings.max_steps)
+        if isinstance(self.settings, ControllerSearch):
+            teams = [Team("reflection", (("solver", name),)) for name in self.workers]
+            workflows = [team_workflow(team, self.pool.profiles) for team in teams]
+        else:
+            workflows = beginnings(self.pool.names, self.settings.max_steps)
         return [Constant(workflow, self.pool.names) for workflow in workflows]
 
     def price(self, dry: Sequence[Rollout]) -> _Price:
@@ -80,6 +94,9 @@ class _Search:
         if isinstance(settings, HeadSearch):
             answers = settings.population * min(settings.replications, len(self.tasks))
             return _Price("generation", answers * mean, settings.generations * answers * mean)
+        if isinstance(settings, ControllerSearch):
+            epoch = len(self.tasks) * MEAN_CALLS / 2 * mean  # Each of `dry` makes two calls.
+            return _Price("epoch", epoch, settings.epochs * epoch)
         # Equal calls of several workflows are paid once.
         calls = {(s.worker, s.messages): s.cost_usd + s.saved_usd for r in dry for s in r.trace.spans}
         archive, tried_on = sum(calls.values()), min(settings.tried_on, len(self.tasks))
@@ -100,7 +117,9 @@ class _Price:
     def check(self, budget_usd: float | None) -> None:
         """Raise a `UsageError` if the budget cannot pay for the first generation."""
         if budget_usd is not None and self.first_usd > budget_usd:
-            smaller = "population or replications" if self.unit == "generation" else "tried_on"
+            smaller = {"generation": "population or replications", "epoch": "questions"}.get(
+                self.unit, "tried_on"
+            )
             raise UsageError(
                 f"--run-budget-usd is {dollars(budget_usd)}, and by a dry question one {self.unit} costs about "
                 f"{dollars(self.first_usd)}: give more, or set {smaller} lower."
@@ -127,9 +146,7 @@ def search_planner(
         UsageError: the settings cannot be used, or the budget does not pay for one generation.
         BudgetError: the budget ended before the first generation did.
     """
-    model: type[SearchSettings] = HeadSearch if stage == "trinity" else WorkflowSearch
-    settings = read_run_settings(config, model, overrides)
-    assert isinstance(settings, HeadSearch | WorkflowSearch)
+    settings = read_run_settings(config, _SETTINGS[stage], overrides)
     pool = open_pool(settings.pool)
     _check(settings, pool)
     tasks = open_questions(
@@ -139,15 +156,16 @@ def search_planner(
     asyncio.run(_run(search, run, calls, run_budget_usd, dry_run=dry_run, as_json=as_json))
 
 
-def _check(settings: HeadSearch | WorkflowSearch, pool: Pool) -> None:
+def _check(settings: _AnySearch, pool: Pool) -> None:
     if any(isinstance(worker, ReplayWorker) and not worker.recording.conditioned for worker in pool):
         raise ConfigError(
             f"{settings.pool} has recorded workers, and a recording has only answers to the bare question; give a pool "
             "of live or simulated workers."
         )
-    if isinstance(settings, HeadSearch):
+    if isinstance(settings, HeadSearch | ControllerSearch):
         head_workers(pool, settings.workers)
-        sep_cma()
+        if isinstance(settings, HeadSearch):
+            sep_cma()
     elif not settings.writer:
         raise ConfigError(
             "The search has no worker that proposes workflows; name a language model of the pool with writer=NAME."
@@ -185,6 +203,8 @@ async def _run(
                 return
             if isinstance(search.settings, HeadSearch):
                 await _search_head(search, search.settings, folder, dispatcher)
+            elif isinstance(search.settings, ControllerSearch):
+                await _search_controller(search, search.settings, folder, dispatcher)
             else:
                 await _search_workflows(search, search.settings, folder, dispatcher)
     finally:
@@ -256,6 +276,35 @@ async def _search_head(
             raise
         _say_budget_ended(console, f"generation {done} of {settings.generations}", error)
     console.print(printable(f"The head is in {file}. Use it as the planner trinity:{file}."), soft_wrap=True)
+
+
+async def _search_controller(
+    search: _Search, settings: ControllerSearch, folder: RunFolder, dispatcher: Dispatcher
+) -> None:
+    rows, file, console = folder.rows(), folder.path / CONTROLLER, search.console
+    kept = [row["utilities"] for row in rows.read()]
+    done = len(kept)
+    try:
+        async for epoch in train_controller_live(
+            search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher
+        ):
+            known = [utility for utility in epoch.utilities if utility is not None]
+            mean = sum(known) / len(known)
+            replace_file(file, epoch.controller.model_dump_json().encode() + b"\n")
+            row = {"epoch": epoch.number, "mean": mean, "cost_usd": epoch.cost_usd}
+            rows.append(row | {"utilities": epoch.utilities})
+            done = epoch.number
+            console.print(
+                f"epoch {done}/{settings.epochs}  utility {mean:.3f}  {dollars(epoch.cost_usd)}",
+                soft_wrap=True,
+            )
+    except BudgetError as error:
+        if not done:
+            raise
+        _say_budget_ended(console, f"epoch {done} of {settings.epochs}", error)
+    console.print(
+        printable(f"The controller is in {file}. Use it as the planner masrouter:{file}."), soft_wrap=True
+    )
 
 
 async def _search_workflows(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from podium.baselines.masrouter_controller import EPOCHS
 from podium.baselines.trinity_head import GENERATIONS
 from podium.config import Settings
 from podium.tasks.open import EMBEDDED
@@ -45,6 +46,17 @@ class HeadSearch(SearchSettings):
     """The standard deviation of each weight in the first generation."""
     per_usd: float = Field(default=0.0, ge=0)
     """Reward lost for each dollar of a question. A right answer brings 1."""
+
+
+class ControllerSearch(SearchSettings):
+    """How MASRouter's controller is trained."""
+
+    workers: tuple[str, ...] = ()
+    """The workers that the controller may draw, by name. Empty: all of the pool that are no tools."""
+    epochs: int = Field(default=EPOCHS, ge=1)
+    """How often each question is answered."""
+    per_usd: float = Field(default=0.0, ge=0)
+    """Utility lost for each dollar of a question. A right answer brings 1."""
 
 
 class WorkflowSearch(SearchSettings):
