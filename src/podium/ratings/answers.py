@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from statistics import fmean
 
 import numpy as np
@@ -306,15 +306,20 @@ def scored_answers(
     answers: Answers, *, early_stop: bool = False, price_QW: Floats | None = None
 ) -> ScoredAnswers:
     """What planners learn from these answers; the arguments are those of `committee_cost`."""
+
+    @cache
+    def votes(members: Members) -> tuple[Floats, Floats]:
+        return (
+            committee_accuracy(answers, members),
+            committee_cost(answers, members, early_stop=early_stop, price_QW=price_QW),
+        )
+
     return ScoredAnswers(
         answers.workers,
         answers.texts,
         answers.score_QW,
         answers.cost_QW,
-        lambda members: (
-            committee_accuracy(answers, members),
-            committee_cost(answers, members, early_stop=early_stop, price_QW=price_QW),
-        ),
+        votes,
         min(map(answers.samples_of, range(len(answers.workers)))),
     )
 

@@ -18,7 +18,7 @@ from podium.evals.suite.cells import Cell, Job, Training
 from podium.evals.suite.opening import OpenTable, untrained_of
 from podium.evals.suite.results import GradedAnswer, read_answers
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Plan, Planner, PlanRequest, ReadsAhead
 from podium.tasks.task import Task
 from podium.workers.pool import is_tool
 from podium.workflow import Workflow
@@ -70,8 +70,10 @@ async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None)
             early_stop=job.settings.early_stop,
             dispatcher=shared,
         ) as planner:
-            remembered = Remembered(planner) if controls else planner
             tasks = {task.id: task for task in opened.tasks(own.seed)}
+            if isinstance(planner, ReadsAhead):
+                planner.read_ahead([task.question.text for task in tasks.values()])
+            remembered = Remembered(planner) if controls else planner
             run = _Run(job, opened, tasks, emit, shared, remembered)
             found = await run.cell(own, remembered)
             for cell in controls:

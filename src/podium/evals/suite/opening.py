@@ -25,7 +25,7 @@ from podium.executor import Dispatcher
 from podium.orchestrator import planning
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
-from podium.ratings.answers import Answers, measurable, read_answers, scored_answers
+from podium.ratings.answers import measurable, read_answers, scored_answers
 from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.tasks.task import TaskSet
@@ -34,8 +34,9 @@ from podium.workers.replay import ReplayWorker
 from podium.workers.specialist import Specialist
 from podium.workers.vote import VoteWorker
 
-_RECORDED: dict[Table, Answers | None] = {}
-"""For tables of training questions that this process has read: the recorded answers; None: workers are not recorded."""
+_RECORDED: dict[tuple[Table, bool], ScoredAnswers | None] = {}
+"""What planners learned from, for tables of training questions that this process has read, and whether votes stop
+early; None: workers are not recorded."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +126,18 @@ class OpenTable:
     async def _scored(self, training: Training, *, early_stop: bool) -> ScoredAnswers:
         """What planners learn from; of recorded workers also which of their answers are equal, as votes need it."""
         table = self.table.training.model_copy(update={"questions": len(training.texts)})
-        if table not in _RECORDED:
+        if (table, early_stop) not in _RECORDED:
             workers = [worker for worker in self.pool if worker.profile.name in training.workers]
             tasks = list(OpenTable(table, self.pool).tasks(0))
             replayed = measurable(workers, tasks)
-            _RECORDED[table] = await read_answers(tasks, replayed) if replayed == workers else None
-        answers = _RECORDED[table]
-        if answers is not None:
-            return scored_answers(answers, early_stop=early_stop)
+            _RECORDED[table, early_stop] = (
+                scored_answers(await read_answers(tasks, replayed), early_stop=early_stop)
+                if replayed == workers
+                else None
+            )
+        scored = _RECORDED[table, early_stop]
+        if scored is not None:
+            return scored
         score, cost = np.array(training.score_QW), np.array(training.cost_QW)
         return ScoredAnswers(training.workers, training.texts, score, cost)
 
