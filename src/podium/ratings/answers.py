@@ -210,11 +210,12 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     for q, task in enumerate(tasks):
         numbers: dict[str, int] = {}
         for w, worker in enumerate(workers):
+            own = own_QW[q, w] = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
             replies = [
                 await worker.answer(
                     Request(question_messages(task.question.text), seed="", repeat=r, duplicate=r)
                 )
-                for r in range(size[2])
+                for r in range(own)
             ]
             for r, reply in enumerate(replies):
                 alone[q, w, r] = (await task.grade(reply.text)).correct
@@ -223,9 +224,12 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
                     answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
                     # The counts are arbitrary: they are no part of the answer.
                     voted[q, w, r] = (await task.grade(announce(found, 1, 1))).correct
-            own = own_QW[q, w] = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
             score[q, w] = alone[q, w, :own].mean()
-            cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies[:own])
+            cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies)
+            # A worker with fewer samples starts again from number 0.
+            again = np.arange(size[2]) % own
+            for figures in (alone, answer, voted):
+                figures[q, w] = figures[q, w, again]
     return Answers(
         workers=tuple(worker.profile.name for worker in workers),
         answer_QWR=answer,
