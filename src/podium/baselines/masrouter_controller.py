@@ -44,6 +44,8 @@ _TEMPERATURES = {"kind": 0.5, "mode": 0.8, "number": 1.0, "role": 0.5, "worker":
 EPOCHS = 10
 """How often a controller in training sees each question."""
 _BATCH = 16
+_EPOCHS_ON_SCORES, _RATE_ON_SCORES = 20, 0.003
+"""For scored answers. Larger steps often end at a worker that is not the best one."""
 
 Weights = Mapping[str, Floats]
 """The "encoder", [K, FEATURES], and the tables "kind", "mode", "number", "role" and "worker", [rows, K]: a row for each
@@ -317,7 +319,10 @@ def train_on_scores(scored: ScoredAnswers, *, per_usd: float, seed: int = 0) -> 
     order = np.argsort(-scored.score_QW.mean(axis=0), kind="stable").tolist()
     ranked = tuple(scored.workers[worker] for worker in order)
     training = Training(
-        Controller.untrained(ranked, modes=("io",), roles=("solver",), seed=seed), scored.texts, seed=seed
+        Controller.untrained(ranked, modes=("io",), roles=("solver",), seed=seed),
+        scored.texts,
+        rate=_RATE_ON_SCORES,
+        seed=seed,
     )
 
     @cache
@@ -326,7 +331,7 @@ def train_on_scores(scored: ScoredAnswers, *, per_usd: float, seed: int = 0) -> 
         worth_Q: Floats = score_Q - per_usd * cost_Q
         return worth_Q
 
-    for batch in chain.from_iterable(map(training.batches, range(EPOCHS))):
+    for batch in chain.from_iterable(map(training.batches, range(_EPOCHS_ON_SCORES))):
         votes = [worth_of(team.voters(ranked)) for team in training.ask(batch)]
         training.tell([float(worth_Q[question]) for question, worth_Q in zip(batch, votes, strict=True)])
     return training.controller
