@@ -91,7 +91,7 @@ class Controller(Value):
         fresh = cls(
             kinds=tuple(kinds), modes=tuple(modes), roles=tuple(roles), workers=tuple(workers), weights={}
         )
-        rng = np.random.default_rng(seed)
+        rng = _generator(f"masrouter/weights/{seed}")
         scale = 1 / np.sqrt(DIMENSIONS)
         return fresh.of({name: rng.normal(scale=scale, size=shape) for name, shape in fresh.shapes.items()})
 
@@ -266,12 +266,12 @@ class Training:
         self._x_QF = np.stack([text_features(text) for text in texts])
         self._kind_Q = [0] * len(texts) if kinds is None else [start.kinds.index(kind) for kind in kinds]
         self._seed = seed
-        self._rng = np.random.default_rng(seed)
+        self._rng = _generator(f"masrouter/draws/{seed}")
         self._asked: list[Sample] = []
 
     def batches(self, epoch: int) -> list[list[int]]:
         """The numbers of the questions of each step of an epoch: all questions, in an order of its own."""
-        rng = np.random.default_rng((self._seed, epoch))
+        rng = _generator(f"masrouter/order/{self._seed}/{epoch}")
         order: list[int] = rng.permutation(len(self._x_QF)).tolist()
         return [order[first : first + _BATCH] for first in range(0, len(order), _BATCH)]
 
@@ -335,6 +335,11 @@ def train_on_scores(scored: ScoredAnswers, *, per_usd: float, seed: int = 0) -> 
         votes = [worth_of(team.voters(ranked)) for team in training.ask(batch)]
         training.tell([float(worth_Q[question]) for question, worth_Q in zip(batch, votes, strict=True)])
     return training.controller
+
+
+def _generator(name: str) -> np.random.Generator:
+    """A generator that the name seeds."""
+    return np.random.default_rng([*name.encode()])
 
 
 def _shares(weights: Weights, table: str, seen: Floats) -> Floats:
