@@ -125,3 +125,11 @@ class Learner(Planner, Protocol):
 
     def forget(self) -> None:
         """Forget all that it learned."""
+
+
+@runtime_checkable
+class ReadsAhead(Planner, Protocol):
+    """A planner that decides on many questions at once in much less time than on one after the other."""
+
+    def read_ahead(self, questions: Sequence[str]) -> None:
+        """Take in the texts of questions that will be asked. It changes no plan."""

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.baselines import find_baseline, known_baselines, open_baseline
+from podium.baselines.masrouter_controller import Controller
 from podium.baselines.plans import rounds_of, tools_of
 from podium.baselines.scored import ScoredAnswers
+from podium.baselines.trinity_head import Head
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
@@ -64,24 +66,32 @@ def scored(names: list[str], random: Random) -> ScoredAnswers:
     return ScoredAnswers(tuple(names), texts, score_QW, 0.01 + score_QW)
 
 
-@pytest.mark.parametrize(
-    "baseline", [b for b in known_baselines().values() if not b.reads_files], ids=lambda b: b.name
-)
-def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline):
+FILES = {
+    "constant": lambda names, seed: "model_id = [0]\nsubtasks = ['Answer.']\naccess_list = [[]]",
+    "trinity": lambda names, seed: Head.untrained(names).model_dump_json(),
+    "masrouter": lambda names, seed: Controller.untrained(names, seed=seed).model_dump_json(),
+}
+"""What the file of a planner that reads one has, by the workers' names and a seed."""
+
+
+@pytest.mark.parametrize("baseline", known_baselines().values(), ids=lambda b: b.name)
+def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline, tmp_path):
     @settings(max_examples=3 if baseline.learns else 12, deadline=None)  # Learning takes long.
     @given(st.integers(1, 9), st.integers(0, 2**32), st.integers(0, 9))
     def holds(count, seed, choice):
-        run_and_check(baseline, count, seed, choice)
+        run_and_check(baseline, count, seed, choice, tmp_path / "file")
 
     holds()
 
 
-def run_and_check(baseline, count, seed, choice):
+def run_and_check(baseline, count, seed, choice, file):
     """Open one of the baseline's examples for a pool of `count` workers, run it, and check the trace."""
     random = Random(f"every-planner/{seed}")
     pool = workers(count, random)
     names = [worker.profile.name for worker in pool]
-    examples = tuple(baseline.examples(names)) or (baseline.form,)
+    if baseline.reads_files:
+        file.write_text(FILES[baseline.name](names, seed))
+    examples = tuple(baseline.examples(names)) or (baseline.form.replace("FILE", str(file)),)
     name = examples[choice // 3 % len(examples)]
     found, argument = find_baseline(name)
     assert found is baseline

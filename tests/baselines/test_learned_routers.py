@@ -1,5 +1,6 @@
 """Routers that count dollars: what they learn, where a price changes their choice, and which votes they prefer."""
 
+from dataclasses import replace
 from itertools import product
 from random import Random
 
@@ -11,7 +12,7 @@ from podium.baselines.learned_routers import PricedRouter, _RightCounts
 from podium.baselines.predictors import METHODS, fit, fit_calibrated
 from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import PlanRequest, ReadsAhead
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 
@@ -54,6 +55,26 @@ async def test_each_method_learns_who_is_right_on_which_questions(method: str, k
     plan = await router.plan(PlanRequest(Question(text=unseen[0]), POOL))
     assert isinstance(plan.decision, Workflow)
     assert POOL[plan.decision.steps[0].worker].name == chosen[0][0]
+
+
+@pytest.mark.parametrize(
+    "name", ["router:logistic:{}", "committee-router:ridge:{}", "threshold:ada>bob:ridge:0.{}"]
+)
+async def test_questions_that_are_read_ahead_get_the_plans_that_they_get_one_by_one(name: str) -> None:
+    texts, sums = texts_of(Random("learned-routers/ahead"), 60)
+    score_QW, cost_QW = np.stack([sums, ~sums], axis=1).astype(float), np.tile([0.01, 0.03], (60, 1))
+    unseen, _ = texts_of(Random("learned-routers/unseen"), 20)
+    requests = [PlanRequest(Question(text=text), POOL) for text in unseen]
+    scored = ScoredAnswers(NAMES[:2], tuple(texts), score_QW, cost_QW)
+    alone = open_baseline(name.format(5), POOL, scored=scored)
+    expected = [await alone.plan(request) for request in requests]
+    ahead = open_baseline(name.format(5), POOL, scored=replace(scored, memo={}))
+    assert isinstance(ahead, ReadsAhead)
+    ahead.read_ahead(unseen)
+    assert [await ahead.plan(request) for request in requests] == expected
+    if isinstance(alone, PricedRouter):
+        cheaper = learned(name.format(9), scored)
+        assert cheaper.estimates is alone.estimates
 
 
 @pytest.mark.parametrize("method", ["neighbours", "ridge"])

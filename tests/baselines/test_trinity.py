@@ -8,7 +8,7 @@ from teams import answered, called, team
 from podium.baselines import open_baseline
 from podium.baselines.scored import ScoredAnswers
 from podium.baselines.trinity import Trinity
-from podium.baselines.trinity_head import FEATURES, Head, evolution, train_head
+from podium.baselines.trinity_head import FEATURES, Evolution, Head, train_head
 from podium.errors import ConfigError
 from podium.types import Profile
 from podium.workers.view import read_view
@@ -42,30 +42,20 @@ def test_the_head_learns_which_worker_is_right_on_which_questions():
     assert head.choose("sum of 99", "worker")[1] == "verifier"
 
 
-def run(search, height):
-    """What the evolution returns."""
-    x = next(search)
-    while True:
-        try:
-            x = search.send(-height(x))
-        except StopIteration as end:
-            return end.value
-
-
 def test_evolution_is_the_librarys_and_finds_the_minimum_of_a_stretched_quadratic():
     scale = 10.0 ** np.linspace(0, 2, 6)
 
     def height(x):
         return float((scale * (x.ravel() - 1) ** 2).sum())
 
-    search = evolution(np.zeros((2, 3)), generations=200, population=12, sigma=0.3, seed=4)
-    found = run(search, height)
+    search = Evolution(np.zeros((2, 3)), population=12, sigma=0.3, seed=4)
     library = SepCMA(np.zeros(6), 0.3, population_size=12, seed=4)
     for _ in range(200):
+        search.tell([-height(x) for x in search.ask()])
         tried = [library.ask() for _ in range(12)]
         library.tell([(y, height(y)) for y in tried])
-    assert found == pytest.approx(library.mean.reshape(2, 3))
-    assert height(found) < 1e-6
+    assert search.mean == pytest.approx(library.mean.reshape(2, 3))
+    assert height(search.mean) < 1e-6
 
 
 def test_a_head_is_read_from_its_file_and_a_file_that_is_none_gets_a_sentence(tmp_path):

@@ -137,6 +137,11 @@ CHECKED = (
         "needs models that know the questions; tests/cli/test_compose.py runs it over forty",
         _nothing,
     ),
+    Checked(
+        r"podium train --stage workflows .*",
+        "needs a model that writes workflows; tests/cli/test_planner_search.py runs it over one",
+        _nothing,
+    ),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
 )
@@ -160,6 +165,12 @@ CHANGED = (
         rf"rm -rf \2; \1 \3 {_SMALL}",
         "minutes to hours; and what a document trains in one folder are alternatives, which the folder would refuse",
     ),
+    Changed(
+        r"(podium train --stage trinity .*)$",
+        r"\1 generations=1 population=2 replications=2",
+        "minutes",
+    ),
+    Changed(r"(podium train --stage masrouter .*)$", r"\1 epochs=1 questions=16", "seconds"),
     Changed(r"(podium eval) --questions \d+", r"\1 --questions 2", "minutes"),
     Changed(r"(podium eval --(?:run|tasks \w+\.toml) .*)$", r"\1 --questions 2 --tuning 0", "minutes"),
     Changed(r"(podium eval \S+\.toml .*)$", r"\1 questions=2 training=4 seeds=1 processes=1", "minutes"),

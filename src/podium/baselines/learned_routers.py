@@ -5,24 +5,35 @@ from answers to other questions (`ScoredAnswers`). `podium.baselines.predictors`
 """
 
 from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
-
 import numpy as np
-
-from podium.baselines.baseline import Baseline, BaselineContext
+from podium.baselines.baseline import Baseline
+from podium.baselines.baseline import BaselineContext
 from podium.baselines.by_ratings import read_per_usd
 from podium.baselines.encoder import sentence_vectors
-from podium.baselines.predictors import METHODS, Calibrated, Method, Predict, fit, fit_calibrated
-from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
+from podium.baselines.predictors import Calibrated
+from podium.baselines.predictors import METHODS
+from podium.baselines.predictors import Method
+from podium.baselines.predictors import Predict
+from podium.baselines.predictors import Remembered
+from podium.baselines.predictors import fit
+from podium.baselines.predictors import fit_calibrated
+from podium.baselines.scored import Floats
+from podium.baselines.scored import Members
+from podium.baselines.scored import ScoredAnswers
+from podium.baselines.scored import Vectors
 from podium.baselines.voting import Committee
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import Plan
+from podium.planner import PlanRequest
 from podium.workers.vote import VOTE
 
 MOST_ANSWERS = 5
@@ -64,7 +75,7 @@ def estimate_committees(
     from all training questions how often a vote of m answers is right when r of them are.
     """
     members = tuple(_committees(scored))
-    figures = [_votes(scored, committee) for committee in members]
+    figures = [votes_of(scored, committee) for committee in members]
     score_QC = np.stack([score for score, _ in figures], axis=1)
     cost_QC = np.stack([cost for _, cost in figures], axis=1)
     near = fit("neighbours", scored.texts, np.hstack([score_QC, cost_QC]), vectors=vectors)
@@ -117,8 +128,8 @@ def _committees(scored: ScoredAnswers) -> Iterator[Members]:
                 yield members
 
 
-def _votes(scored: ScoredAnswers, members: Members) -> tuple[Floats, Floats]:
-    """[Q], [Q]: the score and the dollars of a vote.
+def votes_of(scored: ScoredAnswers, members: Members) -> tuple[Floats, Floats]:
+    """[Q], [Q]: the score and the dollars of a vote, or of one worker.
 
     Where it is not known who gave equal answers, a vote counts as right if more than half of its answers are, and as
     half right if half of them are.
@@ -195,14 +206,14 @@ class PricedRouter:
     name: str
     estimates: Estimates
     per_usd: float
-    _chosen: dict[str, Committee] = field(default_factory=dict, compare=False, repr=False)
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The answers and the vote; `ConfigError` if the pool has no such worker."""
-        text = request.question.text
-        if text not in self._chosen:
-            self._chosen[text] = self.choose([text])[0]
-        return await self._chosen[text].plan(request)
+        return await self.choose([request.question.text])[0].plan(request)
+
+    def read_ahead(self, questions: Sequence[str]) -> None:
+        """Predict for all of these questions at once."""
+        self.choose(questions)
 
     def choose(self, texts: Sequence[str]) -> list[Committee]:
         """The committee of each question."""
@@ -228,9 +239,25 @@ def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
     assert context.scored is not None
     scored = context.scored.of([profile.name for profile in context.pool], name)
     vectors = sentence_vectors(model) if model else context.vectors
-    estimate = estimate_workers if kind == "router" else estimate_committees
-    each = fit_calibrated(read_method(method, name), scored.texts, scored.score_QW, vectors=vectors)
-    return PricedRouter(name, estimate(scored, each, vectors=vectors), per_usd)
+    estimates = _estimates(scored, kind, read_method(method, name), model, vectors)
+    return PricedRouter(name, estimates, per_usd)
+
+
+def _estimates(
+    scored: ScoredAnswers, kind: str, method: Method, model: str, vectors: Vectors | None
+) -> Estimates:
+    """Estimates that remember their predictions; routers that differ in their price alone share them."""
+    learned = (scored.workers, method, model or vectors)
+    if (kind, learned) not in scored.memo:
+        if learned not in scored.memo:
+            scored.memo[learned] = fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
+        estimate = estimate_workers if kind == "router" else estimate_committees
+        found = estimate(scored, scored.memo[learned], vectors=vectors)
+        scored.memo[kind, learned] = replace(
+            found, score=Remembered(found.score), dollars=Remembered(found.dollars)
+        )
+    estimates: Estimates = scored.memo[kind, learned]
+    return estimates
 
 
 ROUTER = Baseline(

@@ -5,19 +5,19 @@ once. `calibrated` corrects its predictions on questions that it has not seen. T
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
-
+from functools import lru_cache
+from importlib.util import find_spec
 import numpy as np
-
 from podium.baselines.router_dc import fit_router_dc
-from podium.baselines.scored import Floats, Vectors
+from podium.baselines.scored import Floats
+from podium.baselines.scored import Vectors
 from podium.errors import ConfigError
-
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
+from typing import Any
+from typing import Literal
+from typing import get_args
 
 Predict = Callable[[Sequence[str]], Floats]
 """From N texts to predictions, [N, T]."""
@@ -52,24 +52,48 @@ def fit(
     Raises:
         ConfigError: scikit-learn is not installed.
     """
-    try:
-        from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415 - an optional extra
-        from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-        from sklearn.preprocessing import FunctionTransformer  # noqa: PLC0415
-    except ImportError:
-        raise ConfigError(_NO_SKLEARN) from None
-    features = _ngram_features() if vectors is None else FunctionTransformer(vectors)
-    if vectors is None and method not in ("neighbours", "ridge"):
-        size = max(1, min(_DIMENSIONS, len(texts) - 1))
+    read = vectors or ngram_counts
+    predict = _fit(method, read(texts), target_QT, ngrams=vectors is None, neighbours=neighbours)
+    return lambda asked: predict(read(asked))
+
+
+def _fit(
+    method: Method, x_QD: Any, target_QT: Floats, *, ngrams: bool, neighbours: int = 20
+) -> Callable[[Any], Floats]:
+    """Train a predictor on what was read of the texts: counts of n-grams, or an encoder's vectors."""
+    _need_sklearn()
+    from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415 - an optional extra
+    from sklearn.feature_extraction.text import TfidfTransformer  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import FunctionTransformer  # noqa: PLC0415
+
+    questions = x_QD.shape[0]
+    features = make_pipeline(TfidfTransformer(sublinear_tf=True) if ngrams else FunctionTransformer())
+    if ngrams and method not in ("neighbours", "ridge"):
+        size = max(1, min(_DIMENSIONS, questions - 1))
         features = make_pipeline(features, TruncatedSVD(size, algorithm="arpack", random_state=0))
-    x_QD = features.fit_transform(list(texts))
+    x_QD = features.fit_transform(x_QD)
     special = {"logistic": _logistic, "clusters": _clusters, "routerdc": fit_router_dc}.get(method)
     if special is not None:
         predict = special(x_QD, target_QT)
     else:
-        model = _regressor(method, neighbours=min(neighbours, len(texts)))
+        model = _regressor(method, neighbours=min(neighbours, questions))
         predict = model.fit(x_QD, target_QT).predict
-    return lambda asked: np.reshape(predict(features.transform(list(asked))), (len(asked), -1))
+    return lambda x_ND: np.reshape(predict(features.transform(x_ND)), (x_ND.shape[0], -1))
+
+
+class Remembered:
+    """A predictor that predicts each text once, and all texts that it is asked for together in one go."""
+
+    def __init__(self, predict: Predict) -> None:
+        self._predict = predict
+        self._rows: dict[str, Floats] = {}
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        unknown = [text for text in dict.fromkeys(texts) if text not in self._rows]
+        if unknown:
+            self._rows.update(zip(unknown, self._predict(unknown), strict=True))
+        return np.stack([self._rows[text] for text in texts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +116,21 @@ def fit_calibrated(
     trained on the other folds. With fewer than 50 questions there are no folds, and predictions are only limited to
     [0, 1].
     """
-    predict = fit(method, texts, score_QT, vectors=vectors)
+    read = vectors or ngram_counts
+    x_QD, ngrams = read(texts), vectors is None
+    from_read = _fit(method, x_QD, score_QT, ngrams=ngrams)
+
+    def predict(asked: Sequence[str]) -> Floats:
+        return from_read(read(asked))
+
     if len(texts) < 10 * _FOLDS:
         spread_T = np.full(score_QT.shape[1], 0.5)
         return Calibrated(lambda asked: predict(asked).clip(0, 1), spread_T, predict(texts).clip(0, 1))
     fold_Q = np.random.default_rng(0).permutation(len(texts)) % _FOLDS
     held_out_QT = np.empty_like(score_QT)
     for fold in range(_FOLDS):
-        known, left = np.flatnonzero(fold_Q != fold).tolist(), np.flatnonzero(fold_Q == fold).tolist()
-        part = fit(method, [texts[q] for q in known], score_QT[known], vectors=vectors)
-        held_out_QT[left] = part([texts[q] for q in left])
+        known, left = np.flatnonzero(fold_Q != fold), np.flatnonzero(fold_Q == fold)
+        held_out_QT[left] = _fit(method, x_QD[known], score_QT[known], ngrams=ngrams)(x_QD[left])
     corrections = [
         _logistic(held_out_QT[:, [t]], score_QT[:, [t]], penalty=1e-4) for t in range(score_QT.shape[1])
     ]
@@ -158,24 +187,35 @@ def _clusters(x_QD: Floats, target_QT: Floats) -> Callable[[Floats], Floats]:
     return lambda x_ND: mean_CT[found.predict(x_ND)]
 
 
+def _need_sklearn() -> None:
+    if find_spec("sklearn") is None:
+        raise ConfigError(_NO_SKLEARN)
+
+
 def ngram_vectors(texts: Sequence[str]) -> Floats:
     """[N, 2048]: hashed words and pairs of words, of length 1; all 0 for a text without words."""
-    try:
-        from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
-    except ImportError:
-        raise ConfigError(_NO_SKLEARN) from None
+    _need_sklearn()
+    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
+
     words = HashingVectorizer(n_features=2**11, ngram_range=(1, 2), token_pattern=r"\S+")
     return np.asarray(words.transform(texts).toarray(), dtype=np.float64)
 
 
-def _ngram_features() -> Pipeline:
-    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer  # noqa: PLC0415
-    from sklearn.pipeline import FeatureUnion, make_pipeline  # noqa: PLC0415
+def ngram_counts(texts: Sequence[str]) -> Any:
+    """[N, 65536], sparse: hashed words and letters of each text. The counts of the latest sets of texts are kept."""
+    return _kept_counts(tuple(texts)) if len(texts) > 1 else _counts(texts)
+
+
+def _counts(texts: Sequence[str]) -> Any:
+    _need_sklearn()
+    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
+    from sklearn.pipeline import FeatureUnion  # noqa: PLC0415
 
     words = HashingVectorizer(n_features=_HASHED_NGRAMS, ngram_range=(1, 2), alternate_sign=False)
     letters = HashingVectorizer(
         n_features=_HASHED_NGRAMS, analyzer="char_wb", ngram_range=(3, 4), alternate_sign=False
     )
-    return make_pipeline(
-        FeatureUnion([("words", words), ("letters", letters)]), TfidfTransformer(sublinear_tf=True)
-    )
+    return FeatureUnion([("words", words), ("letters", letters)]).transform(list(texts))
+
+
+_kept_counts = lru_cache(maxsize=4)(_counts)

@@ -45,6 +45,8 @@ _PLACES: Mapping[str, str] = {
     "ceo": "ceo:BASELINE",
     "trinity": "trinity:FROM_FILE",
     "trinity-scored": "trinity:FROM_SCORES",
+    "masrouter": "masrouter:FROM_FILE",
+    "masrouter-scored": "masrouter:FROM_SCORES",
     "selforg-agreement": "selforg:BASELINE",
     "by-ratings": "by_ratings:BASELINE",
     "linucb": "online:LINUCB",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from podium.baselines.adam import Adam
 from podium.baselines.scored import Floats
 
 Ints = npt.NDArray[np.int64]
@@ -43,17 +44,13 @@ def fit_router_dc(x_QD: Any, score_QT: Floats) -> Callable[[Any], Floats]:
     cluster_Q = KMeans(clusters, n_init=4, random_state=0).fit_predict(x_QD)
     head_DK = rng.normal(size=(x_QD.shape[1], _DIMENSIONS)) / np.sqrt(x_QD.shape[1])
     worker_TK = rng.normal(size=(score_QT.shape[1], _DIMENSIONS))
-    # Adam: of each parameter itself, and the running means of its gradient and of the gradient's square.
-    trained = [(each, np.zeros_like(each), np.zeros_like(each)) for each in (head_DK, worker_TK)]
-    for step in range(1, _STEPS + 1):
+    adam = Adam((head_DK, worker_TK), _RATE)
+    for _ in range(_STEPS):
         batch = rng.permutation(len(x_QD))[:_BATCH]
         _, gradients = loss_and_gradients(
             head_DK, worker_TK, x_QD[batch], score_QT[batch], others(cluster_Q[batch], rng)
         )
-        for (parameter, mean, square), gradient in zip(trained, gradients, strict=True):
-            mean[:] += 0.1 * (gradient - mean)
-            square[:] += 0.001 * (gradient**2 - square)
-            parameter[:] -= _RATE * mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+        adam.step(gradients)
     return lambda x_ND: _unit(x_ND @ head_DK)[0] @ _unit(worker_TK)[0].T
 
 

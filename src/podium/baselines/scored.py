@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,8 @@ class ScoredAnswers:
 
     samples: int = 1
     """How often a worker may be named in a vote: as many different answers are known of each."""
+    memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What planners have computed from these answers, such as predictors, so that others need not."""
 
     def of(self, names: Sequence[str], planner: str) -> ScoredAnswers:
         """The answers of the workers among `names`; `ConfigError`, which names the planner, if there are none."""
@@ -50,4 +53,5 @@ class ScoredAnswers:
             self.cost_QW[:, kept],
             votes and (lambda members: votes(tuple(kept[member] for member in members))),
             self.samples,
+            self.memo,
         )

@@ -7,6 +7,7 @@ the strong worker is set by the user; the threshold follows from training questi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from podium.baselines.baseline import Baseline, BaselineContext, read_worker
 from podium.baselines.encoder import sentence_vectors
 from podium.baselines.learned_routers import read_method
-from podium.baselines.predictors import Predict, fit_calibrated
+from podium.baselines.predictors import Predict, Remembered, fit_calibrated
 from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -35,6 +36,10 @@ class Threshold:
         """The one-step plan; `ConfigError` if the pool has no such worker."""
         gain = float(self.gain([request.question.text])[0, 0])
         return await Single(self.strong if gain > self.least else self.weak).plan(request)
+
+    def read_ahead(self, questions: Sequence[str]) -> None:
+        """Predict for all of these questions at once."""
+        self.gain(questions)
 
 
 def _open(argument: str, context: BaselineContext) -> Threshold:
@@ -62,7 +67,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
     vectors = sentence_vectors(model) if model else context.vectors
     gain = fit_calibrated(read_method(method, name), scored.texts, better_Q1, vectors=vectors)
     least = {0.0: math.inf, 1.0: -math.inf}.get(share, float(np.quantile(gain.unseen_QT, 1 - share)))
-    return Threshold(name, *pair, gain.predict, least)
+    return Threshold(name, *pair, Remembered(gain.predict), least)
 
 
 BASELINE = Baseline(

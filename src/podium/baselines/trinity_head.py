@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import ValidationError
@@ -22,6 +22,8 @@ ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")
 _TEXT_FEATURES = len(text_features(""))
 FEATURES = _TEXT_FEATURES + len(ROLES) + 1
 """Hashed words of all that was written, then one that is 1: the last turn's role, or that there was none."""
+GENERATIONS = 60
+"""How long the paper trains a head."""
 
 
 class Head(Value):
@@ -79,31 +81,51 @@ def features_of(text: str, last: Role | None) -> Floats:
     return np.concatenate([text_features(text), state])
 
 
-def evolution(
-    start: Floats, *, generations: int = 60, population: int = 32, sigma: float = 0.03, seed: int = 0
-) -> Generator[Floats, float, Floats]:
-    """sep-CMA-ES: yields weights in the shape of `start`, is sent the mean reward of each, and returns their mean.
-
-    The defaults are the paper's, which averages 16 replications for a reward.
-
-    Raises:
-        ConfigError: the package `cmaes` is not installed.
-    """
+def sep_cma() -> Any:
+    """The class of the package `cmaes`; `ConfigError` if it is not installed."""
     try:
         from cmaes import SepCMA  # noqa: PLC0415 - an optional extra
     except ImportError:
         raise ConfigError(
             "A head is trained with cmaes, which is not installed: pip install 'podium-conductor[trinity]'."
         ) from None
-    search = SepCMA(start.ravel(), sigma, population_size=population, seed=seed)
-    for _ in range(generations):
-        losses: list[tuple[Floats, float]] = []
-        for _ in range(population):
-            weights = search.ask()
-            reward = yield weights.reshape(start.shape)
-            losses.append((weights, -reward))
-        search.tell(losses)
-    return np.asarray(search.mean).reshape(start.shape)
+    return SepCMA
+
+
+class Evolution:
+    """sep-CMA-ES: `ask` returns the weights of a generation, and `tell` gets the reward of each.
+
+    The defaults are the paper's, which averages 16 replications for a reward. The same arguments and rewards give the
+    same weights.
+
+    Args:
+        start: the mean of the first generation.
+        population: how many weights a generation has.
+        sigma: the standard deviation of each weight in the first generation.
+
+    Raises:
+        ConfigError: the package `cmaes` is not installed.
+    """
+
+    def __init__(self, start: Floats, *, population: int = 32, sigma: float = 0.03, seed: int = 0) -> None:
+        self._shape = start.shape
+        self._search = sep_cma()(start.ravel(), sigma, population_size=population, seed=seed)
+        self._asked: list[Floats] = []
+
+    def ask(self) -> list[Floats]:
+        """The weights of the next generation, each in the shape of `start`."""
+        self._asked = [self._search.ask() for _ in range(self._search.population_size)]
+        return [weights.reshape(self._shape) for weights in self._asked]
+
+    def tell(self, rewards: Sequence[float]) -> None:
+        """Learn from the rewards of the weights that `ask` returned last."""
+        losses = [-reward for reward in rewards]
+        self._search.tell(list(zip(self._asked, losses, strict=True)))
+
+    @property
+    def mean(self) -> Floats:
+        """The weights around which the next generation is drawn."""
+        return np.asarray(self._search.mean).reshape(self._shape)
 
 
 def train_head(scored: ScoredAnswers, *, seed: int = 0) -> Head:
@@ -111,11 +133,8 @@ def train_head(scored: ScoredAnswers, *, seed: int = 0) -> Head:
     x_QF = np.stack([features_of(text, None) for text in scored.texts])
     count, questions = len(scored.workers), np.arange(len(scored.texts))
     head = Head.untrained(scored.workers)
-    search = evolution(np.zeros((count, FEATURES)), seed=seed)
-    rows = next(search)
-    while True:
-        chosen_Q = (x_QF @ rows.T).argmax(axis=1)
-        try:
-            rows = search.send(float(scored.score_QW[questions, chosen_Q].mean()))
-        except StopIteration as end:
-            return Head.of(scored.workers, np.vstack([end.value, np.asarray(head.weights)[count:]]))
+    search = Evolution(np.zeros((count, FEATURES)), seed=seed)
+    for _ in range(GENERATIONS):
+        chosen_PQ = [(x_QF @ rows.T).argmax(axis=1) for rows in search.ask()]
+        search.tell([float(scored.score_QW[questions, chosen_Q].mean()) for chosen_Q in chosen_PQ])
+    return Head.of(scored.workers, np.vstack([search.mean, np.asarray(head.weights)[count:]]))

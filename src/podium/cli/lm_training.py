@@ -14,8 +14,8 @@ from podium.cli.dry_run import dry_run
 from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
+from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
-from podium.cli.training import read_run_settings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.train.display import training_display

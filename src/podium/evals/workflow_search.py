@@ -6,12 +6,12 @@ nothing that the model writes is executed as a program. `constant_search` search
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
-from podium.baselines import VOTE, Single
+from podium.baselines import VOTE, Single, read_constant
 from podium.baselines.phrases import CHECK, WHOLE
-from podium.errors import UsageError
+from podium.errors import BudgetError, UsageError
 from podium.evals.constant_search import (
     FRESH,
     ConstantPlan,
@@ -23,7 +23,7 @@ from podium.evals.constant_search import (
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.tasks.task import Task
-from podium.types import Budget, Message, Question
+from podium.types import Budget, Message, Question, Value
 from podium.workers.pool import Pool
 from podium.workflow import Access, PlanError, Step, Workflow, parse
 
@@ -54,6 +54,15 @@ _WRONG = "That is no workflow that can be tried: {error}\n\nWrite it again, whol
 _KNOWN = "It is in the archive already."
 
 
+class TriedWorkflow(Value):
+    """One entry of the archive, or a proposal that could not be tried."""
+
+    proposal: int
+    """Its number, from 1 on; 0: the archive begins with it."""
+    tried: ConstantPlan | None
+    """None: the model wrote no new workflow in three tries."""
+
+
 async def search_workflows(
     pool: Pool,
     tasks: Sequence[Task],
@@ -68,6 +77,8 @@ async def search_workflows(
     execution: ExecutionSettings | None = None,
     dispatcher: Dispatcher | None = None,
     on_progress: SearchProgress | None = None,
+    kept: Sequence[TriedWorkflow] = (),
+    on_tried: Callable[[TriedWorkflow], None] | None = None,
 ) -> ConstantPlanFront:
     """The most accurate workflows that were found, for each cost.
 
@@ -81,9 +92,12 @@ async def search_workflows(
         questions: how many questions each workflow is tried on.
         max_cost: dollars a question; workflows that cost more are in the archive but not in the result.
         budget, execution, dispatcher: as for `evaluate`.
+        kept: what an earlier search with the same arguments has tried; it is not tried again.
+        on_tried: called with each new entry.
 
     Raises:
         UsageError: there are no tasks, the pool has no such worker, or it did not answer.
+        BudgetError: an account of the dispatcher refused a call.
     """
     if not tasks:
         raise UsageError("There are no tasks to search workflows on: give at least one.")
@@ -101,31 +115,44 @@ async def search_workflows(
     )
     plain = ExecutionSettings(context="plain")
     asks = _Writer(Orchestrator(Single(writer), pool, settings=plain, dispatcher=dispatcher), max_steps, seed)
-    archive: dict[Workflow, ConstantPlan] = {}
-    tried = _beginnings(pool.names, max_steps)
+    archive = {_read(old.tried, pool, max_steps): old.tried for old in kept if old.tried is not None}
+    done = {old.proposal for old in kept}
     for number in range(proposals + 1):
-        for workflow in tried:
+        found: Workflow | None = None
+        if number and number not in done:
+            prompt = _prompt(pool, tasks[:used], archive, max_steps)
+            found = await asks.propose(prompt, archive, number - 1)
+        new = [found] if found else [] if number else beginnings(pool.names, max_steps)
+        for workflow in new:
+            if workflow in archive:
+                continue
             await trials.best([workflow], [(1, used)])
             archive[workflow] = trials.result(workflow)
+            if on_tried:
+                on_tried(TriedWorkflow(proposal=number, tried=archive[workflow]))
+        if not new and number not in done and on_tried:
+            on_tried(TriedWorkflow(proposal=number, tried=None))
         if on_progress:
             on_progress(number, proposals)
-        if number < proposals:
-            prompt = _prompt(pool, tasks[:used], archive, max_steps)
-            found = await asks.propose(prompt, archive, number)
-            tried = [] if found is None else [found]
     fresh = tasks[used:]
-    final = replace(trials, tasks=fresh, tallies={}) if len(fresh) >= FRESH else trials
-    chosen = await final.best(list(archive), [(len(archive), len(final.tasks))])
+    results = list(archive.values())
+    if len(fresh) >= FRESH:
+        final = replace(trials, tasks=fresh, tallies={})
+        results = [final.result(w) for w in await final.best(list(archive), [(len(archive), len(fresh))])]
     return ConstantPlanFront(
         workers=pool.names,
-        plans=undominated([final.result(workflow) for workflow in chosen]),
+        plans=undominated([plan for plan in results if max_cost is None or plan.cost_usd <= max_cost]),
         max_steps=max_steps,
-        questions=len(final.tasks),
+        questions=len(fresh) if len(fresh) >= FRESH else used,
         seed=seed,
     )
 
 
-def _beginnings(names: Sequence[str], max_steps: int) -> list[Workflow]:
+def _read(plan: ConstantPlan, pool: Pool, max_steps: int) -> Workflow:
+    return read_constant(plan.plan, pool.names, name="an earlier search", max_steps=max_steps).workflow
+
+
+def beginnings(names: Sequence[str], max_steps: int) -> list[Workflow]:
     """What the archive begins with."""
     workers = [number for number, name in enumerate(names) if name != VOTE]
     alone = [Workflow((Step(worker, WHOLE),)) for worker in workers]
@@ -174,6 +201,9 @@ class _Writer:
                 Question(text=text, history=history), seed=f"search-workflows/{self.seed}/{number}/{attempt}"
             )
             if trace.answer is None:
+                refusals = (account.refusal for account in self.orchestrator.dispatcher.accounts)
+                if refusal := next(filter(None, refusals), None):
+                    raise BudgetError(refusal)
                 raise UsageError(
                     f"The search stopped, since the model that proposes did not answer. {trace.error}"
                 )

@@ -4,26 +4,30 @@ A committee is a list of workers whose answers are put to a vote. Nothing here c
 """
 
 from __future__ import annotations
-
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from functools import cache
+from functools import cached_property
+from functools import lru_cache
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from statistics import fmean
-
 import numpy as np
 import numpy.typing as npt
-
 from podium.baselines.scored import ScoredAnswers
 from podium.executor.early_stopping import next_turn
 from podium.tasks.task import Task
 from podium.types import Message
-from podium.workers.answer import final_answer, normalise
-from podium.workers.base import Request, Worker
+from podium.workers.answer import final_answer
+from podium.workers.answer import normalise
+from podium.workers.base import Request
+from podium.workers.base import Worker
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.tool import is_result
-from podium.workers.vote import VoteWorker, announce
+from podium.workers.vote import VoteWorker
+from podium.workers.vote import announce
+from statistics import fmean
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -210,11 +214,12 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     for q, task in enumerate(tasks):
         numbers: dict[str, int] = {}
         for w, worker in enumerate(workers):
+            own = own_QW[q, w] = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
             replies = [
                 await worker.answer(
                     Request(question_messages(task.question.text), seed="", repeat=r, duplicate=r)
                 )
-                for r in range(size[2])
+                for r in range(own)
             ]
             for r, reply in enumerate(replies):
                 alone[q, w, r] = (await task.grade(reply.text)).correct
@@ -223,9 +228,12 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
                     answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
                     # The counts are arbitrary: they are no part of the answer.
                     voted[q, w, r] = (await task.grade(announce(found, 1, 1))).correct
-            own = own_QW[q, w] = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
             score[q, w] = alone[q, w, :own].mean()
-            cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies[:own])
+            cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies)
+            # A worker with fewer samples starts again from number 0.
+            again = np.arange(size[2]) % own
+            for figures in (alone, answer, voted):
+                figures[q, w] = figures[q, w, again]
     return Answers(
         workers=tuple(worker.profile.name for worker in workers),
         answer_QWR=answer,
@@ -322,15 +330,20 @@ def scored_answers(
     answers: Answers, *, early_stop: bool = False, price_QW: Floats | None = None
 ) -> ScoredAnswers:
     """What planners learn from these answers; the arguments are those of `committee_cost`."""
+
+    @cache
+    def votes(members: Members) -> tuple[Floats, Floats]:
+        return (
+            committee_accuracy(answers, members),
+            committee_cost(answers, members, early_stop=early_stop, price_QW=price_QW),
+        )
+
     return ScoredAnswers(
         answers.workers,
         answers.texts,
         answers.score_QW,
         answers.cost_QW,
-        lambda members: (
-            committee_accuracy(answers, members),
-            committee_cost(answers, members, early_stop=early_stop, price_QW=price_QW),
-        ),
+        votes,
         min(map(answers.samples_of, range(len(answers.workers)))),
     )
 

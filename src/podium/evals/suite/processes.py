@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable
+from itertools import chain
 from typing import Any
 
 from podium.errors import PodiumError, UsageError, flatten_group
@@ -26,14 +27,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-async def run_in_children(jobs: Iterable[Job], processes: int, emit: Emit) -> None:
-    """Run all jobs, `processes` at a time.
+async def run_in_children(groups: Iterable[Iterable[Job]], processes: int, emit: Emit) -> None:
+    """Run all jobs, `processes` at a time; those of a group run in one process, one after the other.
 
     Raises:
         UsageError: a child raised it.
         PodiumError: a child ended before its job had.
     """
-    waiting = iter(jobs)
+    waiting = iter(groups)
     await side_by_side(processes, lambda: _run_child(waiting, emit))
 
 
@@ -55,7 +56,7 @@ def job_environment() -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"}
 
 
-async def _run_child(waiting: Iterable[Job], emit: Emit) -> None:
+async def _run_child(waiting: Iterable[Iterable[Job]], emit: Emit) -> None:
     """A child that runs jobs until none waits."""
     child = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -71,7 +72,7 @@ async def _run_child(waiting: Iterable[Job], emit: Emit) -> None:
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        for job in waiting:
+        for job in chain.from_iterable(waiting):
             child.stdin.write(job.model_dump_json().encode() + b"\n")
             await child.stdin.drain()
             while (found := json.loads(await child.stdout.readline() or b'"ended"')) != "done":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from podium.baselines import find_baseline
 from podium.evals.suite.cells import Job, Training
 from podium.evals.suite.job import run_job
 from podium.evals.suite.opening import Checked
@@ -52,12 +53,14 @@ async def run_suite(
             if on_answer:
                 on_answer(labels[cell], GradedAnswer.model_validate_json(line))
 
+        if processes > 1 and len(jobs) > 1 and checked.settings.ray is None:
+            groups = _that_share(jobs)
+            filled = ((_with_kept(job, results) for job in group) for group in groups)
+            await run_in_children(filled, min(processes, len(groups)), emit)
+            return
         waiting = (_with_kept(job, results) for job in jobs)
         if checked.settings.ray is not None and jobs:
             await run_on_ray(waiting, checked.settings.ray, emit)
-            return
-        if processes > 1 and len(jobs) > 1:
-            await run_in_children(waiting, min(processes, len(jobs)), emit)
             return
         for job in waiting:
             await run_job(job, emit, dispatcher=dispatcher)
@@ -78,6 +81,17 @@ def answers_left(checked: Checked, run: Path) -> int:
 
 def _is_unfinished(job: Job, checked: Checked, results: Results) -> bool:
     return any(len(results.lines(cell.key)) < checked.answers[cell.key] for cell in job.cells)
+
+
+def _that_share(jobs: Iterable[Job]) -> list[list[Job]]:
+    """The jobs, with those of routers that differ in their price alone together: one process then predicts once."""
+    groups: dict[object, list[Job]] = {}
+    for number, job in enumerate(jobs):
+        own = job.cells[0]
+        known = find_baseline(own.entry.planner)
+        method = own.entry.planner.split(":")[:2] if known and known[0].learns else number
+        groups.setdefault((own.table.label, own.seed, str(method)), []).append(job)
+    return list(groups.values())
 
 
 def _with_kept(job: Job, results: Results) -> Job:

@@ -1,0 +1,148 @@
+"""MASRouter (Yue et al. 2025, arXiv 2502.11133): for each question a mode, a number of workers, and a role for each.
+
+A trained controller draws all of it from the question's words before any worker is called; the plan has one round. The
+original embeds questions, roles and models with MiniLM, has up to twelve roles for each kind of question, and lets a
+fixed model write the final answer. Here words are hashed, roles and workers have learned vectors, there are five roles,
+and a vote or the last worker gives the answer. So this says nothing about the original's accuracy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from podium.baselines.baseline import Baseline, BaselineContext
+from podium.baselines.by_ratings import read_per_usd
+from podium.baselines.debate import REVISE
+from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, WHOLE
+from podium.baselines.plans import plan_once, position_of, refuse_without_vote, voting_step
+from podium.baselines.reflection import AGAIN
+from podium.baselines.voting import Committee
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.types import NAMED_BY, Profile
+from podium.workers.vote import VOTE
+from podium.workflow import Access, Step, Workflow
+
+if TYPE_CHECKING:
+    from podium.baselines.masrouter_controller import Controller, Mode, Role, Team
+
+_SUBTASKS: dict[Role, str] = {
+    "solver": WHOLE,
+    "starter": NEXT,
+    "finisher": FINISH,
+    "checker": CHECK,
+    "judge": COMPARE,
+}
+_READERS = ("checker", "judge")
+_STEP_BY_STEP = "Reason step by step, then give the answer."
+
+
+@dataclass(frozen=True, slots=True)
+class MasRouter:
+    """Plans what `controller` draws. The same question always gets the same team."""
+
+    tools = (VOTE,)
+
+    controller: Controller
+    name: str = "masrouter"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The team's steps; `ConfigError` if the pool lacks a worker or the vote."""
+        team = _drawn(self.controller, request)
+        return plan_once(request, team_workflow(team, request.pool))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMasRouter:
+    """Plans a vote of the workers that `controller` draws, each once. In a tie its first worker wins."""
+
+    tools = (VOTE,)
+
+    controller: Controller
+    name: str = "masrouter-scored"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The answers and the vote; `ConfigError` if the pool lacks a worker or the vote."""
+        team = _drawn(self.controller, request)
+        return await Committee(team.voters(self.controller.workers)).plan(request)
+
+
+def _drawn(controller: Controller, request: PlanRequest) -> Team:
+    text = request.question.text
+    return controller.draw(text, Random(f"masrouter/{text[:NAMED_BY]}"))
+
+
+def team_workflow(team: Team, pool: Sequence[Profile]) -> Workflow:
+    """The steps of a team.
+
+    - io, cot: all work alone, in cot step by step. A vote decides.
+    - chain, full: one after another; each sees the one before, in full all before. The last one's answer counts.
+    - debate: all work alone, then each sees all responses and answers again. A vote decides.
+    - reflection: each works alone, then sees its own response and answers again. A vote decides.
+
+    A checker or judge that sees no other work answers the whole question.
+    """
+    steps = [
+        _step(team.mode, role, position_of(worker, pool), number)
+        for number, (role, worker) in enumerate(team.members)
+    ]
+    count = len(steps)
+    if team.mode == "debate":
+        steps += [Step(step.worker, REVISE, Access(steps=tuple(range(count)))) for step in steps]
+    elif team.mode == "reflection":
+        steps += [Step(step.worker, AGAIN, Access(steps=(number,))) for number, step in enumerate(steps)]
+    if count > 1 and team.mode not in ("chain", "full"):
+        answers = tuple(range(len(steps) - count, len(steps)))
+        steps.append(replace(voting_step(pool), access=Access(steps=answers)))
+    return Workflow(tuple(steps))
+
+
+def _step(mode: Mode, role: Role, worker: int, number: int) -> Step:
+    """The first step of member `number`."""
+    seen = {"chain": range(number)[-1:], "full": range(number)}.get(mode, range(0))
+    subtask = _SUBTASKS[role] if seen or role not in _READERS else WHOLE
+    if mode == "cot":
+        subtask = f"{subtask} {_STEP_BY_STEP}"
+    return Step(worker, subtask, Access(steps=tuple(seen)))
+
+
+def _open_file(file: str, context: BaselineContext) -> MasRouter:
+    from podium.baselines.masrouter_controller import Controller  # noqa: PLC0415 - loads NumPy
+
+    path = Path(file)
+    if not file or not path.is_file():
+        raise ConfigError(
+            f"masrouter:{file}: there is no such file; write masrouter:FILE with a controller's JSON."
+        )
+    controller = Controller.read(path)
+    for worker in controller.workers:
+        position_of(worker, context.pool)
+    refuse_without_vote(context.pool)
+    return MasRouter(controller, f"masrouter:{file}")
+
+
+def _open_scored(argument: str, context: BaselineContext) -> ScoredMasRouter:
+    from podium.baselines.masrouter_controller import train_on_scores  # noqa: PLC0415 - loads NumPy
+
+    name = f"masrouter-scored:{argument}"
+    per_usd = read_per_usd(argument, name, "masrouter-scored:10")
+    assert context.scored is not None
+    scored = context.scored.of([profile.name for profile in context.pool], name)
+    return ScoredMasRouter(train_on_scores(scored, per_usd=per_usd), name)
+
+
+FROM_FILE = Baseline(
+    "masrouter:FILE", _open_file, needs=lambda file: (VOTE,), reads_files=True, on_recordings=False
+)
+FROM_SCORES = Baseline(
+    "masrouter-scored:PER_USD",
+    _open_scored,
+    needs=lambda argument: (VOTE,),
+    learns=True,
+    team_only=True,
+    examples=lambda workers: ["masrouter-scored:0", "masrouter-scored:10"],
+)

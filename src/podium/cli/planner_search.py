@@ -1,0 +1,382 @@
+"""The stages `trinity`, `masrouter` and `workflows` of `podium train`: they search for a planner on live answers.
+
+Before a search begins, each worker or workflow answers one dry question, which gives the search its price. A budget
+that cannot pay for one generation is refused. What was found is in the run's folder after each generation. Generations
+of a controller, MASRouter's, are epochs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+
+from podium.baselines import Constant
+from podium.baselines.masrouter import team_workflow
+from podium.baselines.masrouter_controller import MEAN_CALLS, Team
+from podium.baselines.plans import rounds_of
+from podium.baselines.trinity import Trinity
+from podium.baselines.trinity_head import Head, sep_cma
+from podium.cli.opening import open_dispatcher
+from podium.cli.options import DispatchOptions
+from podium.cli.printable import counted, dollars, printable
+from podium.cli.questions import open_questions
+from podium.cli.run_settings import read_run_settings
+from podium.cli.terminal import open_console
+from podium.errors import BudgetError, ConfigError, UsageError
+from podium.evals import ConstantPlanFront, evaluate, search_workflows
+from podium.evals.constant_search import FRESH, undominated
+from podium.evals.controller_search import train_controller_live
+from podium.evals.head_search import head_workers, train_head_live
+from podium.evals.search_settings import ControllerSearch, HeadSearch, SearchSettings, WorkflowSearch
+from podium.evals.workflow_search import TriedWorkflow, beginnings
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.orchestrator.team import open_pool
+from podium.planner import Planner
+from podium.rollout import Rollout
+from podium.rollout.run_folder import RunFolder, replace_file
+from podium.tasks.task import Task
+from podium.types import Budget
+from podium.workers.pool import Pool, has_real_workers
+from podium.workers.replay import ReplayWorker
+
+Stage = Literal["trinity", "masrouter", "workflows"]
+_AnySearch = HeadSearch | ControllerSearch | WorkflowSearch
+_SETTINGS: Mapping[Stage, type[_AnySearch]] = {
+    "trinity": HeadSearch,
+    "masrouter": ControllerSearch,
+    "workflows": WorkflowSearch,
+}
+HEAD, CONTROLLER, PLAN, PLANS = "head.json", "controller.json", "plan.txt", "plans.json"
+"""What a run's folder gets: the files of `trinity:FILE`, `masrouter:FILE`, `constant:FILE` and `--constant-plans`."""
+_CHANGEABLE = frozenset({"generations", "epochs", "proposals", "concurrency"})
+"""Settings that may change when a search continues."""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """One start of a search, over opened workers and questions."""
+
+    settings: _AnySearch
+    pool: Pool
+    tasks: Sequence[Task]
+    console: Console
+    """Where progress is said; standard error where the result is JSON."""
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The workers of a head or a controller."""
+        assert isinstance(self.settings, HeadSearch | ControllerSearch)
+        return head_workers(self.pool, self.settings.workers)
+
+    @property
+    def dry(self) -> list[Planner]:
+        """What answers the dry question: a head or a team for each worker, or the archive's first workflows."""
+        if isinstance(self.settings, HeadSearch):
+            return [Trinity(Head.untrained((name,)), name) for name in self.workers]
+        if isinstance(self.settings, ControllerSearch):
+            teams = [Team("reflection", (("solver", name),)) for name in self.workers]
+            workflows = [team_workflow(team, self.pool.profiles) for team in teams]
+        else:
+            workflows = beginnings(self.pool.names, self.settings.max_steps)
+        return [Constant(workflow, self.pool.names) for workflow in workflows]
+
+    def price(self, dry: Sequence[Rollout]) -> _Price:
+        """The price of the search, by what each of `dry` did with one question."""
+        settings = self.settings
+        mean = sum(rollout.trace.uncached_usd for rollout in dry) / len(dry)
+        if isinstance(settings, HeadSearch):
+            answers = settings.population * min(settings.replications, len(self.tasks))
+            return _Price("generation", answers * mean, settings.generations * answers * mean)
+        if isinstance(settings, ControllerSearch):
+            epoch = len(self.tasks) * MEAN_CALLS / 2 * mean  # Each of `dry` makes two calls.
+            return _Price("epoch", epoch, settings.epochs * epoch)
+        # Equal calls of several workflows are paid once.
+        calls = {(s.worker, s.messages): s.cost_usd + s.saved_usd for r in dry for s in r.trace.spans}
+        archive, tried_on = sum(calls.values()), min(settings.tried_on, len(self.tasks))
+        fresh = len(self.tasks) - tried_on
+        whole = (tried_on + (fresh if fresh >= FRESH else 0)) * (archive + settings.proposals * mean)
+        return _Price("archive and its first proposal", tried_on * (archive + mean), whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Price:
+    """Dollars, by one dry question; later answers may share cached calls, or be longer."""
+
+    unit: str
+    """What `first_usd` pays for."""
+    first_usd: float
+    whole_usd: float
+
+    def check(self, budget_usd: float | None) -> None:
+        """Raise a `UsageError` if the budget cannot pay for the first generation."""
+        if budget_usd is not None and self.first_usd > budget_usd:
+            smaller = {"generation": "population or replications", "epoch": "questions"}.get(
+                self.unit, "tried_on"
+            )
+            raise UsageError(
+                f"--run-budget-usd is {dollars(budget_usd)}, and by a dry question one {self.unit} costs about "
+                f"{dollars(self.first_usd)}: give more, or set {smaller} lower."
+            )
+
+
+def search_planner(
+    stage: Stage,
+    config: Path | None,
+    overrides: Sequence[str],
+    run: Path | None,
+    *,
+    calls: DispatchOptions,
+    run_budget_usd: float | None,
+    dry_run: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Search, or continue a search that was stopped, and write what was found into the run's folder.
+
+    Args:
+        run: None with `dry_run`, which prints the price and stops.
+
+    Raises:
+        UsageError: the settings cannot be used, or the budget does not pay for one generation.
+        BudgetError: the budget ended before the first generation did.
+    """
+    settings = read_run_settings(config, _SETTINGS[stage], overrides)
+    pool = open_pool(settings.pool)
+    _check(settings, pool)
+    tasks = open_questions(
+        settings.tasks, settings.split, size=settings.questions, seed=settings.seed, pool=pool
+    )
+    search = _Search(settings, pool, list(tasks), open_console(stderr=as_json))
+    asyncio.run(_run(search, run, calls, run_budget_usd, dry_run=dry_run, as_json=as_json))
+
+
+def _check(settings: _AnySearch, pool: Pool) -> None:
+    if any(isinstance(worker, ReplayWorker) and not worker.recording.conditioned for worker in pool):
+        raise ConfigError(
+            f"{settings.pool} has recorded workers, and a recording has only answers to the bare question; give a pool "
+            "of live or simulated workers."
+        )
+    if isinstance(settings, HeadSearch | ControllerSearch):
+        head_workers(pool, settings.workers)
+        if isinstance(settings, HeadSearch):
+            sep_cma()
+    elif not settings.writer:
+        raise ConfigError(
+            "The search has no worker that proposes workflows; name a language model of the pool with writer=NAME."
+        )
+    else:
+        pool.named(settings.writer)
+
+
+async def _run(
+    search: _Search,
+    run: Path | None,
+    calls: DispatchOptions,
+    run_budget_usd: float | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    folder = None if dry_run or run is None else _open_folder(run, search.settings)
+    begun = folder is not None and bool(folder.rows().read())
+    try:
+        async with open_dispatcher(
+            calls,
+            search.pool,
+            run=None if folder is None else run,
+            run_budget_usd=None if dry_run else run_budget_usd,
+        ) as dispatcher:
+            if not begun:
+                price = search.price(await _dry_question(search, dispatcher))
+                if as_json:
+                    print(json.dumps({"first_usd": price.first_usd, "whole_usd": price.whole_usd}))
+                else:
+                    _say_price(search, price)
+                price.check(run_budget_usd)
+            if folder is None:
+                return
+            if isinstance(search.settings, HeadSearch):
+                await _search_head(search, search.settings, folder, dispatcher)
+            elif isinstance(search.settings, ControllerSearch):
+                await _search_controller(search, search.settings, folder, dispatcher)
+            else:
+                await _search_workflows(search, search.settings, folder, dispatcher)
+    finally:
+        await search.pool.close()
+
+
+def _open_folder(run: Path, settings: SearchSettings) -> RunFolder:
+    """The run's folder. All settings may change until the first generation is kept."""
+    begun = bool(RunFolder(run).rows().read())
+    return RunFolder.open(
+        run, settings, changeable=_CHANGEABLE if begun else frozenset(type(settings).model_fields)
+    )
+
+
+async def _dry_question(search: _Search, dispatcher: Dispatcher) -> list[Rollout]:
+    """What each of `search.dry` does with the first question."""
+    rollouts = []
+    for planner in search.dry:
+        evaluation = await evaluate(
+            planner,
+            search.tasks[:1],
+            search.pool,
+            budget=Budget(rounds=rounds_of(planner)),
+            execution=ExecutionSettings(early_stop=search.settings.early_stop),
+            dispatcher=dispatcher,
+        )
+        (rollout,) = evaluation.rollouts
+        if rollout.infrastructure_failed:
+            failed = (span.error for span in rollout.trace.spans if span.status == "failed")
+            reason = rollout.grade.failure or next(failed, None) or rollout.trace.error
+            raise UsageError(f"The dry question failed: {reason} Repair that, and run the command again.")
+        rollouts.append(rollout)
+    return rollouts
+
+
+def _say_price(search: _Search, price: _Price) -> None:
+    simulated = (
+        "" if has_real_workers(search.pool) else " The workers are simulated, and so are their dollars."
+    )
+    search.console.print(
+        f"By a dry question, one {price.unit} costs about {dollars(price.first_usd)}, and the whole search about "
+        f"{dollars(price.whole_usd)}.{simulated}",
+        soft_wrap=True,
+    )
+
+
+async def _search_head(
+    search: _Search, settings: HeadSearch, folder: RunFolder, dispatcher: Dispatcher
+) -> None:
+    rows, file, console = folder.rows(), folder.path / HEAD, search.console
+    kept = [row["rewards"] for row in rows.read()]
+    done = len(kept)
+    try:
+        async for found in train_head_live(
+            search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher
+        ):
+            mean, best = sum(found.rewards) / len(found.rewards), max(found.rewards)
+            replace_file(file, found.head.model_dump_json().encode() + b"\n")
+            row = {"generation": found.number, "mean": mean, "best": best, "cost_usd": found.cost_usd}
+            rows.append(row | {"rewards": found.rewards})
+            done = found.number
+            console.print(
+                f"generation {done}/{settings.generations}  reward {mean:.3f}, best {best:.3f}  "
+                f"{dollars(found.cost_usd)}",
+                soft_wrap=True,
+            )
+    except BudgetError as error:
+        if not done:
+            raise
+        _say_budget_ended(console, f"generation {done} of {settings.generations}", error)
+    console.print(printable(f"The head is in {file}. Use it as the planner trinity:{file}."), soft_wrap=True)
+
+
+async def _search_controller(
+    search: _Search, settings: ControllerSearch, folder: RunFolder, dispatcher: Dispatcher
+) -> None:
+    rows, file, console = folder.rows(), folder.path / CONTROLLER, search.console
+    kept = [row["utilities"] for row in rows.read()]
+    done = len(kept)
+    try:
+        async for epoch in train_controller_live(
+            search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher
+        ):
+            known = [utility for utility in epoch.utilities if utility is not None]
+            mean = sum(known) / len(known)
+            replace_file(file, epoch.controller.model_dump_json().encode() + b"\n")
+            row = {"epoch": epoch.number, "mean": mean, "cost_usd": epoch.cost_usd}
+            rows.append(row | {"utilities": epoch.utilities})
+            done = epoch.number
+            console.print(
+                f"epoch {done}/{settings.epochs}  utility {mean:.3f}  {dollars(epoch.cost_usd)}",
+                soft_wrap=True,
+            )
+    except BudgetError as error:
+        if not done:
+            raise
+        _say_budget_ended(console, f"epoch {done} of {settings.epochs}", error)
+    console.print(
+        printable(f"The controller is in {file}. Use it as the planner masrouter:{file}."), soft_wrap=True
+    )
+
+
+async def _search_workflows(
+    search: _Search, settings: WorkflowSearch, folder: RunFolder, dispatcher: Dispatcher
+) -> None:
+    rows, console = folder.rows(), search.console
+    archive = [TriedWorkflow.model_validate(row) for row in rows.read()]
+    kept = tuple(archive)
+
+    def on_tried(entry: TriedWorkflow) -> None:
+        archive.append(entry)
+        rows.append(entry.model_dump())
+        what = f"proposal {entry.proposal}/{settings.proposals}" if entry.proposal else "of the beginning"
+        said = "no new workflow was written in three tries"
+        if entry.tried is not None:
+            said = f"{entry.tried.accuracy:.1%} right  {dollars(entry.tried.cost_usd)} a question"
+        console.print(f"{what}  {said}", soft_wrap=True)
+
+    try:
+        front = await search_workflows(
+            search.pool,
+            search.tasks,
+            settings.writer,
+            proposals=settings.proposals,
+            questions=settings.tried_on,
+            max_steps=settings.max_steps,
+            max_cost=settings.max_cost,
+            seed=str(settings.seed),
+            execution=ExecutionSettings(early_stop=settings.early_stop),
+            dispatcher=dispatcher,
+            kept=kept,
+            on_tried=on_tried,
+        )
+    except BudgetError as error:
+        front = _so_far(search, settings, archive)
+        if not front.plans:
+            raise
+        _say_budget_ended(console, counted(len(archive), "entry").replace("entrys", "entries"), error)
+    if not front.plans:
+        raise UsageError(
+            f"No workflow costs at most max_cost = {settings.max_cost:g} dollars a question; set it higher."
+        )
+    best = max(front.plans, key=lambda plan: plan.accuracy)
+    front.save(folder.path / PLANS)
+    file = folder.path / PLAN
+    replace_file(file, best.plan.encode() + b"\n")
+    console.print(
+        f"The most accurate plan is right on {best.accuracy:.1%} of {front.questions} questions, at "
+        f"{dollars(best.cost_usd)} each.",
+        soft_wrap=True,
+    )
+    console.print(
+        printable(f"It is in {file}. Use it as the planner constant:{file}. Cheaper plans are in {PLANS}."),
+        soft_wrap=True,
+    )
+
+
+def _so_far(search: _Search, settings: WorkflowSearch, archive: Sequence[TriedWorkflow]) -> ConstantPlanFront:
+    """The best workflows of an archive that is not complete."""
+    most = inf if settings.max_cost is None else settings.max_cost
+    tried = [entry.tried for entry in archive if entry.tried is not None and entry.tried.cost_usd <= most]
+    return ConstantPlanFront(
+        workers=search.pool.names,
+        plans=undominated(tried),
+        max_steps=settings.max_steps,
+        questions=min(settings.tried_on, len(search.tasks)),
+        seed=str(settings.seed),
+    )
+
+
+def _say_budget_ended(console: Console, done: str, error: BudgetError) -> None:
+    console.print(
+        printable(f"The budget ended after {done}: {error} The same command with a larger budget continues."),
+        soft_wrap=True,
+    )

@@ -1,0 +1,137 @@
+"""Trains MASRouter's controller on whole answers, by policy gradient on what its teams get right and cost.
+
+The answers are those of any pool, live or simulated, so the controller learns modes, roles and workers. The trainer
+keeps no file: its caller keeps the utilities of each epoch, and gives them back to continue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from podium.baselines.masrouter import team_workflow
+from podium.baselines.masrouter_controller import Controller, Team, Training
+from podium.baselines.plans import plan_once
+from podium.errors import UsageError
+from podium.evals.evaluation import evaluate
+from podium.evals.head_search import head_workers
+from podium.evals.search_settings import ControllerSearch
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.planner import Plan, PlanRequest
+from podium.tasks.task import Task
+from podium.workers.pool import Pool
+from podium.workers.vote import VOTE, VoteWorker
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch, as far as a run has to keep it."""
+
+    number: int
+    """From 1 on."""
+    utilities: tuple[float | None, ...]
+    """Of each team, in the order in which they were drawn; None: workers or the grader failed."""
+    cost_usd: float
+    """What the answers cost, the cached ones included."""
+    controller: Controller
+
+
+async def train_controller_live(
+    pool: Pool,
+    tasks: Sequence[Task],
+    settings: ControllerSearch,
+    *,
+    kept: Iterable[Sequence[float | None]] = (),
+    dispatcher: Dispatcher | None = None,
+) -> AsyncIterator[Epoch]:
+    """Train a controller, and yield each new epoch. If the pool has no voting tool, it gets one.
+
+    The controller's classifier learns the tasks' families, where they are known.
+
+    Args:
+        tasks: the questions. Do not evaluate the controller on them later.
+        kept: the utilities of the epochs that an earlier start has made. They are not made again, and the next epochs
+            are those of an uninterrupted training.
+
+    Raises:
+        ConfigError: the pool lacks a worker.
+        UsageError: workers or the grader failed on all answers of an epoch.
+        BudgetError: an account refused a call; calls in flight have ended, so a cache has their answers.
+    """
+    pool = pool if VOTE in pool.names else pool.joined([VoteWorker()])
+    asked = tuple({task.question.text: task for task in tasks}.values())
+    families = [str(task.facts.get("family", "")) for task in asked]
+    workers = head_workers(pool, settings.workers)
+    training = Training(
+        Controller.untrained(workers, kinds=sorted(set(families)), seed=settings.seed),
+        [task.question.text for task in asked],
+        kinds=families,
+        seed=settings.seed,
+    )
+    earlier = list(kept)
+    for number in range(1, settings.epochs + 1):
+        known = iter(earlier[number - 1] if number <= len(earlier) else ())
+        tried: list[_Tried] = []
+        for batch in training.batches(number):
+            teams = training.ask(batch)
+            if number <= len(earlier):
+                training.tell([next(known) for _ in batch])
+                continue
+            found = await _try(teams, [asked[question] for question in batch], pool, settings, dispatcher)
+            training.tell([each.utility for each in found])
+            tried += found
+        if number <= len(earlier):
+            continue
+        if all(each.utility is None for each in tried):
+            raise UsageError(
+                f"Workers or the grader failed on all questions of epoch {number}: run podium pool check, and then the "
+                "same command again to continue."
+            )
+        cost_usd = sum(each.cost_usd for each in tried)
+        yield Epoch(number, tuple(each.utility for each in tried), cost_usd, training.controller)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    utility: float | None
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Plans the team that was drawn for each question."""
+
+    teams: Mapping[str, Team]
+    """By the question's text."""
+    name: str = "masrouter"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        return plan_once(request, team_workflow(self.teams[request.question.text], request.pool))
+
+
+async def _try(
+    teams: Sequence[Team],
+    tasks: Sequence[Task],
+    pool: Pool,
+    settings: ControllerSearch,
+    dispatcher: Dispatcher | None,
+) -> list[_Tried]:
+    """Have each team answer its question."""
+    evaluation = await evaluate(
+        _Drawn({task.question.text: team for task, team in zip(tasks, teams, strict=True)}),
+        tasks,
+        pool,
+        concurrency=settings.concurrency,
+        seed=f"controller-search/{settings.seed}",
+        execution=ExecutionSettings(early_stop=settings.early_stop),
+        dispatcher=dispatcher,
+    )
+    return [
+        _Tried(
+            None
+            if rollout.infrastructure_failed
+            else rollout.correct - settings.per_usd * rollout.trace.uncached_usd,
+            rollout.trace.uncached_usd,
+        )
+        for rollout in evaluation.rollouts
+    ]
