@@ -5,35 +5,24 @@ from answers to other questions (`ScoredAnswers`). `podium.baselines.predictors`
 """
 
 from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
+
 import numpy as np
-from podium.baselines.baseline import Baseline
-from podium.baselines.baseline import BaselineContext
+
+from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.by_ratings import read_per_usd
 from podium.baselines.encoder import sentence_vectors
-from podium.baselines.predictors import Calibrated
-from podium.baselines.predictors import METHODS
-from podium.baselines.predictors import Method
-from podium.baselines.predictors import Predict
-from podium.baselines.predictors import Remembered
-from podium.baselines.predictors import fit
-from podium.baselines.predictors import fit_calibrated
-from podium.baselines.scored import Floats
-from podium.baselines.scored import Members
-from podium.baselines.scored import ScoredAnswers
-from podium.baselines.scored import Vectors
+from podium.baselines.predictors import METHODS, Calibrated, Method, Predict, Remembered, fit, fit_calibrated
+from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
 from podium.baselines.voting import Committee
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Plan
-from podium.planner import PlanRequest
+from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
 
 MOST_ANSWERS = 5

@@ -5,19 +5,18 @@ once. `calibrated` corrects its predictions on questions that it has not seen. T
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Sequence
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import Any, Literal, get_args
+
 import numpy as np
+
 from podium.baselines.router_dc import fit_router_dc
-from podium.baselines.scored import Floats
-from podium.baselines.scored import Vectors
+from podium.baselines.scored import Floats, Vectors
 from podium.errors import ConfigError
-from typing import Any
-from typing import Literal
-from typing import get_args
 
 Predict = Callable[[Sequence[str]], Floats]
 """From N texts to predictions, [N, T]."""

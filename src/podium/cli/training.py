@@ -4,57 +4,48 @@ Loads torch. `train` never imports `evals`, so this module hands the evaluation 
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import Mapping
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
 from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
-from podium.conductor import Checkpoint
-from podium.conductor import Conductor
-from podium.conductor import open_policy
-from podium.conductor.process_policy import PolicyProcesses
-from podium.conductor.process_policy import processes_for
+from podium.conductor import Checkpoint, Conductor, open_policy
+from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.conductor.prompt import numbered_pool
 from podium.config import Source
 from podium.errors import ConfigError
 from podium.evals import evaluate
-from podium.executor import Dispatcher
-from podium.executor import ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestra.laboratory import open_examples
-from podium.orchestra.training import OrchestraSettings
-from podium.orchestra.training import POOL
-from podium.orchestra.training import train_orchestra
+from podium.orchestra.training import POOL, OrchestraSettings, train_orchestra
 from podium.orchestrator.team import open_pool
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import open_tasks
 from podium.train.display import training_display
-from podium.train.experiment import Dispatch
-from podium.train.experiment import can_train
-from podium.train.experiment import run_experiment
+from podium.train.experiment import Dispatch, can_train, run_experiment
 from podium.train.loop import Evaluate
 from podium.train.settings import Experiment
 from podium.types import Budget
-from podium.warmstart.acceptance import AcceptanceReport
-from podium.warmstart.acceptance import COPYING
-from podium.warmstart.acceptance import FormatReport
-from podium.warmstart.acceptance import NAME_TO_NUMBER
-from podium.warmstart.acceptance import SKILL_TO_NUMBER
-from podium.warmstart.acceptance import VALID_PLANS
-from podium.warmstart.supervised import WarmStartSettings
-from podium.warmstart.supervised import run_warmstart
+from podium.warmstart.acceptance import (
+    COPYING,
+    NAME_TO_NUMBER,
+    SKILL_TO_NUMBER,
+    VALID_PLANS,
+    AcceptanceReport,
+    FormatReport,
+)
+from podium.warmstart.supervised import WarmStartSettings, run_warmstart
 from podium.workers.pool import Pool
-from rich.console import Console
-from rich.progress import BarColumn
-from rich.progress import Progress
-from rich.progress import TextColumn
-from rich.progress import TimeRemainingColumn
-from typing import Any
 
 _LINE_EVERY = 10
 """Without a terminal, one line is printed for this many rows of a warm start."""

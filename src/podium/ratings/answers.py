@@ -4,30 +4,26 @@ A committee is a list of workers whose answers are put to a vote. Nothing here c
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
-from functools import cache
-from functools import cached_property
-from functools import lru_cache
+
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+from statistics import fmean
+
 import numpy as np
 import numpy.typing as npt
+
 from podium.baselines.scored import ScoredAnswers
 from podium.executor.early_stopping import next_turn
 from podium.tasks.task import Task
 from podium.types import Message
-from podium.workers.answer import final_answer
-from podium.workers.answer import normalise
-from podium.workers.base import Request
-from podium.workers.base import Worker
+from podium.workers.answer import final_answer, normalise
+from podium.workers.base import Request, Worker
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.tool import is_result
-from podium.workers.vote import VoteWorker
-from podium.workers.vote import announce
-from statistics import fmean
+from podium.workers.vote import VoteWorker, announce
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -4,40 +4,28 @@ The controls use the plans that the planner wrote, so a plan is written and paid
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
+
 import numpy as np
-from podium.baselines.plan_controls import ControlContext
-from podium.baselines.plan_controls import PLAN_CONTROLS
-from podium.baselines.plans import PlannerWrapper
-from podium.baselines.plans import rounds_of
+
+from podium.baselines.plan_controls import PLAN_CONTROLS, ControlContext
+from podium.baselines.plans import PlannerWrapper, rounds_of
 from podium.conductor.planner import Conductor
 from podium.evals.compare import samples_within
-from podium.evals.evaluation import Evaluation
-from podium.evals.evaluation import evaluate
-from podium.evals.suite.cells import Cell
-from podium.evals.suite.cells import Job
-from podium.evals.suite.cells import Training
-from podium.evals.suite.opening import OpenTable
-from podium.evals.suite.opening import untrained_of
-from podium.evals.suite.results import GradedAnswer
-from podium.evals.suite.results import read_answers
-from podium.executor import Dispatcher
-from podium.executor import ExecutionSettings
-from podium.planner import Plan
-from podium.planner import PlanRequest
-from podium.planner import Planner
-from podium.planner import ReadsAhead
+from podium.evals.evaluation import Evaluation, evaluate
+from podium.evals.suite.cells import Cell, Job, Training
+from podium.evals.suite.opening import OpenTable, untrained_of
+from podium.evals.suite.results import GradedAnswer, read_answers
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.planner import Plan, Planner, PlanRequest, ReadsAhead
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.workers.pool import is_tool
 from podium.workflow import Workflow
-from types import MappingProxyType
 
 Emit = Callable[[str, str], None]
 """Called with (key of the cell, line) for each graded answer."""

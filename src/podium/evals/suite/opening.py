@@ -4,48 +4,32 @@ It opens task sets, pools and planners, expands `single:*`, and finds which cont
 """
 
 from __future__ import annotations
-from collections.abc import AsyncIterator
-from collections.abc import Iterator
-from collections.abc import Sequence
+
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
+
 import numpy as np
-from podium.baselines import PlanFor
-from podium.baselines import VOTE
-from podium.baselines import find_baseline
-from podium.baselines import open_baseline
+
+from podium.baselines import VOTE, PlanFor, find_baseline, open_baseline
 from podium.baselines.embedded_oracle import embedded_oracle
-from podium.baselines.plan_controls import PLAN_CONTROLS
-from podium.baselines.plan_controls import PlanControl
+from podium.baselines.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.baselines.scored import ScoredAnswers
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.evals.compare import replays_conditioned
-from podium.evals.suite.cells import Job
-from podium.evals.suite.cells import TRAINING
-from podium.evals.suite.cells import Table
-from podium.evals.suite.cells import Training
-from podium.evals.suite.cells import cells_of
-from podium.evals.suite.cells import tables_of
-from podium.evals.suite.settings import EACH_WORKER
-from podium.evals.suite.settings import PlannerEntry
-from podium.evals.suite.settings import SuiteSettings
+from podium.evals.suite.cells import TRAINING, Job, Table, Training, cells_of, tables_of
+from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings
 from podium.executor import Dispatcher
 from podium.orchestrator import planning
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
-from podium.ratings.answers import measurable
-from podium.ratings.answers import read_answers
-from podium.ratings.answers import scored_answers
-from podium.tasks import open_tasks
-from podium.tasks import warnings_of
+from podium.ratings.answers import measurable, read_answers, scored_answers
+from podium.tasks import open_tasks, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.tasks.task import TaskSet
-from podium.workers.pool import Pool
-from podium.workers.pool import has_paid_workers
-from podium.workers.pool import has_real_workers
-from podium.workers.pool import is_tool
+from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool
 from podium.workers.replay import ReplayWorker
 from podium.workers.specialist import Specialist
 from podium.workers.vote import VoteWorker
