@@ -68,7 +68,7 @@ class Evaluation:
         }
         return {task_id: sum(found) / len(found) for task_id, found in judged.items() if found}
 
-    @property
+    @cached_property
     def accuracy(self) -> Interval:
         """Share of correct answers. Answers count as a user would get them, also if workers failed.
 
@@ -90,37 +90,37 @@ class Evaluation:
         """Dollars spent on grading all answers; not part of `cost_usd`."""
         return sum(rollout.grade.cost_usd for rollout in self.rollouts)
 
-    @property
+    @cached_property
     def cost_usd(self) -> float:
         """Dollars a question, the planner's own cost included. A cached answer counts with its original cost."""
         return self.mean(lambda r: r.trace.uncached_usd)
 
-    @property
+    @cached_property
     def saved_usd(self) -> float:
         """The part of `cost_usd` that was not paid again, because the answers were in a response cache."""
         return self.mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
 
-    @property
+    @cached_property
     def steps(self) -> float:
         """Planned steps a question, without those that the answer does not need."""
         return self.mean(lambda r: r.steps)
 
-    @property
+    @cached_property
     def calls(self) -> float:
         """Worker calls a question."""
         return self.mean(lambda r: r.trace.calls)
 
-    @property
+    @cached_property
     def latency_s(self) -> float:
         """Seconds a question along the critical path, planning left out."""
         return self.mean(lambda r: r.trace.critical_path_s)
 
-    @property
+    @cached_property
     def validity(self) -> float:
         """Share of rollouts whose first plan could be parsed and passed the checks."""
         return self.mean(lambda r: r.valid)
 
-    @property
+    @cached_property
     def failures(self) -> int:
         """Rollouts in which a worker failed a step that the answer needed."""
         return sum(rollout.worker_failed for rollout in self.rollouts)
@@ -135,7 +135,7 @@ class Evaluation:
         """Whether any response was a recorded one."""
         return any(span.recorded is not None for span in self.spans)
 
-    @property
+    @cached_property
     def beyond_recording(self) -> float:
         """Share of recorded responses in places where the real model might have answered something else."""
         found = [beyond for rollout in self.rollouts for beyond in _beyond_recording(rollout.trace)]

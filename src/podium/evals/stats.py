@@ -7,7 +7,8 @@ other questions. All intervals are 95 %. `runs/paired_tests.py` measures how oft
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from podium.types import Value
 
 _AT_ONCE = 10**6
 """Most values that a bootstrap holds in memory."""
+_KEPT = 10**7
+"""Most drawn questions that are kept for the next interval over as many questions: 40 MB."""
 _FINEST = 120
 """The finest part of a question that the permutation test tells apart."""
 
@@ -44,13 +47,22 @@ def mean_interval(scores: Sequence[float], *, resamples: int = 2000) -> Interval
     if len(scores) < 2:
         return None
     values = np.asarray(scores, dtype=float)
-    rng = np.random.default_rng(list(b"mean-interval"))
-    blocks = np.array_split(np.arange(resamples), math.ceil(resamples * len(values) / _AT_ONCE))
-    drawn = [
-        values[rng.integers(len(values), size=(len(block), len(values)))].mean(axis=1) for block in blocks
-    ]
-    low, high = np.quantile(np.concatenate(drawn), [0.025, 0.975])
+    size = resamples, len(values)
+    blocks = _kept_draws(*size) if resamples * len(values) <= _KEPT else _draws(*size)
+    low, high = np.quantile(np.concatenate([values[block].mean(axis=1) for block in blocks]), [0.025, 0.975])
     return Interval(mean=float(values.mean()), low=float(low), high=float(high))
+
+
+def _draws(resamples: int, questions: int) -> Iterator[npt.NDArray[np.int32]]:
+    """[resamples, questions], in blocks: the questions that each resample draws, always the same."""
+    rng = np.random.default_rng(list(b"mean-interval"))
+    for block in np.array_split(np.arange(resamples), math.ceil(resamples * questions / _AT_ONCE)):
+        yield rng.integers(questions, size=(len(block), questions)).astype(np.int32)
+
+
+@lru_cache(maxsize=1)
+def _kept_draws(resamples: int, questions: int) -> tuple[npt.NDArray[np.int32], ...]:
+    return tuple(_draws(resamples, questions))
 
 
 def accuracy_interval(scores: Sequence[float], *, rollouts: int) -> Interval:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -120,9 +121,7 @@ def measure_front(
         equal_usd: the dollars at which the accuracy is read.
     """
     points = _points(accuracy_PQ.mean(axis=1), cost_PQ.mean(axis=1))
-    questions = accuracy_PQ.shape[1]
-    rng = np.random.default_rng(list(b"measures/fronts"))
-    weights_BQ = rng.multinomial(questions, np.full(questions, 1 / questions), size=_RESAMPLES) / questions
+    weights_BQ = _weights(accuracy_PQ.shape[1])
     drawn = [
         _points(*means) for means in zip(weights_BQ @ accuracy_PQ.T, weights_BQ @ cost_PQ.T, strict=True)
     ]
@@ -148,6 +147,13 @@ def measure_front(
         price_of_best_single=price,
         accuracy_at_equal_usd=None if equal_usd is None else accuracy_at(points, equal_usd),
     )
+
+
+@lru_cache(maxsize=1)
+def _weights(questions: int) -> Floats:
+    """[B, Q]: how often each resample has each question, as a share. All fronts have the same resamples."""
+    rng = np.random.default_rng(list(b"measures/fronts"))
+    return rng.multinomial(questions, np.full(questions, 1 / questions), size=_RESAMPLES) / questions
 
 
 def _points(accuracy_P: Floats, cost_P: Floats) -> list[Point]:

@@ -9,16 +9,17 @@ from podium.evals.evaluation import Evaluation
 from podium.evals.looks import sentence_on
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
 from podium.evals.suite.manifest import Manifest, SuiteRow, SuiteTable
-from podium.evals.suite.results import Results
+from podium.evals.suite.results import Results, garbage_kept
 
 
 def evaluations_of(table: SuiteTable, results: Results) -> dict[str, Evaluation]:
     """The evaluation of each row that has all of its answers, by label."""
-    return {
-        row.label: results.evaluation([cell.key for cell in row.cells])
-        for row in table.rows
-        if all(len(results.lines(cell.key)) >= cell.answers for cell in row.cells)
-    }
+    with garbage_kept():
+        return {
+            row.label: results.evaluation([cell.key for cell in row.cells])
+            for row in table.rows
+            if all(len(results.lines(cell.key)) >= cell.answers for cell in row.cells)
+        }
 
 
 def unfinished(table: SuiteTable, results: Results) -> list[str]:
