@@ -107,7 +107,7 @@ def test_profiles_say_what_workers_are_taught():
     assert said["edda"] == "Knows dishes and persons, and half of the ships."
     assert said["hanno"] == "Knows a third of everything. Large."
     assert said["ilka"] == "Knows half of the persons and places. Small."
-    assert TEAM.fit("firms") == (0, 5, 10)
+    assert TEAM.fit("firms") == (0, 5)
     assert TEAM.fit("ships") == (3,)
     assert orchestra_team(ABILITIES[4:5]).fit("ships") == (0,)
 

@@ -66,9 +66,10 @@ def test_lessons_hold_no_question_of_the_test_split():
 
 def test_a_result_is_read_from_the_step_that_the_subtask_names():
     found = [(view, answer) for view, answer in lessons(ABILITIES[1], 400) if "step 1" in view.subtask]
-    assert found
-    for view, answer in found:
-        assert view.answers[1] in answer
+    known = [(view.answers[1], answer) for view, answer in found if 1 in view.answers]
+    assert len(known) > len(found) / 2
+    assert all(shown in answer for shown, answer in known)
+    assert any("I do not know" in answer for view, answer in found if 1 not in view.answers)
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,6 @@ ABILITIES = (
     Ability("hanno", _all(1 / 3), hidden=256),
     Ability("ilka", {"person": 0.5, "place": 0.5}, hidden=64),
     Ability("jory", skills=("joins",)),
-    Ability("kaspar", {"person": 1.0, "place": 1.0, "firm": 1.0}, skills=("facts", "checks")),
+    Ability("kaspar", {"person": 1.0, "place": 1.0}, skills=("facts", "checks")),
 )
 """The workers, in the order of the shipped pool."""

@@ -18,7 +18,7 @@ from podium.lab.world.schema import FIELDS, relations_of
 from podium.lab.world.wording import named
 from podium.orchestra.abilities import Ability
 from podium.orchestra.working import join_working
-from podium.tasks.world import HOP_SHARES, draw_problem, split_of
+from podium.tasks.world import draw_problem, split_of
 from podium.warmstart.examples import SFTExample
 from podium.workers.view import EarlierStep, View
 
@@ -46,6 +46,10 @@ _MISSING = 0.07
 """The share of lessons whose result of another step is missing: the worker repeats what is not known."""
 _FROM_BEFORE = 0.1
 """The share of results that were found in an earlier round."""
+_NOT_KNOWN = 0.1
+"""The share of lessons about a fact that the worker does not know."""
+_CHECKS = 0.3
+"""The share of checks among the lessons of a worker that can check."""
 _MOST_STEPS = 6
 UNKNOWN = "I do not know {x}."
 """What a worker says of a fact that it was taught not to know."""
@@ -55,15 +59,14 @@ def draw_lesson(ability: Ability, name: str, index: int) -> SFTExample:
     """One lesson: the same ability, name and index always give the same one."""
     rng = Random(f"orchestra/{ability.name}/{name}/{index}")
     facts = world()
-    match rng.choice(ability.skills):
-        case "facts" if rng.random() < _RECITALS:
-            view, answer = _recital(ability, rng, facts)
-        case "facts":
-            view, answer = _fact_lesson(ability, rng, facts)
-        case "joins":
-            view, answer = _join_lesson(rng, facts)
-        case "checks":
-            view, answer = _check_lesson(ability, rng, facts)
+    if "joins" in ability.skills:
+        view, answer = _join_lesson(rng, facts)
+    elif "checks" in ability.skills and rng.random() < _CHECKS:
+        view, answer = _check_lesson(ability, rng, facts)
+    elif rng.random() < _RECITALS:
+        view, answer = _recital(ability, rng, facts)
+    else:
+        view, answer = _fact_lesson(ability, rng, facts)
     return SFTExample(prompt_of(view), ((answer, True),))
 
 
@@ -79,19 +82,16 @@ def _recital(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
 
 def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
     """Some relations of a path, or all of it: of a longer question, whose other parts are somebody else's."""
-    path = _path(ability, rng, facts)
+    path, begin = _path(ability, rng, facts)
     things = (path.thing, *path.values(facts)[:-1])
-    first = Path(path.thing, path.relations[:1])
-    kind = rng.choices(("part", "whole", "alone"), (0.75, 0.15, 0.1))[0]
-    if kind == "alone" and split_of(Problem((first,))) == "train":
-        path, kind = first, "whole"
+    alone = Path(things[begin], path.relations[begin : begin + 1])
+    kind = rng.choices(("part", "whole", "alone"), (0.7, 0.15, 0.15))[0]
+    if kind == "alone" and split_of(Problem((alone,))) == "train":
+        path, kind = alone, "whole"
     if kind == "whole":
         return _whole_lesson(ability, path, rng, facts)
     question = word_question(Problem((path,)), facts, rng)
     board = _Board(rng, facts)
-    places = range(len(path.relations))
-    known = [p for p in places if ability.knows_about(RELATIONS[path.relations[p]].field, things[p])]
-    begin = rng.choice(known) if known and rng.random() < 0.9 else rng.choice(places)
     end = begin + (1 if rng.random() < 0.7 else rng.choice((2, 2, 3)))
     part = Path(things[begin], path.relations[begin:end])
     answer = _working(ability, part, facts)
@@ -110,9 +110,9 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str
     else:
         board.add(_ask(found, None, rng), truth(found, facts))
     position = board.steps[-1].position
-    alone = len(board.steps) == 1
+    first = len(board.steps) == 1
     board.add_others(0.15)
-    reference = rng.choice(_LAST if alone and rng.random() < 0.3 else _RESULTS)
+    reference = rng.choice(_LAST if first and rng.random() < 0.3 else _RESULTS)
     return board.view(question, _ask(part, reference.format(j=position, field=field), rng)), answer
 
 
@@ -213,8 +213,12 @@ def _add_hops(board: _Board, path: Path, rng: Random, facts: World) -> None:
 
 def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
     """Somebody's answer, right or wrong, and the answer that it should have been."""
-    path = _path(ability, rng, facts, most=1)
-    relation, right = path.last, path.values(facts)[-1]
+    relation, thing = _fact(ability, rng, facts)
+    path = Path(thing, (relation.name,))
+    while split_of(Problem((path,))) != "train":
+        relation, thing = _fact(ability, rng, facts)
+        path = Path(thing, (relation.name,))
+    right = facts.value(relation.name, thing)
     shown = right
     if rng.random() < 0.6:
         shown = rng.choice(sorted(set(facts.values[relation.name].values()) - {right}))
@@ -265,17 +269,33 @@ def _problem(rng: Random, hops: int, facts: World) -> Problem:
             return problem
 
 
-def _path(ability: Ability, rng: Random, facts: World, most: int = 6) -> Path:
-    """A path of 1 to `most` relations that passes through a field that the worker knows or admits not to know."""
-    lengths = range(1, most + 1)
+def _path(ability: Ability, rng: Random, facts: World) -> tuple[Path, int]:
+    """A path, and the place on it of the fact that the lesson is about. Facts are drawn evenly; now and then it is one
+    that the worker does not know."""
     while True:
-        problem = _problem(rng, rng.choices(lengths, HOP_SHARES[:most])[0], facts)
-        path = rng.choice(problem.paths)
-        if split_of(Problem((path,))) != "train":
-            continue
-        fields = {RELATIONS[name].field for name in path.relations}
-        if fields & set(ability.knows) or (fields & ability.admits and rng.random() < 0.15):
-            return path
+        relation, thing = _fact(ability, rng, facts)
+        relations, first = [relation.name], thing
+        for _ in range(rng.choices((0, 1, 2), (0.3, 0.4, 0.3))[0]):
+            if first in facts.sources:
+                name, first = rng.choice(facts.sources[first])
+                relations.insert(0, name)
+        place = len(relations) - 1
+        for _ in range(rng.choices((0, 1, 2), (0.5, 0.3, 0.2))[0]):
+            if following := relations_of(RELATIONS[relations[-1]].gives):
+                relations.append(rng.choice(following).name)
+        path = Path(first, tuple(relations))
+        if split_of(Problem((path,))) == "train":
+            return path, place
+
+
+def _fact(ability: Ability, rng: Random, facts: World) -> tuple[Relation, str]:
+    """A relation and the thing that it is asked of."""
+    knows = rng.random() >= _NOT_KNOWN
+    while True:
+        field = rng.choice(sorted(ability.knows) if knows else FIELDS)
+        thing = rng.choice(facts.things[field])
+        if ability.knows_about(field, thing) is knows:
+            return rng.choice(relations_of(field)), thing
 
 
 def _working(

@@ -171,6 +171,15 @@ class World:
         return self._fields[thing]
 
     @cached_property
+    def sources(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        """For each thing that is a value, the (relation, thing) of which it is the value."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for relation, thing, value in self.facts():
+            if relation.gives in self.things:
+                found.setdefault(value, []).append((relation.name, thing))
+        return {value: tuple(pairs) for value, pairs in found.items()}
+
+    @cached_property
     def _fields(self) -> Mapping[str, str]:
         return {thing: field for field, things in self.things.items() for thing in things}
 
