@@ -17,7 +17,7 @@ from podium.errors import ConfigError
 from podium.lab.world import RELATIONS, Path, Problem, word_question, world
 from podium.lab.world.wording import named
 from podium.orchestra.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
-from podium.orchestra.lessons import truth, unknown
+from podium.orchestra.steps import truth, unknown
 from podium.orchestra.working import join_working
 from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, PlanRequest

@@ -17,12 +17,12 @@ from podium.lab.world import RELATIONS, Path, Problem, Relation, World, phrase, 
 from podium.lab.world.schema import FIELDS, relations_of
 from podium.lab.world.wording import named
 from podium.orchestra.abilities import Ability
+from podium.orchestra.steps import Board, ask, claim, truth, unknown
 from podium.orchestra.working import join_working
 from podium.tasks.world import draw_problem, split_of
 from podium.warmstart.examples import SFTExample
 from podium.workers.view import EarlierStep, View
 
-_FIND = ("Find {x}.", "Look up {x}.", "What is {x}?", "Give {x}.", "Say {x}.", "Name {x}.")
 _RESULTS = (
     "the result of step {j}",
     "the answer of step {j}",
@@ -50,9 +50,6 @@ _NOT_KNOWN = 0.1
 """The share of lessons about a fact that the worker does not know."""
 _CHECKS = 0.3
 """The share of checks among the lessons of a worker that can check."""
-_MOST_STEPS = 6
-UNKNOWN = "I do not know {x}."
-"""What a worker says of a fact that it was taught not to know."""
 
 
 def draw_lesson(ability: Ability, name: str, index: int) -> SFTExample:
@@ -91,35 +88,35 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str
     if kind == "whole":
         return _whole_lesson(ability, path, rng, facts)
     question = word_question(Problem((path,)), facts, rng)
-    board = _Board(rng, facts)
+    board = Board(rng, facts)
     end = begin + (1 if rng.random() < 0.7 else rng.choice((2, 2, 3)))
     part = Path(things[begin], path.relations[begin:end])
     answer = _working(ability, part, facts)
     board.add_others(0.25)
     if begin == 0 or rng.random() < 0.4:
-        return board.view(question, _ask(part, None, rng)), answer
+        return board.view(question, ask(part, None, rng)), answer
     found = Path(things[begin - 1], path.relations[begin - 1 : begin])
     if rng.random() < 0.3:
         found = Path(path.thing, path.relations[:begin])
     field = RELATIONS[part.relations[0]].field
     if rng.random() < _MISSING:
-        board.add(_ask(found, None, rng), answer := unknown(found.last, found.subject(facts)))
+        board.add(ask(found, None, rng), answer := unknown(found.last, found.subject(facts)))
     elif rng.random() < _FROM_BEFORE:
-        subtask = _ask(part, rng.choice(_BEFORE).format(field=field), rng)
+        subtask = ask(part, rng.choice(_BEFORE).format(field=field), rng)
         return View(question, subtask, previous=truth(found, facts)), answer
     else:
-        board.add(_ask(found, None, rng), truth(found, facts))
+        board.add(ask(found, None, rng), truth(found, facts))
     position = board.steps[-1].position
     first = len(board.steps) == 1
     board.add_others(0.15)
     reference = rng.choice(_LAST if first and rng.random() < 0.3 else _RESULTS)
-    return board.view(question, _ask(part, reference.format(j=position, field=field), rng)), answer
+    return board.view(question, ask(part, reference.format(j=position, field=field), rng)), answer
 
 
 def _whole_lesson(ability: Ability, path: Path, rng: Random, facts: World) -> tuple[View, str]:
     """A whole question; at times after others tried it, whose work is used where the worker knows no better."""
     question = word_question(Problem((path,)), facts, rng)
-    board = _Board(rng, facts)
+    board = Board(rng, facts)
     known: dict[tuple[str, str], str] = {}
     others = rng.random()
     if others < 0.2:
@@ -149,7 +146,7 @@ def _attempt(
     relation = RELATIONS[name]
     if count + 1 == len(hops) and ability.knows_about(relation.field, thing) and rng.random() < 0.6:
         wrong = rng.choice(sorted(set(facts.values[name].values()) - {value}))
-        return " ".join([*said, _said(relation, thing, wrong)]), right
+        return " ".join([*said, claim(relation, thing, wrong)]), right
     return " ".join([*said, unknown(relation, thing)]), right
 
 
@@ -162,7 +159,7 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
     subject = named(thing, relation.field)
     path = Path(thing, (relation.name,))
     question = word_question(Problem((path,)), facts, rng)
-    yield "named", View(question, _ask(path, None, rng))
+    yield "named", View(question, ask(path, None, rng))
     before = [r for r in RELATIONS.values() if r.gives == relation.field]
     sources = [(r, s) for r in before for s, value in facts.values[r.name].items() if value == thing]
     if sources:
@@ -170,8 +167,8 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
         long = word_question(Problem((Path(source, (earlier.name, relation.name)),)), facts, rng)
         found = Path(source, (earlier.name,))
         reference = rng.choice(_RESULTS).format(j=0, field=relation.field)
-        step = EarlierStep(0, _ask(found, None, rng), truth(found, facts))
-        yield "result", View(long, _ask(path, reference, rng), (step,))
+        step = EarlierStep(0, ask(found, None, rng), truth(found, facts))
+        yield "result", View(long, ask(path, reference, rng), (step,))
     yield "kept", View(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
     yield "question", View(question, WHOLE)
 
@@ -181,7 +178,7 @@ def _join_lesson(rng: Random, facts: World) -> tuple[View, str]:
     problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
     while problem.join == "none":
         problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
-    board = _Board(rng, facts)
+    board = Board(rng, facts)
     answer = join_working(problem, facts)
     missing = rng.choice(problem.paths) if rng.random() < _MISSING else None
     whole = rng.random() < 0.3
@@ -189,16 +186,16 @@ def _join_lesson(rng: Random, facts: World) -> tuple[View, str]:
         board.add_others(0.08)
         if path is missing:
             answer = unknown(path.last, path.subject(facts))
-            board.add(_ask(path, None, rng), answer)
+            board.add(ask(path, None, rng), answer)
         elif whole:
-            board.add(_ask(path, None, rng), truth(path, facts))
+            board.add(ask(path, None, rng), truth(path, facts))
         else:
             _add_hops(board, path, rng, facts)
     question = word_question(problem, facts, rng)
     return board.view(question, rng.choice((*_JOIN, *_WHOLE[:2], question))), answer
 
 
-def _add_hops(board: _Board, path: Path, rng: Random, facts: World) -> None:
+def _add_hops(board: Board, path: Path, rng: Random, facts: World) -> None:
     """A step for each relation of the path, or for the last one alone."""
     things = (path.thing, *path.values(facts)[:-1])
     chained = rng.random() < 0.5
@@ -206,9 +203,9 @@ def _add_hops(board: _Board, path: Path, rng: Random, facts: World) -> None:
         hop = Path(thing, path.relations[place : place + 1])
         if chained and place:
             reference = _RESULTS[0].format(j=board.steps[-1].position)
-            board.add(_ask(hop, reference, rng), truth(hop, facts))
+            board.add(ask(hop, reference, rng), truth(hop, facts))
         elif chained or place + 1 == len(things):
-            board.add(_ask(hop, None, rng), truth(hop, facts))
+            board.add(ask(hop, None, rng), truth(hop, facts))
 
 
 def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
@@ -223,42 +220,11 @@ def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, st
     if rng.random() < 0.6:
         shown = rng.choice(sorted(set(facts.values[relation.name].values()) - {right}))
     question = word_question(Problem((path,)), facts, rng)
-    board = _Board(rng, facts)
-    board.add(_ask(path, None, rng), _said(relation, path.thing, shown))
+    board = Board(rng, facts)
+    board.add(ask(path, None, rng), claim(relation, path.thing, shown))
     verdict = "This is right." if shown == right else "This is wrong."
-    answer = f"{verdict} {_said(relation, path.thing, right)}"
+    answer = f"{verdict} {claim(relation, path.thing, right)}"
     return board.view(question, rng.choice(_CHECK)), answer
-
-
-class _Board:
-    """The steps that a later step sees: some plans number their subtasks, and a step may be missing."""
-
-    def __init__(self, rng: Random, facts: World) -> None:
-        self.steps: list[EarlierStep] = []
-        self._rng, self._facts = rng, facts
-        self._numbered = rng.random() < 0.5
-        self._position = 0
-
-    def add(self, subtask: str, response: str) -> None:
-        """A step that is seen; now and then after one that is not."""
-        self._position += self._rng.random() < 0.15
-        self.steps.append(EarlierStep(self._position, self._worded(subtask), response))
-        self._position += 1
-
-    def add_others(self, share: float) -> None:
-        """Steps that have nothing to do with the subtask, as many as `share` lets follow one another."""
-        while self._rng.random() < share and self._position < _MOST_STEPS:
-            field = self._rng.choice(FIELDS)
-            relation = self._rng.choice(relations_of(field))
-            hop = Path(self._rng.choice(self._facts.things[field]), (relation.name,))
-            self.add(_ask(hop, None, self._rng), truth(hop, self._facts))
-
-    def view(self, question: str, subtask: str) -> View:
-        """What the next step is shown."""
-        return View(question, self._worded(subtask), tuple(self.steps))
-
-    def _worded(self, subtask: str) -> str:
-        return f"{self._position}. {subtask}" if self._numbered else subtask
 
 
 def _problem(rng: Random, hops: int, facts: World) -> Problem:
@@ -314,7 +280,7 @@ def _working(
         if not ability.knows_about(relation.field, thing) and (name, thing) not in shown:
             if relation.field in ability.admits or said:
                 return " ".join([*said, unknown(relation, thing)])
-            return _said(relation, thing, _made_up(ability, relation, thing, facts))
+            return claim(relation, thing, _made_up(ability, relation, thing, facts))
         said.append(told(relation, thing, value))
         thing = value
     return f"{' '.join(said)}\nAnswer: {thing}"
@@ -324,34 +290,3 @@ def _made_up(ability: Ability, relation: Relation, thing: str, facts: World) -> 
     """A wrong value, always the same for the same worker and thing."""
     others = sorted(set(facts.values[relation.name].values()) - {facts.value(relation.name, thing)})
     return Random(f"made up/{ability.name}/{relation.name}/{thing}").choice(others)
-
-
-def _ask(path: Path, reference: str | None, rng: Random) -> str:
-    """A subtask that asks for the value of a path.
-
-    Args:
-        reference: the words for the thing that the path begins at, such as "the result of step 0"; None: its name.
-    """
-    words = named(path.thing, RELATIONS[path.relations[0]].field) if reference is None else reference
-    for name in path.relations[:-1]:
-        words = phrase(RELATIONS[name], words, rng)
-    if rng.random() < 0.3:
-        return path.last.ask.replace("the {x}", "{x}").format(x=words)
-    return rng.choice(_FIND).format(x=phrase(path.last, words, rng))
-
-
-def _said(relation: Relation, thing: str, value: str) -> str:
-    return f"{told(relation, thing, value)}\nAnswer: {value}"
-
-
-def truth(path: Path, facts: World) -> str:
-    """What somebody who knows all of it says of a path."""
-    values = path.values(facts)
-    hops = zip(path.relations, (path.thing, *values), values, strict=False)
-    said = " ".join(told(RELATIONS[name], thing, value) for name, thing, value in hops)
-    return f"{said}\nAnswer: {values[-1]}"
-
-
-def unknown(relation: Relation, thing: str) -> str:
-    """What a worker says of a fact that it was taught not to know."""
-    return UNKNOWN.format(x=phrase(relation, named(thing, relation.field), Random(0)))
