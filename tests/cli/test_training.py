@@ -8,7 +8,7 @@ import pytest
 
 from podium.evals import Comparison
 from podium.trace import Trace
-from podium.warmstart.data import EmbeddedData
+from podium.warmstart.data import open_data
 from podium.warmstart.examples import PROMPT
 from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, save_policy
 
@@ -22,7 +22,7 @@ SHORT = ("grpo.iterations=2", "grpo.questions=2", "grpo.group=2", "grpo.max_toke
 def start(tmp_path_factory):
     """A policy that has learned nothing."""
     folder = tmp_path_factory.mktemp("start") / "policy"
-    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
+    tokenizer = make_tokenizer(TINY, open_data(TINY.recorded))
     save_policy(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, PROMPT, folder)
     return folder
 
