@@ -90,10 +90,10 @@ class Shares(Settings):
 
     plan: float = Field(default=0.5, ge=0)
     team: float = Field(default=0.15, ge=0)
-    """Of embedded questions only."""
+    """Of the questions of a laboratory only."""
     reading: float = Field(default=0.2, ge=0)
     lookup: float = Field(default=0.15, ge=0)
-    """Of embedded questions only."""
+    """Of the questions of a laboratory only."""
     level_sweep: float = Field(default=0.15, ge=0)
     """Share of the plans chosen by verdicts that are replaced by a level sweep: one question at every level of cost
     sensitivity, with thoughts and without plans. Of recordings only."""
