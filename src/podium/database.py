@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -97,7 +98,7 @@ class FileForm:
     def _make(self, connection: sqlite3.Connection) -> None:
         if self.shrinks:  # Before WAL mode, which writes to the file: it works only while the file is empty.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {self.synchronous}")
         connection.execute("BEGIN IMMEDIATE")
         # Read the version again: another process may have upgraded the file since `_check`.
@@ -117,6 +118,20 @@ class FileForm:
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that commits each statement by itself and may be used from any thread."""
     return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL mode. While another process writes the file's first tables, SQLite refuses at once, whatever the
+    busy timeout, so this tries again until that timeout."""
+    until = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -145,6 +146,17 @@ def test_many_threads_may_add_to_one_store(store, make_trace):
     for thread in threads:
         thread.join()
     assert len(store.list()) == 200
+
+
+def test_a_store_that_another_process_is_just_making_is_waited_for(tmp_path):
+    path = tmp_path / "t.sqlite"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    ended = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    ended.start()
+    with closing(TraceStore(path)):
+        assert not ended.is_alive()
+    other.close()
 
 
 def test_two_processes_write_to_one_file(tmp_path, make_trace):
