@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 
@@ -40,7 +40,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.rollout import Rollout
-from podium.rollout.run_folder import RunFolder, replace_file
+from podium.rollout.run_folder import Rows, RunFolder, replace_file
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool, has_real_workers
@@ -201,12 +201,10 @@ async def _run(
                 price.check(run_budget_usd)
             if folder is None:
                 return
-            if isinstance(search.settings, HeadSearch):
-                await _search_head(search, search.settings, folder, dispatcher)
-            elif isinstance(search.settings, ControllerSearch):
-                await _search_controller(search, search.settings, folder, dispatcher)
-            else:
+            if isinstance(search.settings, WorkflowSearch):
                 await _search_workflows(search, search.settings, folder, dispatcher)
+            else:
+                await _train(search, folder, dispatcher)
     finally:
         await search.pool.close()
 
@@ -251,59 +249,74 @@ def _say_price(search: _Search, price: _Price) -> None:
     )
 
 
-async def _search_head(
-    search: _Search, settings: HeadSearch, folder: RunFolder, dispatcher: Dispatcher
-) -> None:
-    rows, file, console = folder.rows(), folder.path / HEAD, search.console
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One generation of a head, or one epoch of a controller."""
+
+    number: int
+    content: str
+    """What was found so far, as JSON."""
+    row: Mapping[str, Any]
+    """What the run's folder keeps of the step."""
+    said: str
+
+
+async def _heads(
+    search: _Search, settings: HeadSearch, rows: Rows, dispatcher: Dispatcher
+) -> AsyncIterator[_Step]:
     kept = [row["rewards"] for row in rows.read()]
-    done = len(kept)
-    try:
-        async for found in train_head_live(
-            search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher
-        ):
-            mean, best = sum(found.rewards) / len(found.rewards), max(found.rewards)
-            replace_file(file, found.head.model_dump_json().encode() + b"\n")
-            row = {"generation": found.number, "mean": mean, "best": best, "cost_usd": found.cost_usd}
-            rows.append(row | {"rewards": found.rewards})
-            done = found.number
-            console.print(
-                f"generation {done}/{settings.generations}  reward {mean:.3f}, best {best:.3f}  "
-                f"{dollars(found.cost_usd)}",
-                soft_wrap=True,
-            )
-    except BudgetError as error:
-        if not done:
-            raise
-        _say_budget_ended(console, f"generation {done} of {settings.generations}", error)
-    console.print(printable(f"The head is in {file}. Use it as the planner trinity:{file}."), soft_wrap=True)
+    async for found in train_head_live(search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher):
+        mean, best = sum(found.rewards) / len(found.rewards), max(found.rewards)
+        row = {"generation": found.number, "mean": mean, "best": best, "cost_usd": found.cost_usd}
+        yield _Step(
+            found.number,
+            found.head.model_dump_json(),
+            row | {"rewards": found.rewards},
+            f"reward {mean:.3f}, best {best:.3f}  {dollars(found.cost_usd)}",
+        )
 
 
-async def _search_controller(
-    search: _Search, settings: ControllerSearch, folder: RunFolder, dispatcher: Dispatcher
-) -> None:
-    rows, file, console = folder.rows(), folder.path / CONTROLLER, search.console
+async def _controllers(
+    search: _Search, settings: ControllerSearch, rows: Rows, dispatcher: Dispatcher
+) -> AsyncIterator[_Step]:
     kept = [row["utilities"] for row in rows.read()]
-    done = len(kept)
+    async for found in train_controller_live(
+        search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher
+    ):
+        known = [utility for utility in found.utilities if utility is not None]
+        mean = sum(known) / len(known)
+        row = {"epoch": found.number, "mean": mean, "cost_usd": found.cost_usd}
+        yield _Step(
+            found.number,
+            found.controller.model_dump_json(),
+            row | {"utilities": found.utilities},
+            f"utility {mean:.3f}  {dollars(found.cost_usd)}",
+        )
+
+
+async def _train(search: _Search, folder: RunFolder, dispatcher: Dispatcher) -> None:
+    """Train a head or a controller; each step is kept before the next one begins."""
+    rows, settings, console = folder.rows(), search.settings, search.console
+    if isinstance(settings, HeadSearch):
+        noun, planner, file, unit = "head", "trinity", folder.path / HEAD, "generation"
+        steps, most = _heads(search, settings, rows, dispatcher), settings.generations
+    else:
+        assert isinstance(settings, ControllerSearch)
+        noun, planner, file, unit = "controller", "masrouter", folder.path / CONTROLLER, "epoch"
+        steps, most = _controllers(search, settings, rows, dispatcher), settings.epochs
+    done = len(rows.read())
     try:
-        async for epoch in train_controller_live(
-            search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher
-        ):
-            known = [utility for utility in epoch.utilities if utility is not None]
-            mean = sum(known) / len(known)
-            replace_file(file, epoch.controller.model_dump_json().encode() + b"\n")
-            row = {"epoch": epoch.number, "mean": mean, "cost_usd": epoch.cost_usd}
-            rows.append(row | {"utilities": epoch.utilities})
-            done = epoch.number
-            console.print(
-                f"epoch {done}/{settings.epochs}  utility {mean:.3f}  {dollars(epoch.cost_usd)}",
-                soft_wrap=True,
-            )
+        async for step in steps:
+            replace_file(file, step.content.encode() + b"\n")
+            rows.append(step.row)
+            done = step.number
+            console.print(f"{unit} {done}/{most}  {step.said}", soft_wrap=True)
     except BudgetError as error:
         if not done:
             raise
-        _say_budget_ended(console, f"epoch {done} of {settings.epochs}", error)
+        _say_budget_ended(console, f"{unit} {done} of {most}", error)
     console.print(
-        printable(f"The controller is in {file}. Use it as the planner masrouter:{file}."), soft_wrap=True
+        printable(f"The {noun} is in {file}. Use it as the planner {planner}:{file}."), soft_wrap=True
     )
 
 

@@ -1,6 +1,7 @@
-"""Settings of the two stages of `podium train` that train no model: a head for TRINITY, and a constant plan.
+"""Settings of the stages of `podium train` that train no language model: TRINITY's head, MASRouter's controller, and a
+constant plan.
 
-Both run plans over any pool and grade the answers. `head_search` and `workflow_search` run them.
+All run plans over any pool and grade the answers. `head_search`, `controller_search` and `workflow_search` run them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from podium.tasks.open import EMBEDDED
 
 
 class SearchSettings(Settings):
-    """What both have."""
+    """What all have."""
 
     pool: str = EMBEDDED
     """A pool file, or a shipped pool's name."""

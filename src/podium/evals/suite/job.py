@@ -14,7 +14,6 @@ import numpy as np
 
 from podium.baselines.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.baselines.plans import PlannerWrapper, rounds_of
-from podium.conductor.planner import Conductor
 from podium.evals.compare import samples_within
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.suite.cells import Cell, Job, Training
@@ -80,8 +79,7 @@ async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None)
             remembered = Remembered(planner) if controls else planner
             run = _Run(job, opened, tasks, emit, shared, remembered)
             if own.entry.best_of > 1:
-                assert isinstance(planner, Conductor), own.label
-                await run.bound(own, planner.at_temperature(1.0))
+                await run.bound(own, planner)
                 return
             found = await run.cell(own, remembered)
             for cell in controls:

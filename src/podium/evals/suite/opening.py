@@ -17,6 +17,7 @@ from podium.baselines.embedded_oracle import embedded_oracle
 from podium.baselines.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.baselines.scored import ScoredAnswers
 from podium.conductor.checkpoint import PlanSettings
+from podium.conductor.planner import Conductor
 from podium.errors import UsageError
 from podium.evals.compare import replays_conditioned
 from podium.evals.suite.cells import TRAINING, Job, Table, Training, cells_of, tables_of
@@ -119,7 +120,15 @@ class OpenTable:
             return
         opened = planning.open_planner(entry, self.pool, seed=str(seed), dispatcher=dispatcher)
         try:
-            yield opened.planner
+            if entry.best_of == 1:
+                yield opened.planner
+            elif isinstance(opened.planner, Conductor):
+                yield opened.planner.at_temperature(1.0)
+            else:
+                raise UsageError(
+                    f"best_of samples the plans of a Conductor, and {opened.planner.name} plans for "
+                    f"{self.table.pool.name}; name a Conductor, or leave best_of out."
+                )
         finally:
             await opened.close()
 

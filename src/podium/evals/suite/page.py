@@ -15,7 +15,7 @@ from podium.evals.measures import Measures, PlannerMeasures, measure
 from podium.evals.report import REPORT, html_page
 from podium.evals.suite.cases import failures, topologies, wins_and_losses
 from podium.evals.suite.manifest import SUITE, Manifest, SuiteTable
-from podium.evals.suite.results import Results, garbage_kept
+from podium.evals.suite.results import Results, without_garbage_collection
 from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
 from podium.evals.table import grid, notes, percent, points, within
 from podium.rollout.run_folder import replace_file
@@ -49,7 +49,7 @@ def write_suite_report(runs: Sequence[Path], *, title: str | None = None) -> Pat
     manifests = [(Manifest.load(run / SUITE), Results(run)) for run in runs]
     titles = (manifest.title for manifest, _ in manifests if manifest.title)
     heading = title or next(titles, f"Podium: {runs[0].resolve().name}")
-    with garbage_kept():
+    with without_garbage_collection():
         sections = [
             _section(manifest, table, results) for manifest, results in manifests for table in manifest.tables
         ]

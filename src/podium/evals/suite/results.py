@@ -148,7 +148,7 @@ class Results:
 
 
 @contextmanager
-def garbage_kept() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Pause the garbage collector: answers have no cycles, and looking for some took longer than reading them."""
     enabled = gc.isenabled()
     gc.disable()

@@ -9,12 +9,12 @@ from podium.evals.evaluation import Evaluation
 from podium.evals.looks import sentence_on
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
 from podium.evals.suite.manifest import Manifest, SuiteRow, SuiteTable
-from podium.evals.suite.results import Results, garbage_kept
+from podium.evals.suite.results import Results, without_garbage_collection
 
 
 def evaluations_of(table: SuiteTable, results: Results) -> dict[str, Evaluation]:
     """The evaluation of each row that has all of its answers, by label."""
-    with garbage_kept():
+    with without_garbage_collection():
         return {
             row.label: results.evaluation([cell.key for cell in row.cells])
             for row in table.rows
