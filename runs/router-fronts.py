@@ -52,25 +52,23 @@ class Split:
     """The answers to some questions, and the prices by which a vote calls its workers."""
 
     answers: Answers
-    price_QW: Floats
+    prices: VoterPrices
 
     @classmethod
     def read(cls, name: str, split: str) -> Split:
         pool = open_pool(f"configs/pools/{name}.toml")
         recording = f"runs/recordings/{name.removesuffix('-six')}.parquet"
         tasks = list(open_tasks(recording, split, size=ALL, pool=pool))
-        workers = measurable(pool, tasks)
-        at = [pool.names.index(worker.profile.name) for worker in workers]
-        profiles = [pool.profiles_for(task.question.text) for task in tasks]
-        prices = VoterPrices.from_profiles([[own[place] for place in at] for own in profiles])
-        return cls(asyncio.run(read_answers(tasks, workers)), prices.measured_QW)
+        answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
+        return cls(answers, VoterPrices.of_pool(pool, answers.workers, answers.texts))
 
     def part(self, questions: np.ndarray) -> Split:
-        return Split(select(self.answers, questions), self.price_QW[questions])
+        prices = VoterPrices(self.prices.measured_QW[questions], self.prices.listed_QW[questions])
+        return Split(select(self.answers, questions), prices)
 
     @property
     def scored(self) -> ScoredAnswers:
-        return scored_answers(self.answers, early_stop=True, price_QW=self.price_QW)
+        return scored_answers(self.answers, early_stop=True, price_of=self.prices.among)
 
 
 def main(names: Sequence[str], tables: Path, *, rehearse: bool) -> None:
@@ -108,10 +106,10 @@ def show(name: str, tables: Path, known: Split, held_out: Split, split: str) -> 
     def figures(members: tuple[str, ...]) -> tuple[Floats, Floats]:
         numbers = tuple(answers.workers.index(worker) for worker in members)
         return committee_accuracy(held_out.answers, numbers), committee_cost(
-            held_out.answers, numbers, early_stop=True, price_QW=held_out.price_QW
+            held_out.answers, numbers, early_stop=True, price_QW=held_out.prices.among(numbers)
         )
 
-    scored = cached(known.scored)
+    scored = known.scored
     for method in METHODS:
         each = fit_calibrated(method, scored.texts, scored.score_QW)
         for kind, estimate in (("router", estimate_workers), ("committee-router", estimate_committees)):
@@ -121,14 +119,6 @@ def show(name: str, tables: Path, known: Split, held_out: Split, split: str) -> 
             good = [1000 * cost for cost, right_Q in points if right_Q.mean() >= alone_Q.mean()]
             row = f"{' | '.join(cells)} | {_percent(top[1])} at ${1000 * top[0]:.3g} | {_dollars(good)}"
             print(f"| {kind}:{method} | {row} |", flush=True)
-
-
-def cached(scored: ScoredAnswers) -> ScoredAnswers:
-    """The same, with votes that are counted once for all methods."""
-    assert scored.votes is not None
-    return ScoredAnswers(
-        scored.workers, scored.texts, scored.score_QW, scored.cost_QW, cache(scored.votes), scored.samples
-    )
 
 
 def front(

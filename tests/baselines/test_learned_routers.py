@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from podium.baselines import open_baseline
-from podium.baselines.learned_routers import PricedRouter, _RightCounts
-from podium.baselines.predictors import METHODS, fit, fit_calibrated
+from podium.baselines.learned_routers import PricedRouter, _RightCounts, independent_votes
+from podium.baselines.predictors import METHODS, fit, fit_calibrated, spread_of
 from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
 from podium.planner import PlanRequest, ReadsAhead
@@ -120,12 +120,36 @@ def test_the_number_of_right_answers_is_distributed_as_a_count_of_all_cases_says
     assert found == pytest.approx(counted)
 
 
-@pytest.mark.parametrize(("spread", "both"), [(0.0, 0.49), (0.5, 0.595), (0.99, 0.6979)])
-def test_answers_of_one_worker_agree_the_more_the_larger_the_spread(spread: float, both: float) -> None:
-    """Of a beta-binomial with mean p: P(both right) = p^2 + spread p (1 - p)."""
-    found = _RightCounts(np.array([[0.7]]), np.array([spread])).of((0, 0))
+@pytest.mark.parametrize(("likeness", "both"), [(0.0, 0.49), (0.5, 0.595), (0.99, 0.6979)])
+def test_how_alike_the_answers_of_one_worker_are_says_how_often_both_are_right(
+    likeness: float, both: float
+) -> None:
+    """Of a beta-binomial with mean p: P(both right) = p^2 + likeness p (1 - p)."""
+    found = _RightCounts(np.array([[0.7]]), np.array([likeness])).of((0, 0))
     assert found[0, 2] == pytest.approx(both)
     assert found.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_vote_of_one_worker_is_expected_to_score_what_it_scores(alike: bool) -> None:
+    """Three answers to each question are known. They are right independently of each other, or all or none of them."""
+    rng = np.random.default_rng(0)
+    share_QW = np.where(rng.random((4000, 1)) < 0.5, 0.7, 0.4)
+    right_QS = rng.random((4000, 1 if alike else 3)) < share_QW
+    right_Q = np.broadcast_to(right_QS, (4000, 3)).sum(axis=1)
+    score_Q = (right_Q >= 2).astype(float)
+    votes = independent_votes(
+        [(0,), (0, 0, 0)],
+        lambda members: np.eye(len(members) + 1)[
+            right_Q if len(members) == 3 else right_QS[:, 0].astype(int)
+        ],
+        np.stack([right_Q / 3, score_Q], axis=1),
+        samples=3,
+    )
+    spread_W = spread_of(share_QW, right_Q[:, None] / 3)
+    for share in (0.7, 0.4):
+        expected = votes(np.array([[share]]), spread_W)[0]
+        assert expected == pytest.approx([share, score_Q[share_QW[:, 0] == share].mean()], abs=0.03)
 
 
 def test_calibration_makes_confident_predictions_of_coin_tosses_fit_their_outcomes() -> None:

@@ -68,7 +68,8 @@ def estimate_committees(
     score_QC = np.stack([score for score, _ in figures], axis=1)
     cost_QC = np.stack([cost for _, cost in figures], axis=1)
     near = fit("neighbours", scored.texts, np.hstack([score_QC, cost_QC]), vectors=vectors)
-    independent = independent_votes(members, scored.score_QW, score_QC)
+    right_counts = scored.right_counts or _RightCounts(scored.score_QW).of
+    independent = independent_votes(members, right_counts, score_QC, samples=scored.samples)
 
     def score(texts: Sequence[str]) -> Floats:
         independent_NC = independent(each.predict(texts), each.spread_T)
@@ -83,27 +84,43 @@ def estimate_committees(
 
 
 def independent_votes(
-    members: Sequence[Members], score_QW: Floats, score_QC: Floats
+    members: Sequence[Members],
+    right_counts: Callable[[Members], Floats],
+    score_QC: Floats,
+    *,
+    samples: int,
 ) -> Callable[[Floats, Floats], Floats]:
     """What each of C votes scores if different workers err independently.
 
     How often a vote of m answers is right when r of them are is measured on all training questions.
 
     Args:
-        score_QW: each worker's score on Q training questions.
+        right_counts: from the M workers of a vote to [Q, M + 1]: how often r of its answers to the training questions
+            are right.
         score_QC: each vote's score on them.
+        samples: how many answers of each worker were known of a training question.
 
     Returns:
-        A function of each worker's probability of being right, [N, W], and of how alike several answers of a worker
-        are, [W]: from 0, independent, to 1, all right or all wrong. It gives [N, C].
+        A function of each worker's probability of being right, [N, W], and of the spread of these predictions, [W]
+        (`spread_of`). It gives [N, C].
     """
-    vote_of = _votes_by_right_answers(members, score_QW, score_QC)
+    vote_of = _votes_by_right_answers(members, right_counts, score_QC)
 
     def scores(share_NW: Floats, spread_W: Floats) -> Floats:
-        counts = _RightCounts(share_NW, spread_W)
+        counts = _RightCounts(share_NW, _likeness(spread_W, samples))
         return np.stack([counts.of(committee) @ vote_of[len(committee)] for committee in members], axis=1)
 
     return scores
+
+
+def _likeness(spread_W: Floats, samples: int) -> Floats:
+    """How alike several answers of a worker to one question are: from 0, independent, to 1, all right or all wrong.
+
+    The spread is that of the mean of S answers. It is 1 / S where they are independent, and 1 where they are alike.
+    """
+    if samples == 1:
+        return spread_W
+    return np.asarray(((samples * spread_W - 1) / (samples - 1)).clip(0.01, 0.99))
 
 
 def _committees(scored: ScoredAnswers) -> Iterator[Members]:
@@ -136,13 +153,13 @@ class _RightCounts:
 
     Args:
         share_NW: each worker's probability of being right.
-        spread_W: how alike several answers of one worker to a question are, from 0 (independent) to 1 (all right or
+        likeness_W: how alike several answers of one worker to a question are, from 0 (independent) to 1 (all right or
             all wrong): they follow a beta-binomial distribution. None: 0.
     """
 
-    def __init__(self, share_NW: Floats, spread_W: Floats | None = None) -> None:
+    def __init__(self, share_NW: Floats, likeness_W: Floats | None = None) -> None:
         self._share_NW = share_NW.clip(0, 1)
-        self._spread_W = np.zeros(share_NW.shape[1]) if spread_W is None else spread_W
+        self._likeness_W = np.zeros(share_NW.shape[1]) if likeness_W is None else likeness_W
         self._of_worker = lru_cache(maxsize=None)(self._answers_of)
 
     def of(self, members: Members) -> Floats:
@@ -159,25 +176,25 @@ class _RightCounts:
     def _answers_of(self, worker: int, times: int) -> Floats:
         from scipy.stats import betabinom, binom  # noqa: PLC0415 - an optional extra
 
-        share_N1, spread = self._share_NW[:, [worker]], self._spread_W[worker]
+        share_N1, likeness = self._share_NW[:, [worker]], self._likeness_W[worker]
         if times == 1:
             return np.hstack([1 - share_N1, share_N1])
         right = np.arange(times + 1)
-        if spread == 0:
+        if likeness == 0:
             return np.asarray(binom.pmf(right, times, share_N1))
-        share_N1, size = share_N1.clip(1e-6, 1 - 1e-6), (1 - spread) / spread
+        share_N1, size = share_N1.clip(1e-6, 1 - 1e-6), (1 - likeness) / likeness
         return np.asarray(betabinom.pmf(right, times, share_N1 * size, (1 - share_N1) * size))
 
 
 def _votes_by_right_answers(
-    members: Sequence[Members], score_QW: Floats, score_QC: Floats
+    members: Sequence[Members], right_counts: Callable[[Members], Floats], score_QC: Floats
 ) -> dict[int, Floats]:
     """For each size m, [m + 1]: how often a vote is right if r of its m answers are, by least squares."""
-    counts, found = _RightCounts(score_QW), {1: np.array([0.0, 1.0])}
+    found = {1: np.array([0.0, 1.0])}
     for size in range(2, MOST_ANSWERS + 1):
         of_size = [(c, committee) for c, committee in enumerate(members) if len(committee) == size]
         if of_size:
-            right = np.concatenate([counts.of(committee) for _, committee in of_size])
+            right = np.concatenate([right_counts(committee) for _, committee in of_size])
             score = np.concatenate([score_QC[:, c] for c, _ in of_size])
             found[size] = np.linalg.lstsq(right, score, rcond=None)[0].clip(0, 1)
     return found

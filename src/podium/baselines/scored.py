@@ -31,7 +31,8 @@ class ScoredAnswers:
     """Dollars of one answer."""
     votes: Callable[[Members], tuple[Floats, Floats]] | None = None
     """From the workers of a vote to [Q] its score and [Q] its dollars; None: it is not known who gave equal answers."""
-
+    right_counts: Callable[[Members], Floats] | None = None
+    """From the M workers of a vote to [Q, M + 1]: how often r of its answers are right; None: it is not known."""
     samples: int = 1
     """How often a worker may be named in a vote: as many different answers are known of each."""
     memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -45,13 +46,18 @@ class ScoredAnswers:
                 f"The planner {planner!r} learns from answers of the pool's workers, and there are none; "
                 "give training questions that they answered."
             )
-        votes = self.votes
+
+        def of_all(members: Members) -> Members:
+            return tuple(kept[member] for member in members)
+
+        votes, right_counts = self.votes, self.right_counts
         return ScoredAnswers(
             tuple(self.workers[w] for w in kept),
             self.texts,
             self.score_QW[:, kept],
             self.cost_QW[:, kept],
-            votes and (lambda members: votes(tuple(kept[member] for member in members))),
+            votes and (lambda members: votes(of_all(members))),
+            right_counts and (lambda members: right_counts(of_all(members))),
             self.samples,
             self.memo,
         )

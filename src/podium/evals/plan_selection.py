@@ -18,6 +18,7 @@ from podium.baselines import Cascade, Committee
 from podium.executor.early_stopping import known_costs
 from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, means_by
 from podium.types import Profile
+from podium.workers.pool import Pool
 
 _BEAM_WIDTH = 20
 COST_TOLERANCE = 1 + 1e-9
@@ -188,6 +189,13 @@ class VoterPrices:
             np.array([[_measured(profile) for profile in profiles] for profiles in profiles_QW]),
             np.array([known_costs([_unrated(profile) for profile in profiles]) for profiles in profiles_QW]),
         )
+
+    @classmethod
+    def of_pool(cls, pool: Pool, workers: Sequence[str], questions: Sequence[str]) -> VoterPrices:
+        """The prices that the profiles of a pool's workers, given by name, state for each question."""
+        at = [pool.names.index(worker) for worker in workers]
+        told = map(pool.profiles_for, questions)
+        return cls.from_profiles([[profiles[place] for place in at] for profiles in told])
 
     def among(self, members: Members) -> Floats:
         """[Q, W]: the prices that one vote uses: measured ones, or listed ones if a member was not measured."""

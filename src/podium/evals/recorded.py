@@ -145,9 +145,8 @@ def _with_rounds(settings: ComparisonSettings, planner: Planner | PlannerPerRepe
 
 def _prices(settings: ComparisonSettings, workers: Sequence[Worker]) -> VoterPrices:
     """The prices by which voters are ordered on training questions."""
-    positions = [settings.pool.names.index(worker.profile.name) for worker in workers]
-    profiles_Q = (settings.pool.profiles_for(task.question.text) for task in settings.tuning)
-    return VoterPrices.from_profiles([[profiles[at] for at in positions] for profiles in profiles_Q])
+    names = [worker.profile.name for worker in workers]
+    return VoterPrices.of_pool(settings.pool, names, [task.question.text for task in settings.tuning])
 
 
 async def _encoded(settings: ComparisonSettings, encoder: Encoder) -> Encoded:

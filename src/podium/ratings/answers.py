@@ -6,9 +6,9 @@ A committee is a list of workers whose answers are put to a vote. Nothing here c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from statistics import fmean
 
 import numpy as np
@@ -68,6 +68,11 @@ class Answers:
     def samples_of(self, worker: int) -> int:
         """The most responses that a worker has to one question."""
         return self.own_samples[worker] if self.own_samples else self.samples
+
+    @property
+    def fewest_samples(self) -> int:
+        """How many responses every worker has to a question."""
+        return min(map(self.samples_of, range(len(self.workers))))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -322,16 +327,30 @@ def committee_accuracy(answers: Answers, members: Members) -> Floats:
     return mean_Q
 
 
+def right_counts(answers: Answers, members: Members) -> Floats:
+    """[Q, M + 1]: in which share of the rotations r of a committee's M answers are right."""
+    right_RQ = np.array(
+        [(rotation.voted_QWR[:, *_places(members)] > 0).sum(axis=1) for rotation in answers.rotations]
+    )
+    shares_QM: Floats = (right_RQ[:, :, None] == np.arange(len(members) + 1)).mean(axis=0)
+    return shares_QM
+
+
 def scored_answers(
-    answers: Answers, *, early_stop: bool = False, price_QW: Floats | None = None
+    answers: Answers, *, early_stop: bool = False, price_of: Callable[[Members], Floats] | None = None
 ) -> ScoredAnswers:
-    """What planners learn from these answers; the arguments are those of `committee_cost`."""
+    """What planners learn from these answers.
+
+    Args:
+        early_stop: as in `committee_cost`.
+        price_of: from a committee to its `price_QW` in `committee_cost`, such as `VoterPrices.among`; None: mean costs.
+    """
 
     @cache
     def votes(members: Members) -> tuple[Floats, Floats]:
         return (
             committee_accuracy(answers, members),
-            committee_cost(answers, members, early_stop=early_stop, price_QW=price_QW),
+            committee_cost(answers, members, early_stop=early_stop, price_QW=price_of and price_of(members)),
         )
 
     return ScoredAnswers(
@@ -340,7 +359,8 @@ def scored_answers(
         answers.score_QW,
         answers.cost_QW,
         votes,
-        min(map(answers.samples_of, range(len(answers.workers)))),
+        partial(right_counts, answers),
+        answers.fewest_samples,
     )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import combinations
 from random import Random
 
@@ -33,6 +33,7 @@ from podium.ratings.answers import (
     committee_accuracy,
     committee_cost,
     means_by,
+    right_counts,
 )
 
 _SIZES = (1, 2, 3, 4, 5)
@@ -186,9 +187,11 @@ class CommitteeValues:
         return mean_P
 
     def _independent(self, unseen_QW: Floats) -> Floats:
-        score_QW = self._answers.score_QW
-        votes = independent_votes(self._plans, score_QW, self._right_QP)
-        right_QP: Floats = votes(unseen_QW, spread_of(unseen_QW, score_QW))
+        answers = self._answers
+        votes = independent_votes(
+            self._plans, partial(right_counts, answers), self._right_QP, samples=answers.fewest_samples
+        )
+        right_QP: Floats = votes(unseen_QW, spread_of(unseen_QW, answers.score_QW))
         return right_QP
 
     def _drawn(self, rng: Random, value_P: Floats) -> tuple[str, ...]:

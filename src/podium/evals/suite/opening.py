@@ -20,6 +20,7 @@ from podium.conductor.checkpoint import PlanSettings
 from podium.conductor.planner import Conductor
 from podium.errors import UsageError
 from podium.evals.compare import replays_conditioned
+from podium.evals.plan_selection import VoterPrices
 from podium.evals.suite.cells import TRAINING, Job, Table, Training, cells_of, tables_of
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings
 from podium.executor import Dispatcher
@@ -139,11 +140,13 @@ class OpenTable:
             workers = [worker for worker in self.pool if worker.profile.name in training.workers]
             tasks = list(OpenTable(table, self.pool).tasks(0))
             replayed = measurable(workers, tasks)
-            _RECORDED[table, early_stop] = (
-                scored_answers(await read_answers(tasks, replayed), early_stop=early_stop)
-                if replayed == workers
-                else None
-            )
+            _RECORDED[table, early_stop] = None
+            if replayed == workers:
+                answers = await read_answers(tasks, replayed)
+                prices = VoterPrices.of_pool(self.pool, answers.workers, answers.texts)
+                _RECORDED[table, early_stop] = scored_answers(
+                    answers, early_stop=early_stop, price_of=prices.among
+                )
         scored = _RECORDED[table, early_stop]
         if scored is not None:
             return scored
