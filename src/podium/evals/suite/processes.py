@@ -53,7 +53,8 @@ async def side_by_side(count: int, work: Callable[[], Coroutine[Any, Any, None]]
 
 def job_environment() -> dict[str, str]:
     """The environment of a process that runs jobs: it imports what ours would import, and uses one core."""
-    return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"}
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return one_thread | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 async def _run_child(waiting: Iterable[Iterable[Job]], emit: Emit) -> None:
