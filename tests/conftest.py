@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-# OpenBLAS reads this when NumPy is first imported; its threads spin while they wait, beside those of other tests.
+# Read when NumPy and scikit-learn are first imported; their threads spin while they wait, beside those of other tests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
