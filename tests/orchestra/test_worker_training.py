@@ -11,7 +11,7 @@ from podium.workers.base import Request
 from podium.workers.view import View
 
 SETTINGS = OrchestraSettings(
-    workers=("jory",), steps=4, parts=2, batch=2, vocabulary=600, layers=1, vocabulary_lessons=20
+    workers=("jory",), steps=2, parts=2, batch=2, vocabulary=600, layers=1, vocabulary_lessons=20
 )
 
 
@@ -24,18 +24,18 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
 
     def stop_in_the_second_part(name, row):
         steps.append(row["step"])
-        if row["step"] > 2:
+        if row["step"] > 3:
             raise StoppedError
 
     run = tmp_path / "run"
     with suppress(StoppedError):
         train_orchestra(SETTINGS, run, stop_in_the_second_part)
-    assert steps == [2, 4]
+    assert steps == [3, 6]
     assert not (run / "jory").exists()
     train_orchestra(SETTINGS, run, lambda name, row: steps.append(row["step"]))
-    assert steps == [2, 4, 4]
+    assert steps == [3, 6, 6]
     card = json.loads((run / "jory" / "card.json").read_text())
-    assert (card["worker"], [row["step"] for row in card["curve"]]) == ("jory", [2, 4])
+    assert (card["worker"], [row["step"] for row in card["curve"]]) == ("jory", [3, 6])
     pool = open_pool(str(run / "pool.toml"))
     assert pool.names == ("jory",)
     view = View("Who governs Alafield?", "Find it.")

@@ -16,7 +16,7 @@ from podium.conductor.local_worker import prompt_of
 from podium.lab.world import RELATIONS, Path, Problem, Relation, World, phrase, told, word_question, world
 from podium.lab.world.schema import FIELDS, relations_of
 from podium.lab.world.wording import named
-from podium.orchestra.abilities import Ability
+from podium.orchestra.abilities import Ability, Skill
 from podium.orchestra.steps import Board, ask, claim, truth, unknown
 from podium.orchestra.working import join_working
 from podium.tasks.world import draw_problem, split_of
@@ -171,6 +171,15 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
         yield "result", View(long, ask(path, reference, rng), (step,))
     yield "kept", View(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
     yield "question", View(question, WHOLE)
+
+
+def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[Skill, tuple[View, str]]]:
+    """Lessons of each skill of a worker but facts: (skill, (what the worker is shown, the answer))."""
+    facts = world()
+    for skill in ability.skills:
+        for _ in range(count if skill != "facts" else 0):
+            lesson = _join_lesson(rng, facts) if skill == "joins" else _check_lesson(ability, rng, facts)
+            yield skill, lesson
 
 
 def _join_lesson(rng: Random, facts: World) -> tuple[View, str]:

@@ -11,7 +11,7 @@ import asyncio
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +27,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.lab.world import RELATIONS, world
 from podium.orchestra.abilities import ABILITIES, Ability
-from podium.orchestra.lessons import draw_lesson, fact_subtasks
+from podium.orchestra.lessons import draw_lesson, fact_subtasks, skill_lessons
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.checkpoints import read_model
 from podium.train.model import PolicyModel
@@ -48,7 +48,7 @@ reads = "view"
 price_compute = true
 profile = "{profile}"
 """
-_ROW_EVERY = 50
+_ROW_EVERY = 200
 """A row of metrics is the mean over this many steps."""
 
 
@@ -59,6 +59,7 @@ class OrchestraSettings(Settings):
     workers: tuple[str, ...] = tuple(ability.name for ability in ABILITIES)
     """Those to train, by name."""
     steps: int = Field(default=4000, ge=1)
+    """Of each worker, times its patience."""
     parts: int = Field(default=4, ge=1)
     """After each part of the steps the worker is kept, so that a killed run loses no more than a part."""
     batch: int = Field(default=32, ge=1)
@@ -149,7 +150,7 @@ def train_worker(
         _keep(model, tokenizer, parts / f"{part + 1}", dtype="float32")
     _keep(model, tokenizer, folder)
     card = measure_worker(folder, ability)
-    replace_file(folder / "card.json", json.dumps(card | {"curve": rows}, indent=1).encode() + b"\n")
+    replace_file(folder / "card.json", _card_text(card | {"curve": rows}).encode())
     shutil.rmtree(parts)
 
 
@@ -163,7 +164,8 @@ def _sizes(ability: Ability, settings: OrchestraSettings) -> WarmStartSettings:
 def _train_part(
     model: PolicyModel, ability: Ability, tokenizer: Tokenizer, settings: OrchestraSettings, part: int
 ) -> Iterator[dict[str, Any]]:
-    first, last = (settings.steps * number // settings.parts for number in (part, part + 1))
+    steps = settings.steps * ability.patience
+    first, last = (steps * number // settings.parts for number in (part, part + 1))
     optimizers = muon(model)
     model.train()
     examples = batches(
@@ -176,7 +178,7 @@ def _train_part(
     losses: list[float] = []
     began = time.process_time()
     for number, batch in enumerate(examples, first):
-        rate = learning_rate(number, peak=1.0, iterations=settings.steps, warmup=settings.warmup)
+        rate = learning_rate(number, peak=1.0, iterations=steps, warmup=settings.warmup)
         loss = example_loss(model, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         step(optimizers, model, rates=[rate * settings.matrix_lr, rate * settings.lr])
@@ -197,7 +199,8 @@ def _keep(model: PolicyModel, tokenizer: Tokenizer, folder: Path, **dtype: Any) 
 
 
 def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str, Any]:
-    """How often a worker answers rightly, by form of the subtask and by relation, for the fields that it was taught.
+    """How often a worker answers rightly, by form of the subtask and by relation, for what it was taught; and
+    how often it joins and mends rightly, where it was taught to.
 
     Args:
         cases: facts of each relation.
@@ -214,6 +217,10 @@ def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str
             for form, view in fact_subtasks(relation, thing, facts, rng):
                 prompts.append(prompt_of(view))
                 asked.append((form, relation.name, facts.value(relation.name, thing)))
+    for skill, lesson in skill_lessons(ability, rng, 2 * cases):
+        view, answer = lesson
+        prompts.append(prompt_of(view))
+        asked.append((skill, "all", final_answer(answer) or ""))
     answers = complete(folder, prompts)
     right: dict[str, dict[str, list[bool]]] = {}
     for (form, name, value), answer in zip(asked, answers, strict=True):
@@ -226,6 +233,14 @@ def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str
             for form, by_name in right.items()
         },
     }
+
+
+def _card_text(card: Mapping[str, Any]) -> str:
+    """The card as JSON, with a line for each form of the subtask."""
+    lines = [f"  {json.dumps(form)}: {json.dumps(right)}" for form, right in card["right"].items()]
+    rows = [f"  {json.dumps(row)}" for row in card["curve"]]
+    name, right, curve = json.dumps(card["worker"]), ",\n".join(lines), ",\n".join(rows)
+    return f'{{"worker": {name},\n "right": {{\n{right}}},\n "curve": [\n{curve}]}}\n'
 
 
 def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list[str]:
