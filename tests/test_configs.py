@@ -15,7 +15,8 @@ from podium.config import load
 from podium.evals.suite.cells import tables_of
 from podium.evals.suite.opening import check_suite
 from podium.evals.suite.settings import SuiteSettings
-from podium.orchestrator.team import open_pool
+from podium.orchestra.abilities import ABILITIES
+from podium.orchestrator.team import TeamSpec, open_pool
 from podium.recordings.importers import TableMapping
 from podium.tasks.mixture import read_task_file
 from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, trl_arguments
@@ -23,15 +24,18 @@ from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment
 from podium.types import Price
 from podium.warmstart.supervised import WarmStartSettings
-from podium.workers.pool import load_pool, pool_file
-from podium.workers.spec import OpenAISpec, PoolSpec, ReplaySpec
+from podium.workers.build import BUILT_IN
+from podium.workers.pool import pool_file
+from podium.workers.spec import LocalSpec, OpenAISpec, ReplaySpec, pool_form
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
 SUITES = sorted((CONFIGS[0].parent / "eval").glob("*.toml"))
 RECIPES = sorted((CONFIGS[0].parent / "train").glob("*.toml"))
 LAUNCHES = sorted((CONFIGS[0].parent / "accelerate").glob("*.yaml"))
-REPLAY_POOLS = sorted((CONFIGS[0].parent / "pools").glob("*.toml"))
+NINE = CONFIGS[0].parent / "pools" / "orchestra-nine.toml"
+REPLAY_POOLS = sorted(set(NINE.parent.glob("*.toml")) - {NINE})
 MAPPINGS = sorted((CONFIGS[0].parent / "recordings").glob("*.toml"))
+POOL_FORM = pool_form([*(kind.spec for kind in BUILT_IN.values()), TeamSpec, LocalSpec])
 POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"))
 
 
@@ -94,7 +98,7 @@ def test_accelerate_reads_every_file_for_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", REPLAY_POOLS, ids=lambda path: path.stem)
 def test_every_recorded_pool_can_be_read_and_takes_a_recording_that_a_mapping_makes(path: Path) -> None:
-    spec = load(path, PoolSpec)
+    spec = load(path, POOL_FORM)
     made = {load(mapping, TableMapping).name for mapping in MAPPINGS} | {"routeprofile"}  # of a checkout
     replayed = [worker for worker in spec.worker if isinstance(worker, ReplaySpec)]
     assert {worker.recording.stem for worker in replayed} <= made
@@ -105,11 +109,11 @@ def test_every_recorded_pool_can_be_read_and_takes_a_recording_that_a_mapping_ma
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
 def test_every_pool_loads_by_file_and_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = load(path, PoolSpec)
+    spec = load(path, POOL_FORM)
     for worker in spec.worker:
         if isinstance(worker, OpenAISpec) and worker.api_key_env is not None:
             monkeypatch.setenv(worker.api_key_env, "made-up")
-    pool = load_pool(path)
+    pool = open_pool(str(path))
     assert pool.names == open_pool(path.stem).names == tuple(worker.name for worker in spec.worker)
     assert all(profile.description for profile in pool.profiles)
     assert all(profile.price.input >= 0 and profile.price.output >= 0 for profile in pool.profiles)
@@ -117,7 +121,7 @@ def test_every_pool_loads_by_file_and_by_name(path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
 def test_every_pool_states_the_keys_and_prices_of_its_endpoints(path: Path) -> None:
-    for worker in load(path, PoolSpec).worker:
+    for worker in load(path, POOL_FORM).worker:
         if isinstance(worker, OpenAISpec):
             local = worker.base_url.startswith("http://localhost:")
             assert local == (worker.price == Price()) == (worker.api_key_env is None)
@@ -137,7 +141,7 @@ def test_every_pool_states_the_keys_and_prices_of_its_endpoints(path: Path) -> N
     ],
 )
 def test_the_paper_s_pools_have_its_seven_slots_of_six_models(name: str, max_tokens: tuple[int, ...]) -> None:
-    workers = [w for w in load(_pool(name), PoolSpec).worker if isinstance(w, OpenAISpec)]
+    workers = [w for w in load(_pool(name), POOL_FORM).worker if isinstance(w, OpenAISpec)]
     assert [worker.name for worker in workers] == [
         "gemini-2.5-pro",
         "claude-sonnet-4",
@@ -165,6 +169,16 @@ def test_the_paper_s_pools_have_its_seven_slots_of_six_models(name: str, max_tok
             "reasoning": {"enabled": on},
             "provider": None,
         }
+
+
+def test_the_orchestra_has_the_workers_that_its_command_trains_and_nine_of_them_are_seen_in_training() -> (
+    None
+):
+    said = {ability.name: ability.profile for ability in ABILITIES}
+    whole, nine = open_pool("orchestra"), open_pool(str(NINE))
+    assert {profile.name: profile.description for profile in whole.profiles} == said
+    assert set(whole.names) - set(nine.names) == {"cora", "dario"}
+    assert all(whole.named(profile.name).profile == profile for profile in nine.profiles)
 
 
 def _pool(name: str) -> Path:
