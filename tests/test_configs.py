@@ -11,11 +11,12 @@ from trl.trainer.grpo_config import GRPOConfig
 
 import podium
 from podium.baselines import find_baseline
-from podium.config import load
+from podium.config import Settings, load
 from podium.evals.suite.cells import tables_of
 from podium.evals.suite.opening import check_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.orchestra.abilities import ABILITIES
+from podium.orchestra.training import OrchestraSettings
 from podium.orchestrator.team import TeamSpec, open_pool
 from podium.recordings.importers import TableMapping
 from podium.tasks.mixture import read_task_file
@@ -35,13 +36,22 @@ LAUNCHES = sorted((CONFIGS[0].parent / "accelerate").glob("*.yaml"))
 NINE = CONFIGS[0].parent / "pools" / "orchestra-nine.toml"
 REPLAY_POOLS = sorted(set(NINE.parent.glob("*.toml")) - {NINE})
 MAPPINGS = sorted((CONFIGS[0].parent / "recordings").glob("*.toml"))
+FORMS: dict[str, type[Settings]] = {
+    "warmstart": WarmStartSettings,
+    "taught": WarmStartSettings,
+    "orchestra": OrchestraSettings,
+}
+"""Of configurations whose names begin so; the others are for GRPO."""
 POOL_FORM = pool_form([*(kind.spec for kind in BUILT_IN.values()), TeamSpec, LocalSpec])
 POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_configuration_loads(path: Path) -> None:
-    load(path, WarmStartSettings if path.stem.startswith(("warmstart", "taught")) else Experiment)
+    form: type[Settings] = next(
+        (form for start, form in FORMS.items() if path.stem.startswith(start)), Experiment
+    )
+    load(path, form)
 
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)

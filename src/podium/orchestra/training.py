@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import torch
 from pydantic import Field
 from tokenizers import Tokenizer
 
@@ -70,6 +71,9 @@ class OrchestraSettings(Settings):
     vocabulary_lessons: int = Field(default=1500, ge=1)
     """Lessons of each worker on which the tokenizer is trained."""
     layers: int = Field(default=4, ge=1)
+    width: int = Field(default=1, ge=1)
+    """How many times as wide as in `abilities` the models are, with as many times the heads. With 5, and 8 layers, most
+    have 37 million parameters."""
 
 
 def train_orchestra(
@@ -131,7 +135,7 @@ def train_worker(
     folder: Path,
     show: Callable[[str, dict[str, Any]], None],
 ) -> None:
-    """Train one worker and write its folder."""
+    """Train one worker, on a GPU where there is one, and write its folder."""
     parts = folder.with_name(f".{ability.name}")
     finished = max((int(part.name) for part in parts.glob("[0-9]*")), default=0)
     if finished:
@@ -139,12 +143,15 @@ def train_worker(
         model.dtype = make_model(_sizes(ability, settings), tokenizer.get_vocab_size()).dtype
     else:
         model = make_model(_sizes(ability, settings), tokenizer.get_vocab_size())
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model.to(device)
     curve = parts / "curve.json"
     rows: list[dict[str, Any]] = json.loads(curve.read_text()) if finished else []
     for part in range(finished, settings.parts):
-        for row in _train_part(model, ability, tokenizer, settings, part):
-            rows.append(row)
-            show(ability.name, row)
+        with device:
+            for row in _train_part(model, ability, tokenizer, settings, part):
+                rows.append(row)
+                show(ability.name, row)
         parts.mkdir(exist_ok=True)
         replace_file(curve, json.dumps(rows).encode())
         _keep(model, tokenizer, parts / f"{part + 1}", dtype="float32")
@@ -155,9 +162,14 @@ def train_worker(
 
 
 def _sizes(ability: Ability, settings: OrchestraSettings) -> WarmStartSettings:
-    hidden = ability.hidden
+    hidden, width = ability.hidden * settings.width, settings.width
     return WarmStartSettings(
-        seed=settings.seed, hidden=hidden, inner=hidden * 8 // 3 // 32 * 32, layers=settings.layers
+        seed=settings.seed,
+        hidden=hidden,
+        inner=hidden * 8 // 3 // 32 * 32,
+        layers=settings.layers,
+        heads=4 * width,
+        kv_heads=2 * width,
     )
 
 
