@@ -115,3 +115,10 @@ def test_profiles_say_what_workers_are_taught():
 def test_a_pool_of_others_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="'bram', which is no worker of the orchestra"):
         open_examples("embedded")
+
+
+def test_the_examples_know_the_shipped_pool_with_its_vote():
+    team = open_examples("orchestra").known
+    assert [profile.name for profile in team.profiles] == [*(a.name for a in ABILITIES), "vote"]
+    assert team.claims[-1] == {}
+    assert team.fit("joins") == (9,)

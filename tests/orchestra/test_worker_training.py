@@ -37,7 +37,7 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     card = json.loads((run / "jory" / "card.json").read_text())
     assert (card["worker"], [row["step"] for row in card["curve"]]) == ("jory", [3, 6])
     pool = open_pool(str(run / "pool.toml"))
-    assert pool.names == ("jory",)
+    assert pool.names == ("jory", "vote")
     view = View("Who governs Alafield?", "Find it.")
     reply = asyncio.run(pool.named("jory").answer(Request((), seed="0", structured=view)))
     assert reply.usage.output_tokens > 0

@@ -25,6 +25,7 @@ from podium.tasks.world import HOP_SHARES, draw_problem, split_of
 from podium.types import Profile, Question
 from podium.warmstart.data import LaboratoryData
 from podium.warmstart.examples import NAMES, ExampleTeam, PlanCase, Shares
+from podium.workers.pool import is_tool
 from podium.workflow import Acceptance, Access, Step, Workflow
 
 SKILLS = (*PLURALS.values(), JOINS)
@@ -253,13 +254,15 @@ def open_examples(pool: str) -> LaboratoryData[WorldParts]:
     """The examples about a pool of workers of the orchestra, and about synthetic teams.
 
     Raises:
-        ConfigError: the pool cannot be read, or has a worker that is not of the orchestra.
+        ConfigError: the pool cannot be read, or has a worker that is neither of the orchestra nor a tool.
     """
     by_name = {ability.name: ability for ability in ABILITIES}
-    names = open_pool(pool).names
-    if strangers := [name for name in names if name not in by_name]:
+    opened = open_pool(pool)
+    tools = [name for name in opened.names if is_tool(opened.named(name))]
+    if strangers := [name for name in opened.names if name not in by_name and name not in tools]:
         raise ConfigError(
             f"{pool} has {strangers[0]!r}, which is no worker of the orchestra; examples about the made-up world need "
             "a pool of its workers."
         )
-    return LaboratoryData(WorldLaboratory(), pool, orchestra_team([by_name[name] for name in names]))
+    claims = tuple({} if name in tools else by_name[name].claims for name in opened.names)
+    return LaboratoryData(WorldLaboratory(), pool, ExampleTeam(tuple(opened.profiles), claims))

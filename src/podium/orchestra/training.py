@@ -49,6 +49,11 @@ reads = "view"
 price_compute = true
 profile = "{profile}"
 """
+_VOTE = """[[worker]]
+name = "vote"
+kind = "vote"
+profile = "Counts votes."
+"""
 _ROW_EVERY = 200
 """A row of metrics is the mean over this many steps."""
 
@@ -108,13 +113,13 @@ def _is_trained(folder: Path, ability: Ability) -> bool:
 
 
 def _write_pool(folder: Path) -> None:
-    """Write the pool file of all workers that the run folder has."""
+    """Write the pool file of all workers that the run folder has, and a vote."""
     tables = [
         _WORKER.format(name=ability.name, profile=ability.profile)
         for ability in ABILITIES
         if _is_trained(folder, ability)
     ]
-    replace_file(folder / POOL, "\n".join(tables).encode())
+    replace_file(folder / POOL, "\n".join([*tables, _VOTE]).encode())
 
 
 def orchestra_tokenizer(settings: OrchestraSettings) -> Tokenizer:

@@ -192,11 +192,11 @@ class LaboratoryData(Generic[P]):
 
     def __init__(self, laboratory: Laboratory[P], pool: str, known: ExampleTeam) -> None:
         self.prompt = laboratory.prompt
-        self._laboratory, self._pool, self._known = laboratory, pool, known
+        self._laboratory, self._pool, self.known = laboratory, pool, known
 
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
         """Draws plans, lookups, teams and readings."""
-        teams = TeamSource(self._laboratory.draw_team, self._known, synthetic_teams)
+        teams = TeamSource(self._laboratory.draw_team, self.known, synthetic_teams)
         return partial(draw_example, self._laboratory, teams=teams, shares=shares)
 
     def run_check(
@@ -205,7 +205,7 @@ class LaboratoryData(Generic[P]):
         """Run the acceptance check over the fixed pool and over synthetic teams, if the examples had them."""
         teams: dict[str, ExampleTeam | None] = {}
         if synthetic_teams < 1:
-            teams[self._pool] = self._known
+            teams[self._pool] = self.known
         if synthetic_teams > 0:
             teams["made-up teams"] = None
         return measure(model, tokenizer, self._laboratory, teams, cases=cases, seed=seed)
