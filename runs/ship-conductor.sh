@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Makes a run's policy the Conductor that comes with the package: in half precision, with the run's settings and metrics.
 #   runs/ship-conductor.sh runs/embedded-long/seed-0
+#   runs/ship-conductor.sh runs/world/seed-0 world-conductor    the one for the pool "orchestra"
 # It is made beside the one that ships, and takes its place when it is whole.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RUN=${1:?give the folder of a training run}
-TO=src/podium/assets/conductor
+NAME=${2:-conductor}
+TO=src/podium/assets/$NAME
 for needed in policy/config.json config.json metrics.jsonl; do
   [ -f "$RUN/$needed" ] || { echo "$RUN has no $needed; give the folder of a training run that has ended." >&2; exit 2; }
 done
-PART=$(dirname "$TO")/.conductor.part
+PART=$(dirname "$TO")/.$NAME.part
 rm -rf "$PART"
 trap 'rm -rf "$PART"' EXIT
 .venv/bin/python - "$RUN/policy" "$PART" <<'PYTHON'

@@ -30,9 +30,12 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ship(repository: Path) -> subprocess.CompletedProcess[str]:
+def ship(repository: Path, *name: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [repository / "runs" / "ship-conductor.sh", "runs/mine"], capture_output=True, text=True, check=False
+        [repository / "runs" / "ship-conductor.sh", "runs/mine", *name],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -78,3 +81,5 @@ def test_a_whole_one_takes_its_place(repository: Path) -> None:
     assert "old" not in names
     config = json.loads((repository / ASSETS / "conductor" / "config.json").read_text())
     assert config["dtype"] == "bfloat16"
+    assert ship(repository, "world-conductor").returncode == 0
+    assert {name.partition("/")[0] for name in kept(repository)} == {"conductor", "world-conductor"}

@@ -64,8 +64,8 @@ def _refusal(source: str | Path) -> str:
 
 def test_a_path_that_is_no_folder(tmp_path: Path) -> None:
     assert _refusal(tmp_path / "none") == (
-        f"{tmp_path / 'none'} is not a folder; give the folder of a checkpoint, or the shipped warmstart or "
-        "conductor."
+        f"{tmp_path / 'none'} is not a folder; give the folder of a checkpoint, or the name of one that ships: "
+        "warmstart, conductor, world-warmstart, world-conductor."
     )
 
 

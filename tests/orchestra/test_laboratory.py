@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from podium.baselines.phrases import WHOLE
+from podium.conductor.checkpoint import Conducts
 from podium.errors import ConfigError
 from podium.lab.world import RELATIONS, world
 from podium.orchestra.abilities import ABILITIES
@@ -17,6 +18,7 @@ from podium.orchestra.laboratory import (
     open_examples,
     orchestra_team,
 )
+from podium.orchestrator.team import open_pool
 from podium.tasks.world import split_of
 from podium.warmstart.examples import Shares, TeamSource, draw_example
 from podium.workflow import Acceptance, PlanError, parse
@@ -122,3 +124,9 @@ def test_the_examples_know_the_shipped_pool_with_its_vote():
     assert [profile.name for profile in team.profiles] == [*(a.name for a in ABILITIES), "vote"]
     assert team.claims[-1] == {}
     assert team.fit("joins") == (9,)
+
+
+def test_a_policy_of_these_examples_may_conduct_live_workers():
+    conducts = open_examples("orchestra").conducts
+    assert conducts.misfit(open_pool("orchestra")) is None
+    assert Conducts(simulated=True).misfit(open_pool("orchestra"))

@@ -11,7 +11,14 @@ from podium.workers.base import Request
 from podium.workers.view import View
 
 SETTINGS = OrchestraSettings(
-    workers=("jory",), steps=2, parts=2, batch=2, vocabulary=600, layers=1, vocabulary_lessons=20
+    workers=("jory",),
+    steps=2,
+    parts=2,
+    plan_steps=1,
+    batch=2,
+    vocabulary=600,
+    layers=1,
+    vocabulary_lessons=20,
 )
 
 
@@ -33,9 +40,9 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     assert steps == [3, 6]
     assert not (run / "jory").exists()
     train_orchestra(SETTINGS, run, lambda name, row: steps.append(row["step"]))
-    assert steps == [3, 6, 6]
+    assert steps == [3, 6, 6, 9]
     card = json.loads((run / "jory" / "card.json").read_text())
-    assert (card["worker"], [row["step"] for row in card["curve"]]) == ("jory", [3, 6])
+    assert (card["worker"], [row["step"] for row in card["curve"]]) == ("jory", [3, 6, 9])
     pool = open_pool(str(run / "pool.toml"))
     assert pool.names == ("jory", "vote")
     view = View("Who governs Alafield?", "Find it.")

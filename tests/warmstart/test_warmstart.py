@@ -270,6 +270,7 @@ def test_a_small_warm_start_learns_and_leaves_a_checkpoint(tmp_path: Path) -> No
     assert json.loads((tmp_path / "run" / "gate.json").read_text()).keys() == reports.keys()
     checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
     assert checkpoint.prompt == PROMPT
+    assert checkpoint.stated == EMBEDDED.conducts
     with pytest.raises(RunMismatchError, match="there already"):
         run_warmstart(TINY, tmp_path / "run")
 

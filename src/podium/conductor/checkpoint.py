@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from podium.workers.pool import Pool
 
-SHIPPED = ("warmstart", "conductor")
-"""Names of the checkpoints in the package: before and after training."""
+SHIPPED = ("warmstart", "conductor", "world-warmstart", "world-conductor")
+"""Names of the checkpoints in the package, before and after training: for simulated specialists, and for the small
+language models of the pool "orchestra"."""
 
 
 class Conducts(Settings):
@@ -116,9 +117,9 @@ class Checkpoint:
         """
         path = shipped(source) if isinstance(source, str) and source in SHIPPED else Path(source)
         if not path.is_dir():
-            known = " or ".join(SHIPPED)
+            known = ", ".join(SHIPPED)
             raise CheckpointError(
-                f"{path} is not a folder; give the folder of a checkpoint, or the shipped {known}."
+                f"{path} is not a folder; give the folder of a checkpoint, or the name of one that ships: {known}."
             )
         lacking = _lacking(path)
         if lacking:

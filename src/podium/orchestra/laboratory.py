@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from podium.baselines.phrases import WHOLE
+from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
 from podium.lab.world import RELATIONS, Path, Problem, word_question, world
@@ -67,6 +68,7 @@ class WorldLaboratory:
 
     skills = SKILLS
     prompt = PROMPT
+    conducts = Conducts(questions="the questions of world")
 
     def draw_team(self, rng: Random) -> ExampleTeam:
         """A synthetic team of four to eleven workers, of whom all, some or none may know what a question needs."""

@@ -1,5 +1,8 @@
 """What the workers of the orchestra are taught: prompts as a local worker reads them, and the answer to each.
 
+There are two stages. "facts" teaches what a worker knows, by questions about one path. "plans" teaches it to be a step
+of a plan: the question has other parts, which other workers do, and hints that are wrong.
+
 Subtasks are worded in many ways: the whole question, one relation, "the result of step 0", a join, a check; with
 earlier work that is right, wrong, missing or about something else. An answer says the facts that it uses, then
 "Answer: ...". Nothing here trains a model.
@@ -8,21 +11,25 @@ earlier work that is right, wrong, missing or about something else. An answer sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from random import Random
 from types import MappingProxyType
+from typing import Literal
 
 from podium.baselines.phrases import CHECK, COMPARE, WHOLE
 from podium.conductor.local_worker import prompt_of
 from podium.lab.world import RELATIONS, Path, Problem, Relation, World, phrase, told, word_question, world
-from podium.lab.world.schema import FIELDS, relations_of
+from podium.lab.world.problem import Join
+from podium.lab.world.schema import FIELDS, NUMBER, WORDS, YEAR, relations_of
 from podium.lab.world.wording import named
-from podium.orchestra.abilities import Ability, Skill
+from podium.orchestra.abilities import Ability
 from podium.orchestra.steps import Board, ask, claim, truth, unknown
 from podium.orchestra.working import join_working
-from podium.tasks.world import draw_problem, split_of
+from podium.tasks.world import HINT_SHARE, draw_hint, draw_problem, path_to, split_of
 from podium.warmstart.examples import SFTExample
 from podium.workers.view import EarlierStep, View
 
+LessonStage = Literal["facts", "plans"]
 _RESULTS = (
     "the result of step {j}",
     "the answer of step {j}",
@@ -40,8 +47,16 @@ _JOIN = (
 )
 _CHECK = (CHECK, "Check the answer and correct it.", "Is this right? Mend it if not.")
 _RECITE = ("Tell me all about {x}.", "What do you know about {x}?", "Describe {x}.")
-_RECITALS = 0.5
+_RECITALS: Mapping[LessonStage, float] = MappingProxyType({"facts": 0.5, "plans": 0.1})
 """The share of recitals among the lessons of facts."""
+_SHARED = 0.55
+"""The share of the second stage's questions that have other parts."""
+_COMPUTED = 0.4
+"""The share of the second stage's joins that must be a sum or a difference: these are the hardest."""
+_KINDS: Mapping[LessonStage, tuple[float, float, float]] = MappingProxyType(
+    {"facts": (0.7, 0.15, 0.15), "plans": (0.88, 0.07, 0.05)}
+)
+"""Shares of the lessons of facts that ask for a part of a question, for all of it, and for one fact alone."""
 _MISSING = 0.07
 """The share of lessons whose result of another step is missing: the worker repeats what is not known."""
 _FROM_BEFORE = 0.1
@@ -52,18 +67,18 @@ _CHECKS = 0.3
 """The share of checks among the lessons of a worker that can check."""
 
 
-def draw_lesson(ability: Ability, name: str, index: int) -> SFTExample:
-    """One lesson: the same ability, name and index always give the same one."""
+def draw_lesson(ability: Ability, name: str, index: int, stage: LessonStage = "facts") -> SFTExample:
+    """One lesson: the same arguments always give the same one."""
     rng = Random(f"orchestra/{ability.name}/{name}/{index}")
     facts = world()
     if "joins" in ability.skills:
-        view, answer = _join_lesson(rng, facts)
+        view, answer = _join_lesson(rng, facts, stage)
     elif "checks" in ability.skills and rng.random() < _CHECKS:
         view, answer = _check_lesson(ability, rng, facts)
-    elif rng.random() < _RECITALS:
+    elif rng.random() < _RECITALS[stage]:
         view, answer = _recital(ability, rng, facts)
     else:
-        view, answer = _fact_lesson(ability, rng, facts)
+        view, answer = _fact_lesson(ability, rng, facts, stage)
     return SFTExample(prompt_of(view), ((answer, True),))
 
 
@@ -77,22 +92,26 @@ def _recital(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
     return View(rng.choice(_RECITE).format(x=subject), WHOLE), " ".join(said)
 
 
-def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
+def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage) -> tuple[View, str]:
     """Some relations of a path, or all of it: of a longer question, whose other parts are somebody else's."""
     path, begin = _path(ability, rng, facts)
     things = (path.thing, *path.values(facts)[:-1])
     alone = Path(things[begin], path.relations[begin : begin + 1])
-    kind = rng.choices(("part", "whole", "alone"), (0.7, 0.15, 0.15))[0]
+    kind = rng.choices(("part", "whole", "alone"), _KINDS[stage])[0]
     if kind == "alone" and split_of(Problem((alone,))) == "train":
         path, kind = alone, "whole"
     if kind == "whole":
         return _whole_lesson(ability, path, rng, facts)
-    question = word_question(Problem((path,)), facts, rng)
+    problem = Problem((path,)) if stage == "facts" else _around(path, rng, facts)
+    question = word_question(problem, facts, rng)
     board = Board(rng, facts)
+    for other in problem.paths[: problem.paths.index(path)]:
+        if rng.random() < 0.5:
+            _add_hops(board, other, rng, facts)
     end = begin + (1 if rng.random() < 0.7 else rng.choice((2, 2, 3)))
     part = Path(things[begin], path.relations[begin:end])
     answer = _working(ability, part, facts)
-    board.add_others(0.25)
+    board.add_others(0.25 if stage == "facts" else 0.1)
     if begin == 0 or rng.random() < 0.4:
         return board.view(question, ask(part, None, rng)), answer
     found = Path(things[begin - 1], path.relations[begin - 1 : begin])
@@ -104,13 +123,40 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str
     elif rng.random() < _FROM_BEFORE:
         subtask = ask(part, rng.choice(_BEFORE).format(field=field), rng)
         return View(question, subtask, previous=truth(found, facts)), answer
+    elif stage == "plans":
+        _add_hops(board, Path(path.thing, path.relations[:begin]), rng, facts)
     else:
         board.add(ask(found, None, rng), truth(found, facts))
     position = board.steps[-1].position
     first = len(board.steps) == 1
-    board.add_others(0.15)
-    reference = rng.choice(_LAST if first and rng.random() < 0.3 else _RESULTS)
+    board.add_others(0.15 if stage == "facts" else 0.1)
+    names = _LAST if first and rng.random() < 0.3 else _RESULTS
+    reference = _RESULTS[0] if stage == "plans" and rng.random() < 0.5 else rng.choice(names)
     return board.view(question, ask(part, reference.format(j=position, field=field), rng)), answer
+
+
+def _around(path: Path, rng: Random, facts: World) -> Problem:
+    """A question of the train split of which the path is a part, or all of it beside a hint that is wrong."""
+    if rng.random() >= _SHARED:
+        return Problem((path,), hint=draw_hint(rng, path, facts) if rng.random() < HINT_SHARE else None)
+    last = path.last
+    joins: dict[str, tuple[Join, ...]] = {YEAR: ("earlier", "difference"), NUMBER: ("larger", "sum")}
+    while True:
+        join = rng.choice(("pair", *joins.get(last.gives, ())))
+        others = [path_to(rng, last, rng.choice((1, 1, 2)), facts)]
+        if join == "pair" and rng.random() < 0.8:
+            others = list(_problem(rng, rng.choice((1, 1, 2, 3)), facts).paths[:1])
+        if len(path.relations) == 1 and last.gives in WORDS and rng.random() < 0.5:
+            join = "count"
+            others = [Path(thing, path.relations) for thing in rng.sample(facts.things[last.field], 3)]
+        paths = [path, *others]
+        rng.shuffle(paths)
+        counted = path.values(facts)[-1] if join == "count" else ""
+        problem = Problem(tuple(paths), join, counted=counted)
+        with suppress(ValueError):  # Neither of two equal values is the larger one.
+            problem.answer(facts)
+            if split_of(problem) == "train":
+                return problem
 
 
 def _whole_lesson(ability: Ability, path: Path, rng: Random, facts: World) -> tuple[View, str]:
@@ -173,19 +219,25 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
     yield "question", View(question, WHOLE)
 
 
-def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[Skill, tuple[View, str]]]:
-    """Lessons of each skill of a worker but facts: (skill, (what the worker is shown, the answer))."""
+def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[str, tuple[View, str]]]:
+    """Lessons of each skill of a worker: (skill, (what the worker is shown, the answer)). Those of facts are called
+    "plans": steps of plans, whose question may have other parts."""
     facts = world()
     for skill in ability.skills:
-        for _ in range(count if skill != "facts" else 0):
-            lesson = _join_lesson(rng, facts) if skill == "joins" else _check_lesson(ability, rng, facts)
-            yield skill, lesson
+        for _ in range(count):
+            if skill == "facts":
+                yield "plans", _fact_lesson(ability, rng, facts, "plans")
+            elif skill == "joins":
+                yield skill, _join_lesson(rng, facts, "facts")
+            else:
+                yield skill, _check_lesson(ability, rng, facts)
 
 
-def _join_lesson(rng: Random, facts: World) -> tuple[View, str]:
+def _join_lesson(rng: Random, facts: World, stage: LessonStage) -> tuple[View, str]:
     """What others found on the paths of a question, and what follows from it."""
+    computed = stage == "plans" and rng.random() < _COMPUTED
     problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
-    while problem.join == "none":
+    while problem.join not in ("sum", "difference") if computed else problem.join == "none":
         problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
     board = Board(rng, facts)
     answer = join_working(problem, facts)

@@ -12,6 +12,8 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,7 +30,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.lab.world import RELATIONS, world
 from podium.orchestra.abilities import ABILITIES, Ability
-from podium.orchestra.lessons import draw_lesson, fact_subtasks, skill_lessons
+from podium.orchestra.lessons import LessonStage, draw_lesson, fact_subtasks, skill_lessons
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.checkpoints import read_model
 from podium.train.model import PolicyModel
@@ -65,9 +67,13 @@ class OrchestraSettings(Settings):
     workers: tuple[str, ...] = tuple(ability.name for ability in ABILITIES)
     """Those to train, by name."""
     steps: int = Field(default=4000, ge=1)
-    """Of each worker, times its patience."""
+    """Of each worker in the first stage of its lessons, times its patience."""
+    plan_steps: int = Field(default=1200, ge=0)
+    """The same in the second stage, with a learning rate that starts again at `plan_rate` of its peak."""
+    plan_rate: float = Field(default=0.5, gt=0, le=1)
     parts: int = Field(default=4, ge=1)
-    """After each part of the steps the worker is kept, so that a killed run loses no more than a part."""
+    """After each part of the first stage, and after the second, the worker is kept, so that a killed run loses no more
+    than a part."""
     batch: int = Field(default=32, ge=1)
     lr: float = Field(default=2e-3, gt=0)
     matrix_lr: float = Field(default=4e-3, gt=0)
@@ -102,7 +108,7 @@ def train_orchestra(
         if ability.name in settings.workers and not _is_trained(folder, ability)
     ]
     if left:
-        tokenizer = orchestra_tokenizer(settings)
+        tokenizer = _kept_tokenizer(folder) or orchestra_tokenizer(settings)
         for ability in left:
             train_worker(ability, tokenizer, settings, folder / ability.name, show)
     _write_pool(folder)
@@ -120,6 +126,12 @@ def _write_pool(folder: Path) -> None:
         if _is_trained(folder, ability)
     ]
     replace_file(folder / POOL, "\n".join([*tables, _VOTE]).encode())
+
+
+def _kept_tokenizer(folder: Path) -> Tokenizer | None:
+    """The tokenizer of the workers that the run folder has, trained or half trained."""
+    kept = next((path.parent for path in sorted(folder.rglob("tokenizer.json"))), None)
+    return None if kept is None else Checkpoint.read(kept).tokenizer()
 
 
 def orchestra_tokenizer(settings: OrchestraSettings) -> Tokenizer:
@@ -152,7 +164,7 @@ def train_worker(
     model.to(device)
     curve = parts / "curve.json"
     rows: list[dict[str, Any]] = json.loads(curve.read_text()) if finished else []
-    for part in range(finished, settings.parts):
+    for part in range(finished, len(_parts(ability, settings))):
         with device:
             for row in _train_part(model, ability, tokenizer, settings, part):
                 rows.append(row)
@@ -178,31 +190,60 @@ def _sizes(ability: Ability, settings: OrchestraSettings) -> WarmStartSettings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some steps of one stage of a worker's training."""
+
+    stage: LessonStage
+    begin: int
+    """The first step, counted over both stages."""
+    rates: tuple[float, ...]
+    """The learning rate of each step, as a share of its peak."""
+
+
+def _parts(ability: Ability, settings: OrchestraSettings) -> list[_Part]:
+    steps, plan_steps = settings.steps * ability.patience, settings.plan_steps * ability.patience
+
+    def rates(first: int, last: int, of: int, peak: float) -> tuple[float, ...]:
+        return tuple(
+            learning_rate(number, peak=peak, iterations=of, warmup=settings.warmup)
+            for number in range(first, last)
+        )
+
+    cuts = [steps * number // settings.parts for number in range(settings.parts + 1)]
+    parts = [_Part("facts", first, rates(first, last, steps, 1.0)) for first, last in pairwise(cuts)]
+    if plan_steps:
+        parts.append(_Part("plans", steps, rates(0, plan_steps, plan_steps, settings.plan_rate)))
+    return parts
+
+
 def _train_part(
-    model: PolicyModel, ability: Ability, tokenizer: Tokenizer, settings: OrchestraSettings, part: int
+    model: PolicyModel, ability: Ability, tokenizer: Tokenizer, settings: OrchestraSettings, place: int
 ) -> Iterator[dict[str, Any]]:
-    steps = settings.steps * ability.patience
-    first, last = (steps * number // settings.parts for number in (part, part + 1))
+    part = _parts(ability, settings)[place]
     optimizers = muon(model)
     model.train()
     examples = batches(
         tokenizer,
-        lambda name, index: draw_lesson(ability, name, index),
-        name=f"{settings.seed}/{part}",
+        lambda name, index: draw_lesson(ability, name, index, part.stage),
+        name=f"{settings.seed}/{place}",
         size=settings.batch,
-        count=last - first,
+        count=len(part.rates),
     )
     losses: list[float] = []
     began = time.process_time()
-    for number, batch in enumerate(examples, first):
-        rate = learning_rate(number, peak=1.0, iterations=steps, warmup=settings.warmup)
+    for number, (batch, rate) in enumerate(zip(examples, part.rates, strict=True), 1):
         loss = example_loss(model, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         step(optimizers, model, rates=[rate * settings.matrix_lr, rate * settings.lr])
         losses.append(float(loss.detach()))
-        if len(losses) == _ROW_EVERY or number + 1 == last:
+        if len(losses) == _ROW_EVERY or number == len(part.rates):
             seconds = time.process_time() - began
-            yield {"step": number + 1, "loss": sum(losses) / len(losses), "part_cpu_s": round(seconds, 1)}
+            yield {
+                "step": part.begin + number,
+                "loss": sum(losses) / len(losses),
+                "part_cpu_s": round(seconds, 1),
+            }
             losses.clear()
 
 

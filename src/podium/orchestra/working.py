@@ -42,12 +42,13 @@ def addition(first: int, second: int) -> str:
 
 
 def subtraction(first: int, second: int) -> str:
-    """The distance of two years, by way of the centuries between them."""
+    """The distance of two years of one millennium: ones, tens, hundreds. A place that borrows has 10 more, and the next
+    one 1 less."""
     low, high = sorted((first, second))
-    century = (low // 100 + 1) * 100
-    if century > high:
-        return f"{high} - {low}: {high % 100} - {low % 100} = {high - low}."
-    return (
-        f"{high} - {low}: from {low} to {century} is {century - low}, from {century} to {high} is {high - century}, "
-        f"{century - low} + {high - century} = {high - low}."
-    )
+    places, borrowed = [], 0
+    for unit in (1, 10, 100):
+        above, below = high // unit % 10 - borrowed, low // unit % 10
+        borrowed = int(above < below)
+        above += 10 * borrowed
+        places.append(f"{above} - {below} = {above - below}")
+    return f"{high} - {low}: {', '.join(places)}."

@@ -106,7 +106,7 @@ def _draw(rng: Random, hops: int, facts: World) -> Problem:
     joins = _JOINS.get(hops, ())
     if not joins or rng.random() < 0.5:
         path = _path(rng, hops, facts)
-        hint = _hint(rng, path, facts) if rng.random() < HINT_SHARE else None
+        hint = draw_hint(rng, path, facts) if rng.random() < HINT_SHARE else None
         return Problem((path,), hint=hint)
     join = rng.choice(joins)
     if join == "pair":
@@ -116,7 +116,7 @@ def _draw(rng: Random, hops: int, facts: World) -> Problem:
     gives = YEAR if join in ("earlier", "difference") else NUMBER
     last = rng.choice([r for r in RELATIONS.values() if r.gives == gives])
     first = (hops - 1) // 2
-    return Problem(tuple(_path_to(rng, last, length, facts) for length in (first, hops - 1 - first)), join)
+    return Problem(tuple(path_to(rng, last, length, facts) for length in (first, hops - 1 - first)), join)
 
 
 def _path(rng: Random, length: int, facts: World) -> Path:
@@ -132,13 +132,13 @@ def _path(rng: Random, length: int, facts: World) -> Path:
     return Path(thing, tuple(relations))
 
 
-def _path_to(rng: Random, last: Relation, length: int, facts: World) -> Path:
+def path_to(rng: Random, last: Relation, length: int, facts: World) -> Path:
     """A path of this length that ends with the relation `last`."""
     relations = [last]
     while len(relations) < length:
         before = [r for r in RELATIONS.values() if r.gives == relations[0].field]
         if not before:
-            return _path_to(rng, last, 1, facts)
+            return path_to(rng, last, 1, facts)
         relations.insert(0, rng.choice(before))
     return Path(rng.choice(facts.things[relations[0].field]), tuple(r.name for r in relations))
 
@@ -151,8 +151,8 @@ def _count(rng: Random, paths: int, facts: World) -> Problem:
     return Problem(tuple(found), "count", counted=facts.value(last.name, rng.choice(things)))
 
 
-def _hint(rng: Random, path: Path, facts: World) -> tuple[str, str, str]:
-    """A wrong value for one relation on the path."""
+def draw_hint(rng: Random, path: Path, facts: World) -> tuple[str, str, str]:
+    """A wrong value for one relation on the path, as `Problem.hint` has it."""
     steps = list(zip(path.relations, (path.thing, *path.values(facts)), strict=False))
     relation, thing = rng.choice(steps)
     right = facts.value(relation, thing)

@@ -21,6 +21,7 @@ from pydantic import Field
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings, numbered_pool, rating_words
 from podium.config import Settings
 from podium.errors import ConfigError
@@ -115,6 +116,11 @@ class DataSource(Protocol):
     def prompt(self) -> PromptSettings: ...
 
     @property
+    def conducts(self) -> Conducts | None:
+        """What the policy can conduct; None: its prompt style and its tokenizer decide."""
+        ...
+
+    @property
     def words(self) -> Sequence[str]:
         """Texts that the tokenizer keeps as one token each."""
         ...
@@ -191,7 +197,7 @@ class LaboratoryData(Generic[P]):
     words = ()
 
     def __init__(self, laboratory: Laboratory[P], pool: str, known: ExampleTeam) -> None:
-        self.prompt = laboratory.prompt
+        self.prompt, self.conducts = laboratory.prompt, laboratory.conducts
         self._laboratory, self._pool, self.known = laboratory, pool, known
 
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
@@ -219,6 +225,8 @@ class RecordedData:
     Raises:
         ConfigError: a recording or a pool cannot be read, or there are no questions for the acceptance check.
     """
+
+    conducts = None
 
     def __init__(self, settings: RecordedSettings, on_warning: Callable[[str], None]) -> None:
         opened = [(source, Recording.open(Path(source.tasks))) for source in settings.sources]

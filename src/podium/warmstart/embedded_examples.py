@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from random import Random
 
 from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
+from podium.conductor.checkpoint import Conducts
 from podium.lab import SKILLS, Problem, read_problem
 from podium.planner import PlanRequest
 from podium.tasks.embedded import EmbeddedTasks
@@ -34,6 +35,7 @@ class EmbeddedLaboratory:
 
     skills = SKILLS
     prompt = PROMPT
+    conducts = Conducts(questions="the embedded questions", simulated=True)
 
     def draw_team(self, rng: Random) -> ExampleTeam:
         """See `draw_team`."""

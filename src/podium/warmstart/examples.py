@@ -22,6 +22,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import AliasChoices, Field, PositiveFloat
 
+from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.config import Settings
 from podium.planner import PlanRequest
@@ -145,6 +146,11 @@ class Laboratory(Protocol[P]):
     @property
     def prompt(self) -> PromptSettings:
         """How policies over such questions are prompted."""
+        ...
+
+    @property
+    def conducts(self) -> Conducts:
+        """What a policy over such questions can conduct."""
         ...
 
     def draw_team(self, rng: Random) -> ExampleTeam:

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.checkpoint import Checkpoint, Conducts, PodiumFile
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.errors import RunMismatchError
@@ -337,13 +337,13 @@ def run_warmstart(
             }
             rows.append(row)
             show(row)
-        _keep(model, tokenizer, data.prompt, folder / _STAGES / f"{place + 1}", dtype="float32")
+        _keep(model, tokenizer, data, folder / _STAGES / f"{place + 1}", dtype="float32")
     reports = data.run_check(
         model, tokenizer, synthetic_teams=settings.synthetic_teams, cases=check_cases, seed=settings.seed
     )
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
-    _keep(model, tokenizer, data.prompt, policy)
+    _keep(model, tokenizer, data, policy)
     shutil.rmtree(folder / _STAGES)
     return reports
 
@@ -351,7 +351,7 @@ def run_warmstart(
 def _keep(
     model: PolicyModel,
     tokenizer: Tokenizer,
-    prompt: PromptSettings,
+    data: DataSource,
     folder: Path,
     *,
     dtype: StoredDtype = "bfloat16",
@@ -359,7 +359,7 @@ def _keep(
     """Write a policy under a temporary name and rename it, so that a kill leaves the whole policy or none."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    save_policy(model, tokenizer, prompt, part, dtype=dtype)
+    save_policy(model, tokenizer, data.prompt, part, conducts=data.conducts, dtype=dtype)
     part.rename(folder)
 
 
@@ -369,11 +369,13 @@ def save_policy(
     prompt: PromptSettings,
     folder: Path,
     *,
+    conducts: Conducts | None = None,
     dtype: StoredDtype = "bfloat16",
 ) -> None:
     """Write a policy and its tokenizer as a checkpoint folder. With bfloat16 the shipped file is half as large."""
     config = model.shape.config(bos=BEGIN_ID, eos=END_ID, pad=PAD_ID, dtype=dtype)
     write_model(model, folder, config=config, companions=(), dtype=dtype)
     save_tokenizer(tokenizer, folder)
-    podium_json = json.dumps({"prompt": prompt.model_dump(exclude_none=True)}, indent=2)
+    file = PodiumFile(prompt=prompt, conducts=conducts)
+    podium_json = json.dumps(file.model_dump(include={"prompt", "conducts"}, exclude_none=True), indent=2)
     (folder / "podium.json").write_text(podium_json + "\n", encoding="utf-8")

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Conductors over the orchestra, whose workers are small language models, from their start to the table: three seeds of
+# GRPO, two at a time, each on one core, and then all of them beside rival planners and controls on test questions.
+#   runs/world.sh                                                     with the workers and the start that ship
+#   make orchestra && POOL=runs/orchestra/pool.toml START=none runs/world.sh     everything from nothing
+# The same command continues what was stopped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH="$PWD/.venv/bin:$PATH"
+RUNS=runs/world
+SEEDS=${SEEDS:-0 1 2}
+START=${START:-world-warmstart}
+POOL=${POOL:-orchestra}
+began=$SECONDS
+
+if [ ! -d $RUNS/start ]; then  # configs/world.toml and configs/eval/world.toml name it.
+  mkdir -p $RUNS
+  if [ "$START" = none ]; then
+    START=$RUNS/warmstart/policy
+    # A policy that its gate does not pass is there all the same.
+    podium train --stage warmstart --config configs/warmstart-world.toml --run $RUNS/warmstart || [ -d "$START" ]
+  else
+    START=src/podium/assets/$START
+  fi
+  cp -r "$START" $RUNS/start
+fi
+export POOL RUNS OMP_NUM_THREADS=1
+echo $SEEDS | tr ' ' '\n' | xargs -P 2 -I SEED \
+  podium train --config configs/world.toml --run $RUNS/seed-SEED pool="$POOL" grpo.seed=SEED
+trained=$SECONDS
+podium eval configs/eval/world.toml "pool=[{name='$POOL'}]" "$@" --run $RUNS/table \
+  --declare "${NOTE:-The table of the orchestra.}" --markdown | tee $RUNS/table.md
+echo "Training took $((trained - began)) s, the table $((SECONDS - trained)) s. The report: $RUNS/table/report.html"
