@@ -130,3 +130,10 @@ def test_a_policy_of_these_examples_may_conduct_live_workers():
     conducts = open_examples("orchestra").conducts
     assert conducts.misfit(open_pool("orchestra")) is None
     assert Conducts(simulated=True).misfit(open_pool("orchestra"))
+
+
+def test_the_tokenizer_spells_names_that_no_language_has():
+    assert {"halonmouth", "toreth", "rado"} <= set(LABORATORY.spelled)
+    assert not {"founder", "mill", "song", "salt", "ada", "result"} & set(LABORATORY.spelled)
+    names = {word.lower() for things in FACTS.things.values() for name in things for word in name.split()}
+    assert len(names & set(LABORATORY.spelled)) > 300

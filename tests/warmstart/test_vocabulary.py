@@ -70,3 +70,13 @@ def test_a_size_bounds_the_entries_that_are_learned() -> None:
     small, large = (train_tokenizer(TEXTS * 5, size).get_vocab_size() for size in (270, 400))
     assert small == 270
     assert 270 < large <= 400
+
+
+def test_a_spelled_word_is_no_entry_and_is_written_in_pieces_of_others():
+    texts = ["Where does Halonmouth lie?", "The halonmouth lies there."] * 50
+    whole, pieces = (train_tokenizer(texts, 400, spelled=spelled) for spelled in ((), {"halonmouth"}))
+    assert len(whole.encode(" Halonmouth", add_special_tokens=False).ids) == 1
+    spelled = pieces.encode(" Halonmouth", add_special_tokens=False)
+    assert len(spelled.ids) > 3
+    assert pieces.decode(spelled.ids) == " Halonmouth"
+    assert len(pieces.encode(" lie", add_special_tokens=False).ids) == 1

@@ -15,7 +15,7 @@ from podium.baselines.phrases import WHOLE
 from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
-from podium.lab.world import RELATIONS, Path, Problem, word_question, world
+from podium.lab.world import RELATIONS, Path, Problem, made_up_words, word_question, world
 from podium.lab.world.wording import named
 from podium.orchestra.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
 from podium.orchestra.steps import truth, unknown
@@ -69,6 +69,7 @@ class WorldLaboratory:
     skills = SKILLS
     prompt = PROMPT
     conducts = Conducts(questions="the questions of world")
+    spelled = made_up_words()
 
     def draw_team(self, rng: Random) -> ExampleTeam:
         """A synthetic team of four to eleven workers, of whom all, some or none may know what a question needs."""

@@ -10,6 +10,7 @@ earlier work that is right, wrong, missing or about something else. An answer sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from random import Random
@@ -221,12 +222,16 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
 
 def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[str, tuple[View, str]]]:
     """Lessons of each skill of a worker: (skill, (what the worker is shown, the answer)). Those of facts are called
-    "plans": steps of plans, whose question may have other parts."""
+    "plans": steps of plans, whose question may have other parts, and all of whose facts the worker knows."""
     facts = world()
+    true = {told(*fact) for fact in facts.facts()}
     for skill in ability.skills:
         for _ in range(count):
             if skill == "facts":
-                yield "plans", _fact_lesson(ability, rng, facts, "plans")
+                view, answer = _fact_lesson(ability, rng, facts, "plans")
+                while not true.issuperset(re.findall(r"[^ .\n][^.\n]*\.", answer)):
+                    view, answer = _fact_lesson(ability, rng, facts, "plans")
+                yield "plans", (view, answer)
             elif skill == "joins":
                 yield skill, _join_lesson(rng, facts, "facts")
             else:

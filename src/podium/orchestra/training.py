@@ -241,7 +241,7 @@ def _train_part(
             seconds = time.process_time() - began
             yield {
                 "step": part.begin + number,
-                "loss": sum(losses) / len(losses),
+                "loss": round(sum(losses) / len(losses), 4),
                 "part_cpu_s": round(seconds, 1),
             }
             losses.clear()

@@ -125,6 +125,11 @@ class DataSource(Protocol):
         """Texts that the tokenizer keeps as one token each."""
         ...
 
+    @property
+    def spelled(self) -> Collection[str]:
+        """See `Laboratory`."""
+        ...
+
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
         """The function that draws a stage's examples. `synthetic_teams` is the share that has a synthetic team."""
         ...
@@ -198,6 +203,7 @@ class LaboratoryData(Generic[P]):
 
     def __init__(self, laboratory: Laboratory[P], pool: str, known: ExampleTeam) -> None:
         self.prompt, self.conducts = laboratory.prompt, laboratory.conducts
+        self.spelled = laboratory.spelled
         self._laboratory, self._pool, self.known = laboratory, pool, known
 
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
@@ -227,6 +233,7 @@ class RecordedData:
     """
 
     conducts = None
+    spelled = ()
 
     def __init__(self, settings: RecordedSettings, on_warning: Callable[[str], None]) -> None:
         opened = [(source, Recording.open(Path(source.tasks))) for source in settings.sources]

@@ -36,6 +36,7 @@ class EmbeddedLaboratory:
     skills = SKILLS
     prompt = PROMPT
     conducts = Conducts(questions="the embedded questions", simulated=True)
+    spelled = ()
 
     def draw_team(self, rng: Random) -> ExampleTeam:
         """See `draw_team`."""

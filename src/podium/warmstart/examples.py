@@ -15,7 +15,7 @@ which number is which worker; a policy that sees many has to read the profiles.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Generic, Protocol, TypeVar
@@ -151,6 +151,12 @@ class Laboratory(Protocol[P]):
     @property
     def conducts(self) -> Conducts:
         """What a policy over such questions can conduct."""
+        ...
+
+    @property
+    def spelled(self) -> Collection[str]:
+        """Words, in small letters, that the tokenizer spells in pieces. A small model copies a rare name faster in
+        pieces that many names share than as one token that it seldom sees."""
         ...
 
     def draw_team(self, rng: Random) -> ExampleTeam:

@@ -200,7 +200,7 @@ def make_tokenizer(settings: WarmStartSettings, data: DataSource) -> Tokenizer:
     draw = data.draw(Shares(), settings.synthetic_teams)
     examples = (draw(f"{settings.seed}", index) for index in range(settings.vocabulary_examples))
     texts = (example.prompt + "".join(text for text, _ in example.pieces) for example in examples)
-    return train_tokenizer(texts, settings.vocabulary, data.words)
+    return train_tokenizer(texts, settings.vocabulary, data.words, data.spelled)
 
 
 def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:

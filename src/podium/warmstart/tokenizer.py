@@ -7,7 +7,8 @@ one piece, which keeps plans short. Bytes are the fallback, so any text can be e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -17,12 +18,20 @@ BEGIN_ID, END_ID, PAD_ID = 0, 1, 2
 _PIECES = r" ?[A-Za-z_]+|\d|[^A-Za-z0-9]+?(?= ?[A-Za-z]|\d|$)"
 
 
-def train_tokenizer(texts: Iterable[str], size: int, words: Iterable[str] = ()) -> Tokenizer:
+def train_tokenizer(
+    texts: Iterable[str], size: int, words: Iterable[str] = (), spelled: Collection[str] = ()
+) -> Tokenizer:
     """A tokenizer of at most `size` entries; BEGIN, END and PAD have the ids named here.
 
     Args:
         words: further entries; each becomes one token wherever it stands.
+        spelled: words, in small letters, for which it learns no entries, so that it spells them in pieces of others.
     """
+    if spelled:
+        texts = (
+            re.sub("[A-Za-z]+", lambda word: "" if word[0].lower() in spelled else word[0], text)
+            for text in texts
+        )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -4,7 +4,7 @@
 its words, and `wording` writes it. The task set `world` (`podium.tasks.world`) draws the problems.
 """
 
-from podium.lab.world.encyclopedia import World, world
+from podium.lab.world.encyclopedia import World, made_up_words, world
 from podium.lab.world.problem import Join, Path, Problem
 from podium.lab.world.schema import FIELDS, RELATIONS, Relation, relations_of
 from podium.lab.world.wording import phrase, told, word_question
@@ -17,6 +17,7 @@ __all__ = [
     "Problem",
     "Relation",
     "World",
+    "made_up_words",
     "phrase",
     "relations_of",
     "told",

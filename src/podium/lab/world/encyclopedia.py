@@ -198,6 +198,12 @@ def world(seed: int = 0, things: int = THINGS) -> World:
     return World(MappingProxyType(names), MappingProxyType(values))
 
 
+def made_up_words() -> frozenset[str]:
+    """The words that names may be made of and that no language has, in small letters: "toreth", "halonmouth"."""
+    stems = [start + end for start, end in product(_START, _END)]
+    return frozenset((*stems, *(stem + form for stem, form in product(stems, _FORMS["place"]))))
+
+
 def _names(field: str, rng: Random, count: int) -> tuple[str, ...]:
     stems = [start + end for start, end in product(_START, _END)]
     match field:
