@@ -54,13 +54,15 @@ class WorldParts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """One step of a plan that goes by the parts of the question."""
 
     subtask: str
     skill: str
     reads: tuple[int, ...] = ()
     """The positions of the steps whose results it needs."""
+    relations: tuple[str, ...] = ()
+    """What it looks up; () for a join, a check, or the whole question."""
 
 
 class WorldLaboratory:
@@ -184,12 +186,12 @@ def draw_world_workflow(
         weights = shares.steps[:max_steps]
         (count,) = rng.choices(range(1, len(weights) + 1), weights)
     (style,) = rng.choices(_STYLES, (0.7, 0.15, 0.15))
-    parts = [_Part(WHOLE, rng.choice(problem.skills), tuple(range(k))) for k in range(count)]
-    if style != "whole" and (drawn := _draw_parts(rng, problem.problem, count)):
+    parts = [Part(WHOLE, rng.choice(problem.skills), tuple(range(k))) for k in range(count)]
+    if style != "whole" and (drawn := draw_parts(rng, problem.problem, count)):
         parts = drawn
     if style == "mixed":
         general = (WHOLE, WHOLE, JOIN, CHECK)
-        parts = [_Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
+        parts = [Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
     (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
     return Workflow(
         tuple(
@@ -203,7 +205,7 @@ def draw_world_workflow(
     )
 
 
-def _draw_parts(rng: Random, problem: Problem, count: int) -> list[_Part]:
+def draw_parts(rng: Random, problem: Problem, count: int) -> list[Part]:
     """The parts of a problem as `count` steps: relations that follow each other are merged at random, and steps that
     are left over check the answer. Empty: they cannot be so few."""
     joins = int(problem.join != "none")
@@ -212,7 +214,7 @@ def _draw_parts(rng: Random, problem: Problem, count: int) -> list[_Part]:
     relations = sum(len(path.relations) for path in problem.paths)
     cuts = [(p, place) for p, path in enumerate(problem.paths) for place in range(1, len(path.relations))]
     kept = set(rng.sample(cuts, min(len(cuts), count - joins - len(problem.paths))))
-    parts: list[_Part] = []
+    parts: list[Part] = []
     ends: list[int] = []
     for p, path in enumerate(problem.paths):
         begin, source = 0, None
@@ -222,19 +224,20 @@ def _draw_parts(rng: Random, problem: Problem, count: int) -> list[_Part]:
                 begin, source = end, len(parts) - 1
         ends.append(len(parts) - 1)
     if joins:
-        parts.append(_Part(JOIN, JOINS, tuple(ends)))
+        parts.append(Part(JOIN, JOINS, tuple(ends)))
     for place in range(len(parts), min(count, relations + joins + 1)):
-        parts.append(_Part(CHECK, parts[-1].skill, (place - 1,)))
+        parts.append(Part(CHECK, parts[-1].skill, (place - 1,)))
     return parts
 
 
-def _find(path: Path, begin: int, end: int, source: int | None) -> _Part:
+def _find(path: Path, begin: int, end: int, source: int | None) -> Part:
     """A step that follows the relations from `begin` to `end` of a path."""
     first = RELATIONS[path.relations[begin]]
     words = named(path.thing, first.field) if source is None else f"the result of step {source}"
     for name in path.relations[begin:end]:
         words = f"the {RELATIONS[name].noun} of {words}"
-    return _Part(f"Find {words}.", PLURALS[first.field], () if source is None else (source,))
+    reads = () if source is None else (source,)
+    return Part(f"Find {words}.", PLURALS[first.field], reads, path.relations[begin:end])
 
 
 def _worker(rng: Random, skill: str, team: ExampleTeam, relevant: float) -> int:

@@ -1,0 +1,106 @@
+"""How good a plan over the orchestra can be: plans by the parts of each question, each part done by its expert.
+
+python runs/experts.py [QUESTIONS]
+
+Questions of the train split. The parts are known, and a part's expert is the worker whose card says that it knows best
+what the part looks up. So this bounds what a Conductor can learn, apart from questions on which another worker or
+wording is luckier. The other rows take something away from these plans.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from random import Random
+
+import podium
+from podium.baselines.phrases import WHOLE
+from podium.evals.stats import accuracy_interval
+from podium.lab.world import RELATIONS, Problem, word_question, world
+from podium.orchestra.abilities import ABILITIES, Ability
+from podium.orchestra.laboratory import JOINS, Part, WorldParts, draw_parts
+from podium.orchestrator.team import open_pool
+from podium.rollout import FixedPlan, Scorer
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.task import Task
+from podium.tasks.world import HOP_SHARES, draw_problem, split_of
+from podium.types import Question
+from podium.workers.pool import Pool
+from podium.workflow import Access, Step, Workflow, render
+
+CARDS = Path(podium.__file__).parent / "assets" / "orchestra"
+VARIANTS: dict[str, Callable[[Step], Step]] = {
+    "what a step needs is shown": lambda step: step,
+    "all earlier steps are shown": lambda step: replace(step, access=Access(all=True)),
+    "no earlier step is shown": lambda step: replace(step, access=Access()),
+    "every subtask is the whole question": lambda step: replace(step, subtask=WHOLE),
+}
+
+
+def known(ability: Ability) -> dict[str, float]:
+    """How often a worker answers rightly for each relation, and for joins: by its card, which is about what it was
+    taught, and by how much of a field that is."""
+    right = json.loads((CARDS / ability.name / "card.json").read_text())["right"]
+    shares = {
+        name: min(share, right.get("result", {}).get(name, 1.0)) * ability.knows[RELATIONS[name].field]
+        for name, share in right.get("named", {}).items()
+    }
+    return shares if "joins" not in right else shares | {JOINS: right["joins"]["all"]}
+
+
+def expert(part: Part, knows: Sequence[dict[str, float]]) -> int:
+    """The worker that most likely does a part rightly."""
+    names = part.relations or (part.skill,)
+    return max(range(len(knows)), key=lambda k: prod(knows[k].get(name, 0.0) for name in names))
+
+
+def draw(index: int) -> tuple[Problem, Task]:
+    rng = Random(f"experts/{index}")
+    while True:
+        (hops,) = rng.choices(range(1, len(HOP_SHARES) + 1), HOP_SHARES)
+        problem = draw_problem(rng, hops, world())
+        if split_of(problem) == "train":
+            question = Question(text=word_question(problem, world(), rng))
+            return problem, Task(
+                id=f"{index}", question=question, gold=problem.answer(world()), grader=Exact()
+            )
+
+
+async def right(problem: Problem, task: Task, change: Callable[[Step], Step], pool: Pool) -> bool:
+    knows = [known(ability) for ability in ABILITIES]  # The pool's order; its vote comes last.
+    count = min(5, len(WorldParts(problem).skills))
+    parts = draw_parts(Random(task.id), problem, count)
+    if not parts:
+        return False  # More paths than a plan has steps.
+    steps = [
+        change(Step(expert(part, knows), f"{place}. {part.subtask}", Access(steps=part.reads)))
+        for place, part in enumerate(parts)
+    ]
+    plan = FixedPlan(render(Workflow((replace(steps[0], access=Access()), *steps[1:]))))
+    rollout = await Scorer().run(plan, task, pool, seed=task.id)
+    return rollout.reward.correct > 0
+
+
+async def main(count: int) -> None:
+    pool = open_pool("orchestra")
+    drawn = [draw(index) for index in range(count)]
+    for variant, change in VARIANTS.items():
+        found = await asyncio.gather(*(right(problem, task, change, pool) for problem, task in drawn))
+        by: dict[str, list[bool]] = defaultdict(list)
+        for (problem, _), verdict in zip(drawn, found, strict=True):
+            by[f"{problem.hops} hops"].append(verdict)
+            by[problem.join].append(verdict)
+        share = accuracy_interval([float(verdict) for verdict in found], rollouts=count)
+        print(f"{variant}: {100 * share.mean:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]")
+        print("  " + ", ".join(f"{name} {100 * sum(v) / len(v):.0f} %" for name, v in sorted(by.items())))
+    await pool.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 600))
