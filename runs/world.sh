@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Conductors over the orchestra, whose workers are small language models, from their start to the table: three seeds of
-# GRPO, two at a time, each on one core, and then all of them beside rival planners and controls on test questions.
+# Conductors over the orchestra, whose workers are small language models: three seeds of GRPO, two at a time, each on
+# one core, and then all of them beside their start and each worker alone. configs/eval/world.toml compares the one that
+# ships with rival planners.
 #   runs/world.sh                                                     with the workers and the start that ship
 #   make orchestra && POOL=runs/orchestra/pool.toml START=none runs/world.sh     everything from nothing
 # The same command continues what was stopped.
@@ -13,7 +14,7 @@ START=${START:-world-warmstart}
 POOL=${POOL:-orchestra}
 began=$SECONDS
 
-if [ ! -d $RUNS/start ]; then  # configs/world.toml and configs/eval/world.toml name it.
+if [ ! -d $RUNS/start ]; then  # configs/world.toml and configs/eval/world-seeds.toml name it.
   mkdir -p $RUNS
   if [ "$START" = none ]; then
     START=$RUNS/warmstart/policy
@@ -28,6 +29,6 @@ export POOL RUNS OMP_NUM_THREADS=1
 echo $SEEDS | tr ' ' '\n' | xargs -P 2 -I SEED \
   podium train --config configs/world.toml --run $RUNS/seed-SEED pool="$POOL" grpo.seed=SEED
 trained=$SECONDS
-podium eval configs/eval/world.toml "pool=[{name='$POOL'}]" "$@" --run $RUNS/table \
-  --declare "${NOTE:-The table of the orchestra.}" --markdown | tee $RUNS/table.md
-echo "Training took $((trained - began)) s, the table $((SECONDS - trained)) s. The report: $RUNS/table/report.html"
+podium eval configs/eval/world-seeds.toml "pool=[{name='$POOL'}]" "$@" --run $RUNS/seeds \
+  --declare "${NOTE:-Three seeds over the orchestra.}" --markdown | tee $RUNS/seeds.md
+echo "Training took $((trained - began)) s, the table $((SECONDS - trained)) s. The report: $RUNS/seeds/report.html"
