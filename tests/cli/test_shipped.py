@@ -60,6 +60,7 @@ def test_a_shipped_checkpoint_is_small_and_says_how_it_was_made(name: str) -> No
     assert len(rows) > 10
 
 
-def test_both_shipped_policies_read_the_same_tokens() -> None:
-    first, second = (shipped(name) / "tokenizer.json" for name in SHIPPED)
+@pytest.mark.parametrize("prefix", ["", "world-"])
+def test_a_shipped_conductor_and_its_start_read_the_same_tokens(prefix: str) -> None:
+    first, second = (shipped(f"{prefix}{name}") / "tokenizer.json" for name in ("warmstart", "conductor"))
     assert Path(first).read_bytes() == Path(second).read_bytes()
