@@ -22,15 +22,13 @@ from random import Random
 import podium
 from podium.baselines.phrases import WHOLE
 from podium.evals.stats import accuracy_interval
-from podium.lab.world import RELATIONS, Problem, word_question, world
+from podium.lab.world import RELATIONS, Problem, world
 from podium.orchestra.abilities import ABILITIES, Ability
-from podium.orchestra.laboratory import JOINS, Part, WorldParts, draw_parts
+from podium.orchestra.laboratory import JOINS, Part, WorldLaboratory, WorldParts, draw_parts
 from podium.orchestrator.team import open_pool
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
-from podium.tasks.world import HOP_SHARES, draw_problem, split_of
-from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 
@@ -61,19 +59,18 @@ def expert(part: Part, knows: Sequence[dict[str, float]]) -> int:
 
 
 def draw(index: int) -> tuple[Problem, Task]:
-    rng = Random(f"experts/{index}")
-    while True:
-        (hops,) = rng.choices(range(1, len(HOP_SHARES) + 1), HOP_SHARES)
-        problem = draw_problem(rng, hops, world())
-        if split_of(problem) == "train":
-            question = Question(text=word_question(problem, world(), rng))
-            return problem, Task(
-                id=f"{index}", question=question, gold=problem.answer(world()), grader=Exact()
-            )
+    question, parts = WorldLaboratory().draw_question(Random(f"experts/{index}"))
+    gold = parts.problem.answer(world())
+    return parts.problem, Task(id=f"{index}", question=question, gold=gold, grader=Exact())
 
 
-async def right(problem: Problem, task: Task, change: Callable[[Step], Step], pool: Pool) -> bool:
-    knows = [known(ability) for ability in ABILITIES]  # The pool's order; its vote comes last.
+async def right(
+    problem: Problem,
+    task: Task,
+    change: Callable[[Step], Step],
+    knows: Sequence[dict[str, float]],
+    pool: Pool,
+) -> bool:
     count = min(5, len(WorldParts(problem).skills))
     parts = draw_parts(Random(task.id), problem, count)
     if not parts:
@@ -89,9 +86,10 @@ async def right(problem: Problem, task: Task, change: Callable[[Step], Step], po
 
 async def main(count: int) -> None:
     pool = open_pool("orchestra")
+    knows = [known(ability) for ability in ABILITIES]  # The pool's order; its vote comes last.
     drawn = [draw(index) for index in range(count)]
     for variant, change in VARIANTS.items():
-        found = await asyncio.gather(*(right(problem, task, change, pool) for problem, task in drawn))
+        found = await asyncio.gather(*(right(problem, task, change, knows, pool) for problem, task in drawn))
         by: dict[str, list[bool]] = defaultdict(list)
         for (problem, _), verdict in zip(drawn, found, strict=True):
             by[f"{problem.hops} hops"].append(verdict)

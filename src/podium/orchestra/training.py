@@ -164,14 +164,14 @@ def train_worker(
     model.to(device)
     curve = parts / "curve.json"
     rows: list[dict[str, Any]] = json.loads(curve.read_text()) if finished else []
-    for part in range(finished, len(_parts(ability, settings))):
+    for part in _parts(ability, settings)[finished:]:
         with device:
             for row in _train_part(model, ability, tokenizer, settings, part):
                 rows.append(row)
                 show(ability.name, row)
         parts.mkdir(exist_ok=True)
         replace_file(curve, json.dumps(rows).encode())
-        _keep(model, tokenizer, parts / f"{part + 1}", dtype="float32")
+        _keep(model, tokenizer, parts / f"{part.place + 1}", dtype="float32")
     _keep(model, tokenizer, folder)
     card = measure_worker(folder, ability)
     replace_file(folder / "card.json", _card_text(card | {"curve": rows}).encode())
@@ -195,6 +195,8 @@ class _Part:
     """Some steps of one stage of a worker's training."""
 
     stage: LessonStage
+    place: int
+    """From 0; it names the lessons."""
     begin: int
     """The first step, counted over both stages."""
     rates: tuple[float, ...]
@@ -211,22 +213,30 @@ def _parts(ability: Ability, settings: OrchestraSettings) -> list[_Part]:
         )
 
     cuts = [steps * number // settings.parts for number in range(settings.parts + 1)]
-    parts = [_Part("facts", first, rates(first, last, steps, 1.0)) for first, last in pairwise(cuts)]
+    parts = [
+        _Part("facts", place, first, rates(first, last, steps, 1.0))
+        for place, (first, last) in enumerate(pairwise(cuts))
+    ]
     if plan_steps:
-        parts.append(_Part("plans", steps, rates(0, plan_steps, plan_steps, settings.plan_rate)))
+        parts.append(
+            _Part("plans", settings.parts, steps, rates(0, plan_steps, plan_steps, settings.plan_rate))
+        )
     return parts
 
 
 def _train_part(
-    model: PolicyModel, ability: Ability, tokenizer: Tokenizer, settings: OrchestraSettings, place: int
+    model: PolicyModel,
+    ability: Ability,
+    tokenizer: Tokenizer,
+    settings: OrchestraSettings,
+    part: _Part,
 ) -> Iterator[dict[str, Any]]:
-    part = _parts(ability, settings)[place]
     optimizers = muon(model)
     model.train()
     examples = batches(
         tokenizer,
         lambda name, index: draw_lesson(ability, name, index, part.stage),
-        name=f"{settings.seed}/{place}",
+        name=f"{settings.seed}/{part.place}",
         size=settings.batch,
         count=len(part.rates),
     )
