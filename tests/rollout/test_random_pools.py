@@ -41,6 +41,17 @@ def test_who_is_held_out_is_never_drawn() -> None:
     assert all("cleo" not in source.draw(str(i)).names for i in range(200))
 
 
+def test_no_set_of_workers_is_in_training_and_test() -> None:
+    draws = (PoolDraw(random=True, least=2, most=4, subsets=part) for part in ("train", "test", "all"))
+    train, test, every = (
+        {frozenset(source.draw(str(i)).names) for i in range(500)}
+        for source in (PoolSource(POOL, d) for d in draws)
+    )
+    assert train.isdisjoint(test)
+    assert train | test == every
+    assert 0.1 < len(test) / len(every) < 0.4
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -51,6 +62,11 @@ def test_who_is_held_out_is_never_drawn() -> None:
         (
             PoolDraw(random=True, least=4, most=6),
             "Random pools of 4 to 6 cannot be drawn from 5 workers; set pool_draw.least and pool_draw.most to fit.",
+        ),
+        (
+            PoolDraw(random=True, least=5, most=5, subsets="test"),
+            'No set of 5 to 5 workers of this pool is in the part "test"; draw from more workers, or set subsets = '
+            '"all".',
         ),
     ],
 )

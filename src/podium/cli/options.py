@@ -50,6 +50,9 @@ class PlannerOptions:
     """A Conductor's checkpoint folder; or warmstart, the shipped Conductor before reinforcement."""
     cost_sensitivity: Annotated[float | None, Parameter(name=["--cost-sensitivity", "--thrift"])] = None
     """How much to save, if the Conductor knows levels of cost sensitivity: 0 is nothing, 2.5 between levels 2 and 3."""
+    leave_failing: Flag = False
+    """Leave a worker for a while when the outcomes of its plans say that it has begun to fail. Without outcomes, from
+    the callers of a server or the grader of an evaluation, nobody is left."""
     conductor_url: str | None = None
     """Address of an OpenAI-compatible endpoint whose model conducts, without /chat/completions."""
     conductor_model: str | None = None

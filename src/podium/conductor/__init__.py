@@ -1,6 +1,7 @@
 """The Conductor: the planner whose plans a language model writes (design §7)."""
 
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, shipped
+from podium.conductor.leaving import LeavingPlanner
 from podium.conductor.opening import open_policy
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Completion, Policy, Sampling
@@ -11,6 +12,7 @@ __all__ = [
     "Checkpoint",
     "Completion",
     "Conductor",
+    "LeavingPlanner",
     "Policy",
     "PromptSettings",
     "Sampling",

@@ -127,7 +127,8 @@ class PromptSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class PolicyNumbering:
-    """The numbers that a policy uses for the workers of a pool: its worker k is `pool[order[k]]`.
+    """The numbers that a policy uses for the workers of a pool: its worker k is `pool[order[k]]`. It is not shown the
+    workers that `order` lacks, which earlier plans must not name.
 
     Policies that read ratings were trained on pools whose first worker is the vote. Podium shows them every pool in
     that order, and translates the numbers in their plans back to those of the pool. All other policies use the pool's
@@ -145,23 +146,19 @@ class PolicyNumbering:
 
     def request(self, request: PlanRequest) -> PlanRequest:
         """The request with the policy's numbers, in earlier plans too."""
-        if self._is_pool_order:
+        if self.order == tuple(range(len(request.pool))):
             return request
-        numbers = [self.order.index(place) for place in range(len(self.order))]
+        numbers = {place: number for number, place in enumerate(self.order)}
         earlier = [replace(o, workflow=renumbered(o.workflow, numbers)) for o in request.outcomes]
         pool = tuple(request.pool[place] for place in self.order)
         return replace(request, pool=pool, outcomes=tuple(earlier))
 
     def plan(self, plan: Plan) -> Plan:
         """The policy's plan with the pool's numbers, in its text too. The thought before it is not changed."""
-        if self._is_pool_order or not isinstance(plan.decision, Workflow):
+        if self.order == tuple(range(len(self.order))) or not isinstance(plan.decision, Workflow):
             return plan
         workflow = renumbered(plan.decision, self.order)
         return replace(plan, text=before_triple(plan.text) + render(workflow), decision=workflow)
-
-    @property
-    def _is_pool_order(self) -> bool:
-        return self.order == tuple(range(len(self.order)))
 
 
 def numbered_pool(pool: Pool, settings: PromptSettings) -> Pool:

@@ -36,6 +36,8 @@ class PlannerSettings(Settings):
     conductor_settings: str | None = None
     """The podium.json of the trained Conductor that the endpoint serves: its folder, the file itself, or OWNER/NAME on
     the Hugging Face hub. None: the model conducts untrained."""
+    leave_failing: bool = False
+    """Whether a worker is left for a while when outcomes say that it has begun to fail (`LeavingPlanner`)."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -79,6 +81,8 @@ class PlannerSettings(Settings):
             if self.cost_sensitivity is not None:
                 whose = "a Conductor" if self.conducting_worker is None else "a trained Conductor"
                 return f"{called('cost_sensitivity')} is for {whose}; leave it out."
+            if self.leave_failing and self.conducting_worker is None:
+                return f"{called('leave_failing')} is for a Conductor; leave it out."
             return None
         return self._fault_of_served(called) if self.served else None
 

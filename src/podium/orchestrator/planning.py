@@ -13,6 +13,7 @@ from podium.baselines import VOTE, find_baseline, open_baseline
 from podium.baselines.by_ratings import ByRatings
 from podium.baselines.plans import refuse_without_vote, rounds_of
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, PlanSettings
+from podium.conductor.leaving import LeavingPlanner
 from podium.conductor.opening import (
     ConductorSettings,
     build_endpoint,
@@ -87,7 +88,7 @@ def open_planner(
         raise UsageError(fault)
     if settings.conducting_worker is not None:
         worker = pool.named(settings.conducting_worker)
-        return _of_worker(worker, conductor_settings(pool), pool, dispatcher)
+        return _leaving(settings, _of_worker(worker, conductor_settings(pool), pool, dispatcher))
     if settings.planner != "conductor":
         return _of_baseline(settings.planner, pool, seed)
     table = conductor_settings(pool)
@@ -103,7 +104,11 @@ def open_planner(
     else:
         opened = _of_endpoint(_endpoint(settings), pool, dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
-    return replace(opened, fallback=fallback)
+    return _leaving(settings, replace(opened, fallback=fallback))
+
+
+def _leaving(settings: PlannerSettings, opened: OpenedPlanner) -> OpenedPlanner:
+    return replace(opened, planner=LeavingPlanner(opened.planner)) if settings.leave_failing else opened
 
 
 def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:

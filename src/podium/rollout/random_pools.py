@@ -6,8 +6,9 @@ has to read the profiles. A policy whose workers fail now and then learns not to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
+from typing import Literal
 
 from pydantic import Field
 
@@ -28,6 +29,9 @@ class PoolDraw(Settings):
     """Most workers of a random pool."""
     without: tuple[str, ...] = ()
     """Names of workers that are never drawn, so that a test can offer workers that the policy has never seen."""
+    subsets: Literal["all", "train", "test"] = "all"
+    """Which sets of workers are drawn. "train" leaves out a quarter of all sets, whatever their order; "test" draws
+    only from that quarter, so that a test can offer sets that a training with "train" has never seen."""
     failing: float = Field(default=0.0, ge=0, lt=1)
     """The probability that a drawn worker fails all calls of a question. It then fails in all rollouts of the question.
     Votes, calculators and code tools never fail in this way."""
@@ -37,7 +41,7 @@ class PoolSource:
     """Draws the pool of each question.
 
     Raises:
-        ConfigError: a name in `without` is no worker's, or there are too few workers for `least` or `most`.
+        ConfigError: a name in `without` is no worker's, or there are too few workers for `least`, `most` or `subsets`.
     """
 
     def __init__(self, pool: Pool, settings: PoolDraw) -> None:
@@ -53,6 +57,7 @@ class PoolSource:
                 "set pool_draw.least and pool_draw.most to fit."
             )
         self._pool, self._settings, self._kept = pool, settings, kept
+        self._drawn("")  # Fails here and not in the middle of a run.
 
     def draw(self, name: str) -> Pool:
         """The pool of the question with this name. The same name always gives the same pool, with the same workers
@@ -73,4 +78,21 @@ class PoolSource:
         if not self._settings.random:
             return self._kept
         rng = Random(f"pool/{name}")
-        return rng.sample(self._kept, rng.randint(self._settings.least, self._settings.most))
+        for _ in range(_TRIES):
+            drawn = rng.sample(self._kept, rng.randint(self._settings.least, self._settings.most))
+            if self._settings.subsets in ("all", _part(self._pool.names[i] for i in drawn)):
+                return drawn
+        raise ConfigError(
+            f"No set of {self._settings.least} to {self._settings.most} workers of this pool is in the part "
+            f'"{self._settings.subsets}"; draw from more workers, or set subsets = "all".'
+        )
+
+
+_TRIES = 10_000
+_TEST_SHARE = 0.25
+"""Share of the sets of workers that are for tests."""
+
+
+def _part(names: Iterable[str]) -> str:
+    """To which part a set of workers belongs, by the names alone."""
+    return "test" if Random(f"subset/{sorted(names)}").random() < _TEST_SHARE else "train"

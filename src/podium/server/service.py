@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from podium.conductor import Conductor
+from podium.conductor import Conductor, LeavingPlanner
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
@@ -245,7 +245,7 @@ class Service:
 
         A baseline always runs as the caller or the server named it.
         """
-        if not isinstance(planner, Conductor):
+        if not isinstance(planner, Conductor | LeavingPlanner):
             return planner
         past = self.conversations.past_turn(request.question, caller)
         if past is None or past.worker not in pool.names:

@@ -1,10 +1,12 @@
-"""A worker that fails every call: it stands in a pool for one that training makes fail (`pool_draw.failing`).
+"""Workers that stand in a pool for another one, so that a training or a test can see how a planner copes.
 
-Planners see the profile of the worker that it stands for. Neither that worker nor its cache is called, and its limits
-and cooldowns stay as they are (`Dispatcher.channel`). A fallback that is another worker takes over.
+Planners see the profile of the worker that they stand for. Neither that worker nor its cache is called, and its limits
+and cooldowns stay as they are (`Dispatcher.channel`). A fallback that is another worker takes over failed calls.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from podium.errors import WorkerError
 from podium.types import Limits
@@ -15,7 +17,7 @@ ENVIRONMENT = "environment"
 
 
 class FailingWorker:
-    """Stands for `worker`."""
+    """Stands for `worker` and fails every call."""
 
     identity = None
     simulated = True
@@ -32,3 +34,21 @@ class FailingWorker:
 
     async def close(self) -> None:
         """Nothing to give back."""
+
+
+class ReplacedWorker:
+    """Stands for `worker` and gives the answers of `other`, at its price: what a provider does who serves another model
+    under an old name."""
+
+    def __init__(self, worker: Worker, other: Worker) -> None:
+        self.profile, self.fallback = worker.profile, worker.fallback
+        self.limits, self.identity = other.limits, other.identity
+        self._other = other
+
+    async def answer(self, request: Request) -> Reply:
+        """The other worker's answer, or its `WorkerError`."""
+        reply = await self._other.answer(request)
+        return replace(reply, cost_usd=reply.price(self._other.profile))
+
+    async def close(self) -> None:
+        """Nothing to give back: the pool has the other worker, too."""

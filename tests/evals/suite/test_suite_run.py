@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from podium.evals.suite.manifest import Manifest
 from podium.evals.suite.results import RESULTS, Results
 from podium.evals.suite.run import answers_left, run_suite
 from podium.evals.suite.tables import comparison_of, evaluations_of
+from podium.orchestrator.team import open_pool
+from podium.rollout.random_pools import PoolDraw, PoolSource
 
 SMALL: dict[str, Any] = {
     "questions": 4,
@@ -82,6 +85,44 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
     )
 
 
+def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
+    draw = {"random": True, "least": 2, "most": 3, "subsets": "test"}
+    pools = [{"draw": draw, "label": "parts"}, {}]
+    run(tmp_path, questions=20, planner=[{"name": "random"}], pool=pools, processes=1)
+    offered = {
+        tuple(sorted(tuple(worker["name"] for worker in answer["trace"]["pool"]) for answer in found))
+        for found in answers(tmp_path).values()
+    }
+    whole, parts = sorted(offered, key=lambda pools: len(set(pools)))
+    assert len(set(whole)) == 1
+    assert {len(pool) for pool in parts} == {2, 3}
+    source = PoolSource(open_pool("embedded"), PoolDraw(random=True, least=2, most=3, subsets="train"))
+    assert {frozenset(pool) for pool in parts}.isdisjoint(
+        frozenset(source.draw(str(i)).names) for i in range(500)
+    )
+
+
+def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_is_told_outcomes(
+    tmp_path: Path,
+) -> None:
+    planners = [{"leave_failing": True}, {}]
+    checked = check(
+        questions=160, planner=planners, pool=[{"decline": {"worker": "bram", "at": 40, "gives": "vote"}}]
+    )
+    asyncio.run(run_suite(checked, tmp_path))
+    (table,) = Manifest.of(checked, tmp_path).tables
+    comparison = comparison_of(
+        Manifest.of(checked, tmp_path), table, evaluations_of(table, Results(tmp_path))
+    )
+    told = [note for note in comparison.notes if "before bram turns bad" in note]
+    calls = [[int(n) for n in re.findall(r"\d+", note.partition(": ")[2])[:3]] for note in told]
+    (before, soon, later), (before_too, soon_too, later_too) = calls
+    assert before == before_too >= 20
+    assert later <= 3 < soon < soon_too
+    assert later_too >= 20
+
+
+DRAWN = [{"draw": {"random": True, "least": 2, "most": 3}}]
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"planner": [{"name": "singel:gus"}]}, "did you mean single:WORKER?"),
     ({"planner": [{"name": "single:zoe"}]}, "needs the worker 'zoe', which embedded does not have."),
@@ -90,6 +131,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"pool": [{"name": "ollama"}], "ray": "auto"}, "whose budgets hold for all; leave out ray."),
     ({"tasks": [{"name": "embeded"}]}, "did you mean 'embedded'?"),
     ({"planner": [{"conductor": "nowhere"}]}, "nowhere"),
+    ({"pool": [{"decline": {"worker": "guss", "at": 3}}]}, "guss"),
+    ({"pool": DRAWN, "planner": [{"name": "single:gus"}]}, "needs the same workers for every question"),
+    ({"pool": DRAWN, "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "here they are drawn"),
     ({"tasks": [{}, {"questions": 5}]}, "Two tables of the suite have one name"),
 ]
 

@@ -21,7 +21,9 @@ from podium.workers.pool import pool_file
 _SHARED = ("repeats", "max_steps", "early_stop", "budget")
 """Settings of the suite on which a single answer depends."""
 _UNKEYED = {"label", "controls"}
-"""Settings of a planner that stand in no key. A `best_of` of 1 does not either: it is younger than the first runs."""
+"""Settings of a planner that stand in no key."""
+_YOUNGER = {"best_of": 1, "leave_failing": False}
+"""Settings that are younger than the first runs: they stand in no key while they have these values."""
 TRAINING = "train"
 """The split on which planners and controls make their choices."""
 
@@ -37,7 +39,9 @@ class Table(Value):
     @property
     def label(self) -> str:
         """The heading of the table."""
-        return f"{Path(self.tasks.name).stem}/{self.split}, pool {Path(self.pool.name).stem}"
+        return (
+            f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.label or Path(self.pool.name).stem}"
+        )
 
     @property
     def training(self) -> Table:
@@ -120,10 +124,12 @@ def _key(settings: SuiteSettings, table: Table, entry: PlannerEntry, control: st
         "tasks": [table.tasks.name, table.split, table.questions],
         "pool": table.pool.name,
         "planner": entry.model_dump(
-            mode="json", exclude=_UNKEYED if entry.best_of > 1 else {*_UNKEYED, "best_of"}
+            mode="json",
+            exclude={*_UNKEYED, *(key for key, value in _YOUNGER.items() if getattr(entry, key) == value)},
         ),
         "control": control,
         "seed": seed,
+        **table.pool.model_dump(mode="json", include={"draw", "decline"}, exclude_none=True),
         "files": [
             fingerprint(path)
             for path in (Path(table.tasks.name), pool_file(table.pool.name), Path(entry.conductor or ""))

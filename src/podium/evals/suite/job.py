@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 
 import numpy as np
@@ -23,7 +23,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Plan, Planner, PlanRequest, ReadsAhead
 from podium.rollout import Rollout
 from podium.tasks.task import Task
-from podium.workers.pool import is_tool
+from podium.workers.pool import Pool, is_tool
 from podium.workflow import Workflow
 
 Emit = Callable[[str, str], None]
@@ -168,6 +168,13 @@ class _Run:
                 if (task.id, repeat) not in kept:
                     self._emit(cell, repeat, best)
 
+    def _pool_of(self, task: Task) -> Pool:
+        return self.opened.pool_of(task, self._places.get(task.id, 0))
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {task_id: place for place, task_id in enumerate(self.tasks)}
+
     def _kept(self, cell: Cell) -> Mapping[tuple[str, int], GradedAnswer]:
         return read_answers(self.job.kept.get(cell.key, ()), cell.key)
 
@@ -189,7 +196,7 @@ class _Run:
         return await evaluate(
             planner,
             tasks,
-            self.opened.pool,
+            self._pool_of,
             repeats=repeats,
             concurrency=settings.concurrency,
             seed=str(cell.seed),

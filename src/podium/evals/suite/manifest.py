@@ -14,6 +14,7 @@ from podium.evals.json_file import JsonFile
 from podium.evals.looks import TRAIN, Looks, ledger_file
 from podium.evals.suite.cells import Cell, Table, digest
 from podium.evals.suite.opening import Checked
+from podium.evals.suite.settings import Decline
 from podium.types import Value
 
 SUITE = "suite.json"
@@ -55,6 +56,8 @@ class SuiteTable(Value):
     """Which questions are left out."""
     conditioned: bool = False
     """Whether workers replay answers that were given to other answers."""
+    decline: Decline | None = None
+    """A worker that turns bad during the test; None: all stay as they are."""
     rows: tuple[SuiteRow, ...]
 
     @property
@@ -111,6 +114,7 @@ def _table(table: Table, cells: list[Cell], checked: Checked, run: Path) -> Suit
         ledger=None if ledger is None else str(ledger.absolute()),
         notes=checked.notes[table.label],
         conditioned=checked.conditioned[table.label],
+        decline=table.pool.decline,
         rows=tuple(_row(label, found, checked) for label, found in rows.items()),
     )
 

@@ -22,15 +22,17 @@ from podium.errors import UsageError
 from podium.evals.compare import replays_conditioned
 from podium.evals.plan_selection import VoterPrices
 from podium.evals.suite.cells import TRAINING, Job, Table, Training, cells_of, tables_of
-from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings
+from podium.evals.suite.settings import EACH_WORKER, Decline, PlannerEntry, SuiteSettings
 from podium.executor import Dispatcher
 from podium.orchestrator import planning
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.ratings.answers import measurable, read_answers, scored_answers
-from podium.tasks import open_tasks, warnings_of
+from podium.rollout.random_pools import PoolSource
+from podium.tasks import Task, open_tasks, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.tasks.task import TaskSet
+from podium.workers.failing import FailingWorker, ReplacedWorker
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool
 from podium.workers.replay import ReplayWorker
 from podium.workers.specialist import Specialist
@@ -43,10 +45,12 @@ early; None: workers are not recorded."""
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table with its workers, which have a vote in any case."""
+    """A table with its workers. They have a vote in any case, unless the pool of each question is drawn from them."""
 
     table: Table
     pool: Pool
+    drawn: PoolSource | None = None
+    """Draws the pool of each question; None: all workers answer every question."""
 
     @classmethod
     def open(cls, table: Table) -> OpenTable:
@@ -56,7 +60,22 @@ class OpenTable:
             ConfigError: it cannot be read or built.
         """
         pool = open_pool(table.pool.name)
+        if table.pool.draw is not None:
+            return cls(table, pool, PoolSource(pool, table.pool.draw))
+        if table.pool.decline is not None:
+            _declined(pool, table.pool.decline)
         return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]))
+
+    def pool_of(self, task: Task, place: int) -> Pool:
+        """The pool that answers a question.
+
+        Args:
+            place: the question's place among those of its seed, from 0.
+        """
+        if self.drawn is not None:
+            return self.drawn.draw(task.id)
+        decline = self.table.pool.decline
+        return self.pool if decline is None or place < decline.at else _declined(self.pool, decline)
 
     def tasks(self, seed: int) -> TaskSet:
         """The questions of a seed; `ConfigError` if there are none."""
@@ -160,6 +179,10 @@ class OpenTable:
     def control_problem(self, control: PlanControl, entry: PlannerEntry) -> str | None:
         """Why a planner cannot have a control here, in a sentence; None: it can."""
         named = f"The control {control.name} of {entry.row}"
+        if self.drawn is not None and control.needs & {"best worker", "plans"}:
+            return (
+                f"{named} needs the same workers for every question, and here they are drawn; leave it out."
+            )
         if self.recorded and not control.on_recordings:
             return (
                 f"{named} cannot run over {self.table.pool.name}: it shows workers others' responses, or gives them "
@@ -184,6 +207,13 @@ class OpenTable:
         if entry.controls != "all":
             return list(entry.controls)
         return [c.name for c in PLAN_CONTROLS.values() if self.control_problem(c, entry) is None]
+
+
+def _declined(pool: Pool, decline: Decline) -> Pool:
+    """The pool once its worker has turned bad; `ConfigError` if the pool lacks a worker."""
+    worker = pool.named(decline.worker)
+    bad = ReplacedWorker(worker, pool.named(decline.gives)) if decline.gives else FailingWorker(worker)
+    return pool.replaced({decline.worker: bad})
 
 
 def untrained_of(entry: PlannerEntry, pool: Pool) -> PlannerEntry | None:
@@ -301,6 +331,11 @@ def _cannot(opened: OpenTable, entry: PlannerEntry) -> str | None:
     if entry.conducts or known is None:
         return None
     baseline, argument = known
+    if opened.drawn is not None and (baseline.learns or any(baseline.needs(argument))):
+        return (
+            f"{entry.row} needs the same workers for every question, and on {opened.table.label} they are drawn; "
+            "leave it out."
+        )
     lacking = [name for name in baseline.needs(argument) if name and name not in opened.pool.names]
     if lacking:
         return f"{entry.row} needs the worker {lacking[0]!r}, which {opened.table.pool.name} does not have."

@@ -13,6 +13,7 @@ from podium.baselines.plan_controls import find_control
 from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.planner_settings import PlannerSettings
+from podium.rollout.random_pools import PoolDraw
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
 
@@ -60,11 +61,18 @@ class PlannerEntry(PlannerSettings):
             return f"{self.planner}{self._bound}"
         source = self.conductor or self.conductor_model
         level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
-        return f"Conductor{f' {source}' if source else ''}{level}{self._bound}"
+        leaves = ", leaves who fails" if self.leave_failing else ""
+        return f"Conductor{f' {source}' if source else ''}{level}{leaves}{self._bound}"
 
     @property
     def _bound(self) -> str:
         return f", best of {self.best_of} plans (a bound)" if self.best_of > 1 else ""
+
+    @model_validator(mode="after")
+    def _can_learn(self) -> Self:
+        if self.leave_failing and self.controls:
+            raise ValueError("leave_failing learns from outcomes, so its row has no controls")
+        return self
 
     @model_validator(mode="after")
     def _samples_plans(self) -> Self:
@@ -84,11 +92,33 @@ class TasksEntry(Settings):
     """The pools, by name, with which this set is used; empty: all."""
 
 
+class Decline(Settings):
+    """A worker that turns bad during the test, and does not say so."""
+
+    worker: str
+    at: int = Field(ge=0)
+    """The first question, counted from 0, that meets the worker so."""
+    gives: str = ""
+    """The worker of the pool whose answers it gives from then on. Empty: all its calls fail."""
+
+
 class PoolEntry(Settings):
     """A pool of workers."""
 
     name: str = EMBEDDED
     """A pool file, or a shipped pool's name."""
+    draw: PoolDraw | None = None
+    """How the pool of each question is drawn from these workers, as in training. None: all of them, in their order."""
+    decline: Decline | None = None
+    """A worker that turns bad; None: all stay as they are."""
+    label: str = ""
+    """What tables call it. Default: its name; two pools of the same workers need labels."""
+
+    @model_validator(mode="after")
+    def _offers_it(self) -> Self:
+        if self.decline is not None and self.draw is not None:
+            raise ValueError("a pool with decline offers all its workers; leave draw out")
+        return self
 
 
 class SuiteSettings(Settings):

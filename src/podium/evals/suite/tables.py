@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation
@@ -10,6 +12,7 @@ from podium.evals.looks import sentence_on
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
 from podium.evals.suite.manifest import Manifest, SuiteRow, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
+from podium.rollout import Rollout
 
 
 def evaluations_of(table: SuiteTable, results: Results) -> dict[str, Evaluation]:
@@ -55,7 +58,7 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
         tasks=f"{table.tasks}/{table.split}",
         max_steps=manifest.max_steps,
         rounds=manifest.rounds,
-        notes=(*table.notes, *_on_looks(table), *_on_controls(table)),
+        notes=(*table.notes, *_on_looks(table), *_on_controls(table), *_on_decline(table, evaluations)),
         routing=tuple(routing(evaluations[first], alignment=alignment) for alignment in ALIGNMENTS)
         if rows[first].kind == "conductor"
         else (),
@@ -80,3 +83,32 @@ def _on_looks(table: SuiteTable) -> list[str]:
     looks = () if table.looks is None else table.looks.of_split(table.split)
     known = any(look.config == table.config for look in looks)
     return [sentence_on(looks, table.config)] if known else []
+
+
+_SOON = 50
+"""Questions after a worker turned bad that are counted apart from the later ones."""
+
+
+def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
+    """How often each row calls a worker that turns bad during the test, and how often it is right, before and after."""
+    decline = table.decline
+    if decline is None:
+        return
+    for label, evaluation in evaluations.items():
+        by_seed: dict[tuple[str, str], list[Rollout]] = defaultdict(list)
+        for rollout in sorted(evaluation.rollouts, key=lambda rollout: rollout.trace.started_at):
+            parts = rollout.trace.seed.split("/")  # As `rollout_seed` writes it.
+            by_seed[parts[1], parts[-1]].append(rollout)
+        bounds = (0, decline.at, decline.at + _SOON, None)
+        told = []
+        for begin, end in pairwise(bounds):
+            part = [rollout for rollouts in by_seed.values() for rollout in rollouts[begin:end]]
+            calls = sum(any(span.worker == decline.worker for span in r.trace.spans) for r in part)
+            told.append((calls / max(1, len(part)), sum(r.correct for r in part) / max(1, len(part))))
+        called, right = (
+            ", ".join(f"{100 * share:.0f}" for share in shares) for shares in zip(*told, strict=True)
+        )
+        yield (
+            f"{label}: it calls {decline.worker} for {called} % of the questions before {decline.worker} turns bad, of "
+            f"the next {_SOON}, and of the others; of these {right} % are answered rightly."
+        )

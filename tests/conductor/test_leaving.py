@@ -1,0 +1,123 @@
+"""A planner leaves a worker that has begun to fail, once it is told outcomes, and no other one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+from podium.conductor.leaving import LeavingPlanner
+from podium.errors import WorkerError
+from podium.orchestrator import Orchestrator
+from podium.planner import Learner, Outcome, Plan, PlanRequest
+from podium.trace import Trace
+from podium.types import Profile, Question
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workflow import Access, Step, Workflow, render
+
+NAMES = ("ada", "bob", "cy", "dee", "egon")
+POOL = Pool([ScriptedWorker(name, {"": "42"}) for name in NAMES])
+
+
+class FirstAndAnother:
+    """Plans two steps: the first worker that it is shown, and then another one by the question."""
+
+    name = "first-and-another"
+
+    def __init__(self) -> None:
+        self.shown: tuple[str, ...] = ()
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        self.shown = tuple(profile.name for profile in request.pool)
+        other = Random(request.seed).randrange(1, len(request.pool))
+        workflow = Workflow((Step(0, "Begin."), Step(other, "Go on.", Access(steps=(0,)))))
+        return Plan(render(workflow), workflow)
+
+
+async def ask(planner: LeavingPlanner, number: int, pool: Pool = POOL) -> Trace:
+    return await Orchestrator(planner, pool).answer(Question(text=f"Question {number}?"), seed=str(number))
+
+
+async def serve(
+    planner: LeavingPlanner, numbers: range, *, bad: Collection[str] = (), right: float = 0.85
+) -> list[set[str]]:
+    """Ask questions and tell the outcomes: each worker does its step rightly with probability `right`, a bad one never.
+
+    Returns the workers of each question.
+    """
+    called = []
+    for number in numbers:
+        trace = await ask(planner, number)
+        workers = {span.worker for span in trace.spans}
+        rng = Random(f"right/{number}")
+        planner.learn(trace, float(all(rng.random() < right and name not in bad for name in sorted(workers))))
+        called.append(workers)
+    return called
+
+
+async def test_who_begins_to_fail_is_left_within_fifty_questions_and_nobody_else() -> None:
+    for bad in ("ada", "cy"):
+        planner = LeavingPlanner(FirstAndAnother())
+        assert isinstance(planner, Learner)
+        before = await serve(planner, range(60))
+        assert any(bad in workers for workers in before)
+        after = await serve(planner, range(60, 160), bad={bad})
+        last = max(place for place, workers in enumerate(after) if bad in workers)
+        assert last < 50, bad
+        assert planner.left == (bad,)
+
+
+async def test_workers_that_stay_as_they_are_are_kept_whether_they_are_good_or_poor() -> None:
+    alarms = 0
+    for right in (0.95, 0.85, 0.75, 0.5):
+        planner = LeavingPlanner(FirstAndAnother())
+        for number in range(0, 300, 20):
+            await serve(planner, range(number, number + 20), right=right)
+            alarms += bool(planner.left)
+            if planner.left:
+                break
+    assert alarms <= 1, "one run in twenty of 300 questions may leave a good worker"
+
+
+async def test_who_was_left_is_tried_again_and_left_sooner_if_it_still_fails() -> None:
+    planner = LeavingPlanner(FirstAndAnother())
+    await serve(planner, range(40))
+    called = await serve(planner, range(40, 240), bad={"ada"})
+    tries = [place for place, workers in enumerate(called) if "ada" in workers]
+    gaps = [place for place, after in pairwise(tries) if after - place > 50]
+    assert len(gaps) == 1
+    assert len([place for place in tries if place > gaps[0]]) < len(
+        [place for place in tries if place <= gaps[0]]
+    )
+    planner.forget()
+    assert planner.left == ()
+
+
+async def test_a_failed_call_says_who_is_to_blame() -> None:
+    broken = POOL.replaced({"bob": ScriptedWorker("bob", {"": WorkerError("It is down.", kind="status")})})
+    planner = LeavingPlanner(FirstAndAnother())
+    await serve(planner, range(40))
+    for number in range(40, 90):
+        trace = await ask(planner, number, broken)
+        planner.learn(trace, 0.0 if any(span.status == "failed" for span in trace.spans) else 1.0)
+    assert planner.left == ("bob",)
+
+
+async def test_plans_over_fewer_workers_have_the_pool_s_numbers_and_earlier_plans_the_planner_s() -> None:
+    inner = FirstAndAnother()
+    planner = LeavingPlanner(inner)
+    await serve(planner, range(40))
+    await serve(planner, range(40, 90), bad={"ada"})
+    assert planner.left == ("ada",)
+    request = PlanRequest(Question(text="Who?"), tuple(Profile(name=name) for name in NAMES), seed="7")
+    plan = await planner.plan(request)
+    assert inner.shown == NAMES[1:]
+    assert isinstance(plan.decision, Workflow)
+    assert plan.decision.steps[0].worker == NAMES.index("bob")
+    assert plan.text == render(plan.decision)
+    # A worker of an earlier plan is shown: the planner has to read that plan.
+    outcome = Outcome(Workflow((Step(0, "Begin."),)), "42")
+    await planner.plan(replace(request, outcomes=(outcome,)))
+    assert inner.shown == NAMES
