@@ -102,6 +102,13 @@ def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
     )
 
 
+def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
+    planners = [{"name": "random", "label": f"{rounds}", "rounds": rounds} for rounds in (1, 2)]
+    found = run(tmp_path, questions=6, planner=planners, processes=1)
+    planned = {tuple(len(answer["trace"]["rounds"]) for answer in answers) for answers in found.values()}
+    assert planned == {(1,) * 6, (2,) * 6}
+
+
 def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_is_told_outcomes(
     tmp_path: Path,
 ) -> None:

@@ -192,7 +192,9 @@ class _Run:
         on_rollout: Callable[[int, Rollout], None] | None = None,
     ) -> Evaluation:
         settings = self.job.settings
-        rounds = max(settings.budget.rounds, rounds_of(planner), self.opened.trained(cell.entry).rounds)
+        rounds = cell.entry.rounds or max(
+            settings.budget.rounds, rounds_of(planner), self.opened.trained(cell.entry).rounds
+        )
         return await evaluate(
             planner,
             tasks,

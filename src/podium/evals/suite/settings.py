@@ -33,6 +33,9 @@ class PlannerEntry(PlannerSettings):
     best_of: int = Field(default=1, ge=1)
     """More than 1: a bound, no method. For each question the Conductor samples so many plans at temperature 1, all are
     run and graded, and the best one counts: a right one before a wrong one, then the cheaper one."""
+    rounds: int | None = Field(default=None, ge=1)
+    """The most plans for a question in this row. None: as many as the suite's budget allows, the Conductor was trained
+    with, or the method needs, whichever is most."""
     untrained: str | None = None
     """The checkpoint before training, for the control "untrained". Default: warmstart, if the Conductor is the shipped
     one."""
@@ -62,7 +65,8 @@ class PlannerEntry(PlannerSettings):
         source = self.conductor or self.conductor_model
         level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
         leaves = ", leaves who fails" if self.leave_failing else ""
-        return f"Conductor{f' {source}' if source else ''}{level}{leaves}{self._bound}"
+        rounds = "" if self.rounds is None else f", {self.rounds} round{'s' * (self.rounds > 1)}"
+        return f"Conductor{f' {source}' if source else ''}{level}{leaves}{rounds}{self._bound}"
 
     @property
     def _bound(self) -> str:
