@@ -39,7 +39,7 @@ class Serve:
         self,
         pool: Pool | str = "embedded",
         *,
-        planner: str | None = None,
+        planner: str | PlannerSettings | None = None,
         store: AsyncTraceStore | Path | None = None,
         keys: Any = None,
         **settings: Any,
@@ -54,7 +54,8 @@ class Serve:
         """
         workers = open_pool(pool) if isinstance(pool, str) else pool
         if planner is not None:
-            settings["planner"] = PlannerSettings(planner=planner)
+            named = isinstance(planner, str)
+            settings["planner"] = PlannerSettings(planner=planner) if named else planner
         kept = open_store(store) if isinstance(store, Path) else store
         service = Service(workers, Dispatcher(), store=kept, keys=keys, settings=ServeSettings(**settings))
         server = uvicorn.Server(

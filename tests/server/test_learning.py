@@ -7,23 +7,32 @@ from pathlib import Path
 import httpx
 from running_server import Serve
 
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.types import Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+
+FIRST = """\
+model_id = [0]
+subtasks = ["Answer the whole question."]
+access_list = [[]]"""
 
 
 def team() -> Pool:
     ratings = {"ada": 0.9, "bob": 0.6}
     return Pool(
         [
-            ScriptedWorker(
-                name,
-                {"": name},
-                profile=Profile(
-                    name=name, rating=Rating(kind="sums", accuracy=accuracy, cost_usd=0.01, questions=40)
-                ),
-            )
-            for name, accuracy in ratings.items()
+            *(
+                ScriptedWorker(
+                    name,
+                    {"": name},
+                    profile=Profile(
+                        name=name, rating=Rating(kind="sums", accuracy=accuracy, cost_usd=0.01, questions=40)
+                    ),
+                )
+                for name, accuracy in ratings.items()
+            ),
+            ScriptedWorker("first", {"": FIRST}),
         ]
     )
 
@@ -55,4 +64,23 @@ def test_outcomes_change_who_answers_and_a_restart_keeps_it_until_they_are_taken
         assert ask(client)[0] == "bob"
         for _, id_ in asked:
             say(client, id_, right=None)
+        assert ask(client)[0] == "ada"
+
+
+def test_a_conductor_leaves_who_begins_to_fail_and_a_restart_keeps_it(serve: Serve, tmp_path: Path) -> None:
+    planner = PlannerSettings(planner="conductor:first", leave_failing=True)
+    store = tmp_path / "traces.sqlite"
+    first = serve(team(), planner=planner, store=store)
+    with httpx.Client(base_url=first) as client:
+        for right in (True, False):
+            asked = [ask(client) for _ in range(12)]
+            assert {name for name, _ in asked} == {"ada"}
+            for _, id_ in asked:
+                say(client, id_, right=right)
+        assert ask(client)[0] == "bob"
+    serve.stop(first)
+    with httpx.Client(base_url=serve(team(), planner=planner, store=store)) as client:
+        assert ask(client)[0] == "bob"
+        for _, id_ in asked:
+            say(client, id_, right=True)
         assert ask(client)[0] == "ada"
