@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ from podium.tasks.task import Task
 from podium.train.checkpoints import Checkpoints, TrainingState, read_model
 from podium.train.display import Display, NoDisplay
 from podium.train.grpo import ReferencePolicy, log_ratios, update
+from podium.train.guide import Guide
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
 from podium.train.objective import ADVANTAGES, Advantages, kl_weight
@@ -106,7 +107,7 @@ async def train(
     return policy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Trainer:
     """The parts that are the same in every iteration."""
 
@@ -116,6 +117,11 @@ class _Trainer:
     end: int
     draw_tasks: DrawTasks
     score: RolloutScorer
+
+    @cached_property
+    def guide(self) -> Guide:
+        """Guides the sampling of the first iterations."""
+        return Guide(self.codec, self.start.config["vocab_size"])
 
     @classmethod
     def of(
@@ -145,7 +151,16 @@ class _Trainer:
         clock = [time.perf_counter()]
         tasks = self.draw_tasks(iteration)
         levels = _levels(len(settings.cost_weights), len(tasks), name)
-        sampler = RolloutSampler(model, self.start, self.codec, self.end, settings, levels, f"{name}/sample")
+        sampler = RolloutSampler(
+            model,
+            self.start,
+            self.codec,
+            self.end,
+            settings,
+            levels,
+            f"{name}/sample",
+            self.guide.forbidden if iteration < settings.guided else None,
+        )
         policy = BatchedPolicy(sampler.generate, self.start.prompt.access)
         rollouts = await self._rollouts(tasks, levels, policy, name)
         clock.append(time.perf_counter())

@@ -21,7 +21,7 @@ from podium.rollout import FixedPlan
 from podium.train.batch import Group, count_trainable_tokens
 from podium.train.grpo import ReferencePolicy
 from podium.train.model import PolicyModel
-from podium.train.sampler import Samples, sample
+from podium.train.sampler import Forbidden, Samples, sample
 from podium.train.settings import GRPOSettings
 from podium.workflow import AccessRule
 
@@ -175,6 +175,8 @@ class RolloutSampler:
     settings: GRPOSettings
     cost_sensitivity: Sequence[int]
     seed: str
+    forbidden: Forbidden | None = None
+    """Guides the sampling; None: every token may be drawn."""
     rounds: list[SampledRound] = field(default_factory=list)
     seconds: float = 0.0
     """Seconds spent on sampling."""
@@ -207,6 +209,7 @@ class RolloutSampler:
             end=self.end,
             seed=f"{self.seed}/{self._generations}" if self._generations else self.seed,
             temperature=self.settings.temperature,
+            forbidden=self.forbidden,
         )
         self.rounds += [
             SampledRound(

@@ -10,7 +10,7 @@ that share a key/value head.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -19,6 +19,9 @@ from torch import Tensor
 from podium.train.model import PolicyModel, PromptKeys
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
+
+Forbidden = Callable[[Sequence[int]], Tensor | None]
+"""Takes the tokens of a completion so far, and returns the ids that must not follow; None: any may follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ def sample(
     end: int,
     seed: str,
     temperature: float = 1.0,
+    forbidden: Forbidden | None = None,
 ) -> list[Samples]:
     """Draw completions for each prompt.
 
@@ -64,6 +68,7 @@ def sample(
             its completion begins. It is often empty.
         end: id of the token that ends a completion.
         seed: seeds the random numbers.
+        forbidden: None: every token may be drawn.
 
     Returns:
         For each prompt its completions, in the order of its rows.
@@ -101,7 +106,7 @@ def sample(
         step = cache.length - 1
         drawing = [row for row in live if len(row.suffix) <= step]
         if drawing:
-            _draw(model, hidden_BD, drawing, temperature)
+            _draw(model, hidden_BD, drawing, temperature, forbidden)
         live = [
             row for row in live if not row.tokens or (row.tokens[-1] != end and len(row.tokens) < max_tokens)
         ]
@@ -118,12 +123,24 @@ def sample(
     return [_samples(rows, end) for rows in questions]
 
 
-def _draw(model: PolicyModel, hidden_BD: Tensor, rows: Sequence[_Row], temperature: float) -> None:
+def _draw(
+    model: PolicyModel,
+    hidden_BD: Tensor,
+    rows: Sequence[_Row],
+    temperature: float,
+    forbidden: Forbidden | None,
+) -> None:
     """Draw the next token of each row from the distribution of its branch."""
     branches, branch_N = torch.tensor([row.branch for row in rows]).unique(  # type: ignore[no-untyped-call]
         return_inverse=True
     )
-    probs_BV = torch.softmax(model.logits(hidden_BD[branches]).float() / temperature, -1)
+    logits_BV = model.logits(hidden_BD[branches]).float() / temperature
+    if forbidden is not None:
+        # All rows of a branch have the same tokens.
+        for b, tokens in {b: row.tokens for b, row in zip(branch_N.tolist(), rows, strict=True)}.items():
+            if (wrong := forbidden(tokens)) is not None:
+                logits_BV[b, wrong] = -torch.inf
+    probs_BV = torch.softmax(logits_BV, -1)
     cumulative_NV = probs_BV.cumsum(-1)[branch_N]
     uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows])
     # Rounding may leave the last sum below 1. Scaled by that sum, no number lies beyond the last token.

@@ -1,0 +1,96 @@
+"""Guided sampling forbids just the tokens that give a plan's lists a wrong number of entries."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from podium.baselines.controls import random_workflow
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.conductor.prompt import build_prompt
+from podium.orchestra.laboratory import PROMPT
+from podium.orchestrator.team import open_pool
+from podium.planner import PlanRequest
+from podium.train.checkpoints import read_model
+from podium.train.guide import Guide
+from podium.train.sampler import sample
+from podium.types import Question
+from podium.workflow import PlanError, parse, render
+
+START = "world-warmstart"
+
+
+@pytest.fixture(scope="module")
+def codec() -> Codec:
+    return Codec.of(Checkpoint.read(START))
+
+
+@pytest.fixture(scope="module")
+def guide(codec: Codec) -> Guide:
+    return Guide(codec, Checkpoint.read(START).config["vocab_size"])
+
+
+def refused_at(guide: Guide, tokens: list[int]) -> int | None:
+    """The place of the first token that must not follow; None: all may."""
+    for place, token in enumerate(tokens):
+        forbidden = guide.forbidden(tokens[:place])
+        if forbidden is not None and token in forbidden.tolist():
+            return place
+    return None
+
+
+def test_a_plan_with_the_number_of_steps_that_its_thought_says_is_never_forbidden(
+    codec: Codec, guide: Guide
+) -> None:
+    rng = Random("guide")
+    for _ in range(60):
+        plan = random_workflow(rng, workers=12, max_steps=5)
+        text = f"needs persons 3, joins 11; steps {len(plan.steps)}\n{render(plan)}"
+        assert refused_at(guide, codec.encode_completion(text)) is None, text
+
+
+def test_a_list_with_another_number_of_entries_is_forbidden_before_it_closes(
+    codec: Codec, guide: Guide
+) -> None:
+    rng = Random("guide")
+    for _ in range(60):
+        plan = random_workflow(rng, workers=12, max_steps=5)
+        said = rng.choice([count for count in range(1, 6) if count != len(plan.steps)])
+        lists = render(plan).split("\n")
+        workers = codec.encode_completion(f"needs persons 3; steps {said}\n{lists[0]}\n")
+        assert refused_at(guide, workers) is not None
+        # The list of access lists alone is at fault.
+        right = f"model_id = [{', '.join(['0'] * said)}]"
+        tokens = codec.encode_completion("\n".join((f"needs persons 3; steps {said}", right, *lists[1:])))
+        refused = refused_at(guide, tokens)
+        assert refused is not None
+        assert "access_list" in codec.decode(tokens[:refused])
+
+
+def test_without_a_thought_that_says_how_many_nothing_is_forbidden(codec: Codec, guide: Guide) -> None:
+    tokens = codec.encode_completion('model_id = [0]\nsubtasks = ["0. Go."]\naccess_list = [[]]')
+    assert refused_at(guide, tokens) is None
+
+
+def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Codec, guide: Guide) -> None:
+    start = Checkpoint.read(START)
+    pool = open_pool("orchestra").profiles
+    text = "Which is larger: the birth year of the mayor of Halonmouth or the charter year of the seat of Rado Mill?"
+    prompt = codec.encode(build_prompt(PlanRequest(Question(text=text), pool), PROMPT))
+    valid = []
+    for forbidden in (None, guide.forbidden):
+        (drawn,) = sample(
+            read_model(start),
+            [prompt],
+            prompt_suffixes=[[()] * 60],
+            max_tokens=144,
+            end=next(iter(start.ends)),
+            seed="guide",
+            forbidden=forbidden,
+        )
+        plans = [parse(codec.decode(tokens), workers=len(pool), max_steps=5) for tokens in drawn.tokens]
+        valid.append(sum(not isinstance(plan, PlanError) for plan in plans))
+    unguided, guided = valid
+    assert guided > unguided
