@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.conductor.guide import Guide
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
 from podium.types import Message, Usage
@@ -144,7 +145,8 @@ class _Text:
 class LocalPolicy:
     """A `Policy` over an engine. Its completions cost no money."""
 
-    def __init__(self, name: str, engine: Engine) -> None:
+    def __init__(self, name: str, engine: Engine, guide: Guide | None = None) -> None:
+        self._guide = guide
         self._name = name
         self._engine = engine
         self._greedy: dict[_Key, list[int]] = {}
@@ -288,7 +290,9 @@ class LocalPolicy:
         for text, draft, logits in zip(active, drafts, self._engine.read(passages), strict=True):
             text.read = len(text.prompt) + len(text.tokens)
             for place, row in enumerate(logits):
-                token = draw(row, text.sampling.temperature, text.rng)
+                wrong = None if self._guide is None else self._guide.forbidden(text.tokens)
+                allowed = row if wrong is None else _without(row, wrong)
+                token = draw(allowed, text.sampling.temperature, text.rng)
                 text.tokens.append(token)
                 ended = token in self._engine.ends or len(text.tokens) >= text.limit
                 if ended or (text.sampling.stop and self._written(text)[1]):
@@ -375,6 +379,13 @@ def _settle(text: _Text, outcome: Completion | BaseException) -> None:
             text.done.set_exception(outcome)
         else:
             text.done.set_result(outcome)
+
+
+def _without(logits: Logits, wrong: Sequence[int]) -> Logits:
+    """The logits with these tokens made impossible."""
+    allowed = logits.copy()
+    allowed[wrong] = -np.inf
+    return allowed
 
 
 def draw(logits: Logits, temperature: float, rng: random.Random) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
+from podium.conductor.guide import Guide
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings
@@ -259,7 +260,11 @@ def open_local_policy(checkpoint: Checkpoint) -> LocalPolicy:
         return LocalPolicy(checkpoint.name, _torch_engine(checkpoint))
     from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
 
-    return LocalPolicy(checkpoint.name, NumpyEngine(checkpoint))
+    engine = NumpyEngine(checkpoint)
+    guided = checkpoint.prompt.guided
+    return LocalPolicy(
+        checkpoint.name, engine, Guide(engine.decode, checkpoint.config["vocab_size"]) if guided else None
+    )
 
 
 def _torch_engine(checkpoint: Checkpoint) -> Engine:

@@ -31,7 +31,7 @@ from podium.workflow import Acceptance, Access, Step, Workflow
 
 SKILLS = (*PLURALS.values(), JOINS)
 """What a part of a question needs: to know a field, or to join what was found."""
-PROMPT = PromptSettings(style="brief", pool="described", examples=0, levels=4, rounds=True)
+PROMPT = PromptSettings(style="brief", pool="described", examples=0, levels=4, rounds=True, guided=True)
 _LATER = 0.15
 """The share of plans that come after an earlier round."""
 JOIN = "Use the results to answer."

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
+from podium.conductor.guide import Guide
 from podium.errors import CheckpointError, ConfigError
 from podium.planner import Planner
 from podium.rollout import Rollout
@@ -27,7 +28,6 @@ from podium.tasks.task import Task
 from podium.train.checkpoints import Checkpoints, TrainingState, read_model
 from podium.train.display import Display, NoDisplay
 from podium.train.grpo import ReferencePolicy, log_ratios, update
-from podium.train.guide import Guide
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
 from podium.train.objective import ADVANTAGES, Advantages, kl_weight
@@ -119,9 +119,10 @@ class _Trainer:
     score: RolloutScorer
 
     @cached_property
-    def guide(self) -> Guide:
-        """Guides the sampling of the first iterations."""
-        return Guide(self.codec, self.start.config["vocab_size"])
+    def guide(self) -> Guide | None:
+        """Guides the sampling; None: the policy is not guided."""
+        guided = self.start.prompt.guided
+        return Guide(self.codec.decode, self.start.config["vocab_size"]) if guided else None
 
     @classmethod
     def of(
@@ -159,7 +160,7 @@ class _Trainer:
             settings,
             levels,
             f"{name}/sample",
-            self.guide.forbidden if iteration < settings.guided else None,
+            None if self.guide is None else self.guide.forbidden,
         )
         policy = BatchedPolicy(sampler.generate, self.start.prompt.access)
         rollouts = await self._rollouts(tasks, levels, policy, name)

@@ -20,7 +20,7 @@ from podium.train.model import PolicyModel, PromptKeys
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
 
-Forbidden = Callable[[Sequence[int]], Tensor | None]
+Forbidden = Callable[[Sequence[int]], Sequence[int] | None]
 """Takes the tokens of a completion so far, and returns the ids that must not follow; None: any may follow."""
 
 
@@ -139,7 +139,7 @@ def _draw(
         # All rows of a branch have the same tokens.
         for b, tokens in {b: row.tokens for b, row in zip(branch_N.tolist(), rows, strict=True)}.items():
             if (wrong := forbidden(tokens)) is not None:
-                logits_BV[b, wrong] = -torch.inf
+                logits_BV[b, list(wrong)] = -torch.inf
     probs_BV = torch.softmax(logits_BV, -1)
     cumulative_NV = probs_BV.cumsum(-1)[branch_N]
     uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows])

@@ -61,9 +61,6 @@ class GRPOSettings(Settings):
     """Of several rounds. None: a rollout has one reward, and every round of it is trained on that reward. A number, as
     in the paper (0.25): each round has its own reward, for the answer after it, is compared with the same round of the
     other rollouts, and gives this share of the reward of the round before it."""
-    guided: int = Field(default=0, ge=0)
-    """In so many first iterations the lists of a plan get as many entries as its thought says (`train.guide`). It is
-    for small policies, whose long plans are often invalid at first."""
     loss_type: Annotated[str, _named_in(LOSSES)] = "bnpo"
     """How the loss averages over tokens, in TRL's words. "bnpo", as in the paper's code: over all tokens of the batch.
     "grpo": over the tokens of each completion, then over completions. "dr_grpo": the sum over all tokens is divided by

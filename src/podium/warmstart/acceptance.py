@@ -18,6 +18,7 @@ from typing import Generic
 import torch
 from tokenizers import Tokenizer
 
+from podium.conductor.guide import Guide
 from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
 from podium.train.model import PolicyModel
@@ -113,7 +114,8 @@ def measure(
     seed: int = 0,
 ) -> dict[str, AcceptanceReport]:
     """Run every test with `cases` cases, over each of `teams`; None stands for a new synthetic team in each case."""
-    check = AcceptanceCheck(laboratory, Completer(model, tokenizer, seed), seed)
+    completer = Completer(model, tokenizer, seed, guided=laboratory.prompt.guided)
+    check = AcceptanceCheck(laboratory, completer, seed)
     copying = check.copying(cases)
     reports = {}
     for what, team in teams.items():
@@ -125,8 +127,13 @@ def measure(
 class Completer:
     """Samples what a policy writes after a prompt."""
 
-    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
+    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int, *, guided: bool = False) -> None:
         self.model, self.tokenizer, self.seed = model, tokenizer, seed
+        self._guide = Guide(self._text, model.shape.vocab) if guided else None
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return text
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of one piece of a prompt."""
@@ -152,10 +159,9 @@ class Completer:
                     end=END_ID,
                     seed=f"gate/{self.seed}/{start}",
                     temperature=temperature,
+                    forbidden=None if self._guide is None else self._guide.forbidden,
                 )
-            completions += [
-                self.tokenizer.decode(list(drawn.tokens[0]), skip_special_tokens=True) for drawn in samples
-            ]
+            completions += [self._text(drawn.tokens[0]) for drawn in samples]
         return completions
 
 

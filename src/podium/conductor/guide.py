@@ -1,19 +1,14 @@
-"""Guided sampling: the lists of a plan get as many entries as the thought before them says.
+"""Guided decoding: the lists of a plan get as many entries as the thought before them says.
 
-A small model miscounts entries that bear no number, so most of its long plans cannot be read, and reinforcement gives
-them up before they pay. While sampling is guided, such plans run, and the right ones among them teach the model to
-count. It is for the first iterations of a training alone: nothing guides the policy that is trained.
+A small model miscounts entries that bear no number, so most of its long plans could not be read, and reinforcement
+would give them up before they pay. A policy whose prompt settings say so (`PromptSettings.guided`) is guided in
+training and in use.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
-import torch
-from torch import Tensor
-
-from podium.conductor.codec import Codec
+from collections.abc import Callable, Sequence
 
 _STEPS = re.compile(r"steps (\d+)\n")
 """As `podium.warmstart.examples` ends the thought."""
@@ -24,15 +19,15 @@ class Guide:
     """Which tokens would give the list of workers or the list of access lists a wrong number of entries.
 
     Args:
-        codec: of the policy.
-        vocabulary: the number of its tokens.
+        decode: the text of some tokens.
+        vocabulary: the number of tokens that the policy knows.
     """
 
-    def __init__(self, codec: Codec, vocabulary: int) -> None:
-        self._pieces = [codec.decode([token]) for token in range(vocabulary)]
+    def __init__(self, decode: Callable[[Sequence[int]], str], vocabulary: int) -> None:
+        self._pieces = [decode([token]) for token in range(vocabulary)]
         self._candidates = [token for token, piece in enumerate(self._pieces) if set(piece) & set("[],")]
 
-    def forbidden(self, tokens: Sequence[int]) -> Tensor | None:
+    def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
         """The tokens that must not follow a completion's tokens so far, as ids; None: any may follow."""
         text = "".join(self._pieces[token] for token in tokens)
         steps = _STEPS.search(text)
@@ -45,7 +40,7 @@ class Guide:
             return None
         begun, count = text[place + 1 :], int(steps.group(1))
         wrong = [t for t in self._candidates if not _fits(begun + self._pieces[t], count, depth)]
-        return torch.tensor(wrong) if wrong else None
+        return wrong or None
 
 
 def _fits(begun: str, count: int, most: int) -> bool:

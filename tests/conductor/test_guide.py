@@ -9,12 +9,14 @@ import pytest
 from podium.baselines.controls import random_workflow
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
+from podium.conductor.guide import Guide
+from podium.conductor.opening import open_policy
+from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
 from podium.orchestra.laboratory import PROMPT
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.train.checkpoints import read_model
-from podium.train.guide import Guide
 from podium.train.sampler import sample
 from podium.types import Question
 from podium.workflow import PlanError, parse, render
@@ -29,14 +31,14 @@ def codec() -> Codec:
 
 @pytest.fixture(scope="module")
 def guide(codec: Codec) -> Guide:
-    return Guide(codec, Checkpoint.read(START).config["vocab_size"])
+    return Guide(codec.decode, Checkpoint.read(START).config["vocab_size"])
 
 
 def refused_at(guide: Guide, tokens: list[int]) -> int | None:
     """The place of the first token that must not follow; None: all may."""
     for place, token in enumerate(tokens):
         forbidden = guide.forbidden(tokens[:place])
-        if forbidden is not None and token in forbidden.tolist():
+        if forbidden is not None and token in forbidden:
             return place
     return None
 
@@ -94,3 +96,29 @@ def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Code
         valid.append(sum(not isinstance(plan, PlanError) for plan in plans))
     unguided, guided = valid
     assert guided > unguided
+
+
+async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
+    codec: Codec, guide: Guide
+) -> None:
+    start = Checkpoint.read(START)
+    assert start.prompt.guided
+    pool = open_pool("orchestra").profiles
+    asked = (
+        "Where was the mayor of the seat of Rado Mill born?",
+        "How far apart are the birth year of the mayor of Halonmouth and the charter year of the seat of Rado Mill?",
+    )
+    prompts = [build_prompt(PlanRequest(Question(text=text), pool), PROMPT) for text in asked]
+    policy = open_policy(START)
+    written = [(await policy.complete(prompt, Sampling())).text for prompt in prompts]
+    drawn = sample(
+        read_model(start),
+        [codec.encode(prompt) for prompt in prompts],
+        prompt_suffixes=[[()]] * len(prompts),
+        max_tokens=144,
+        end=next(iter(start.ends)),
+        seed="greedy",
+        temperature=1e-4,
+        forbidden=guide.forbidden,
+    )
+    assert written == [codec.decode(samples.tokens[0]) for samples in drawn]
