@@ -48,6 +48,8 @@ def questions_until_left(rng: Random, right: float) -> int | None:
     planner = LeavingPlanner(NoPlans())
     for _ in range(BEFORE):
         ask(planner, rng, right)
+    if "a" in planner.left:  # It was left without need.
+        return questions_until_left(rng, right)
     for number in range(1, AFTER + 1):
         ask(planner, rng, right, bad="a")
         if "a" in planner.left:

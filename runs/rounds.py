@@ -12,7 +12,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from podium.evals.suite.manifest import Manifest
+from podium.evals.suite.manifest import SUITE, Manifest
 from podium.evals.suite.results import Results
 from podium.evals.suite.tables import evaluations_of
 from podium.rollout import Rollout
@@ -28,18 +28,18 @@ async def first_right(task: Task, rollout: Rollout) -> bool:
 
 async def show(run: Path) -> None:
     """One line for each row whose planner planned later rounds."""
-    manifest = Manifest.read(run)
+    manifest = Manifest.load(run / SUITE)
     for table in manifest.tables:
         print(f"{table.label}\n")
         print("| planner | planned again | right after the first round | mended | harmed | right |")
         print("| --- | ---: | ---: | ---: | ---: | ---: |")
         asked: dict[str, Task] = {}
         for label, evaluation in evaluations_of(table, Results(run)).items():
-            again = [r for r in evaluation.rollouts if sum(bool(x.workflow) for x in r.trace.rounds) > 1]
+            again = [r for r in evaluation.rollouts if any(x.workflow for x in r.trace.rounds[1:])]
             if not again:
                 continue
             if not asked:
-                count = len(evaluation.by_question)
+                count = len(evaluation.by_question) // manifest.seeds
                 for seed in range(manifest.seeds):
                     asked |= {t.id: t for t in open_tasks(table.tasks, table.split, size=count, seed=seed)}
             before = [await first_right(asked[rollout.task_id], rollout) for rollout in again]

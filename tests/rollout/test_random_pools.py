@@ -64,6 +64,10 @@ def test_no_set_of_workers_is_in_training_and_test() -> None:
             "Random pools of 4 to 6 cannot be drawn from 5 workers; set pool_draw.least and pool_draw.most to fit.",
         ),
         (
+            PoolDraw(subsets="test"),
+            'pool_draw.subsets is for random pools; set random = true, or subsets = "all".',
+        ),
+        (
             PoolDraw(random=True, least=5, most=5, subsets="test"),
             'No set of 5 to 5 workers of this pool is in the part "test"; draw from more workers, or set subsets = '
             '"all".',

@@ -31,7 +31,7 @@ class Guide:
         """The tokens that must not follow a completion's tokens so far, as ids; None: any may follow."""
         text = "".join(self._pieces[token] for token in tokens)
         steps = _STEPS.search(text)
-        if steps is None:
+        if steps is None or int(steps.group(1)) < 1:
             return None
         depth, place = 2, text.rfind(_ACCESS)
         if place < 0:
@@ -50,15 +50,21 @@ def _fits(begun: str, count: int, most: int) -> bool:
         most: how deep its brackets go: 1 for numbers, 2 for a list of lists.
     """
     depth = commas = 0
+    filled = False  # Whether something stands after the last comma.
     for character in begun:
-        if character == "[":
-            depth += 1
-        elif character == "]":
+        if character == "]":
             depth -= 1
             if depth == 0:
-                return commas == count - 1
-        elif character == ",":
-            commas += depth == 1
+                return filled and commas == count - 1
+        elif character == "," and depth == 1:
+            if not filled:
+                return False
+            commas += 1
+            filled = False
+        elif depth and not character.isspace():
+            filled = True
+        if character == "[":
+            depth += 1
         if commas >= count or depth > most:
             return False
     return True

@@ -19,7 +19,7 @@ from podium.workflow import live_steps
 _FAILING = 0.15
 """The share of a failing worker's plans that are right, relative to the share before."""
 _LIMIT = math.log(2000)
-"""A worker is left when failing is so many times as probable as not failing, counted from the worst moment."""
+"""A worker is left when its outcomes since some question are so many times as probable if it fails as if not."""
 _MOST_USUAL = 0.8
 """No worker's plans are taken to be right more often, so that a few errors in a row of a good worker do not suffice."""
 _AWAY = 100
@@ -93,14 +93,15 @@ class LeavingPlanner:
         if not workers:
             return
         self._judged += 1
-        for name in [name for name, since in self._left.items() if self._judged - since > _AWAY]:
+        for name in [name for name, since in self._left.items() if self._judged - since >= _AWAY]:
             # Half of the suspicion stays, so that a worker that still fails is soon left again.
             del self._left[name]
             self._records[name].suspicion = _LIMIT / 2
         for name in workers:
             self._records.setdefault(name, _Record()).take(score)
-        suspect = max(workers, key=lambda name: (self._records[name].suspicion, name))
-        if suspect not in self._left and self._records[suspect].suspicion >= _LIMIT:
+        shown = [name for name in workers if name not in self._left]
+        suspect = max(shown, key=lambda name: (self._records[name].suspicion, name), default=None)
+        if suspect is not None and self._records[suspect].suspicion >= _LIMIT:
             self._left[suspect] = self._judged
             for record in self._records.values():
                 record.suspicion = 0.0
@@ -119,6 +120,6 @@ def _answerable(trace: Trace, score: float) -> frozenset[str]:
     for round_ in trace.rounds:
         live = live_steps(round_.workflow) if round_.workflow is not None else ()
         for span in round_.spans:
-            if span.position in live:
+            if span.position in live and span.status in ("done", "failed"):
                 (failed if span.status == "failed" else ran).add(span.worker)
     return frozenset(failed if failed and score < 1 else ran)

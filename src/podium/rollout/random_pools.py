@@ -1,4 +1,4 @@
-"""Chooses the pool of each training question: always the whole pool, or a random part of it in a random order.
+"""Chooses the pool of each question: always the whole pool, or a random part of it in a random order.
 
 A policy that is trained on a single pool memorises which number is which worker. A policy that is trained on many pools
 has to read the profiles. A policy whose workers fail now and then learns not to depend on a single one.
@@ -56,6 +56,8 @@ class PoolSource:
                 f"Random pools of {settings.least} to {settings.most} cannot be drawn from {len(kept)} workers; "
                 "set pool_draw.least and pool_draw.most to fit."
             )
+        if settings.subsets != "all" and not settings.random:
+            raise ConfigError('pool_draw.subsets is for random pools; set random = true, or subsets = "all".')
         self._pool, self._settings, self._kept = pool, settings, kept
         self._drawn("")  # Fails here and not in the middle of a run.
 
