@@ -82,7 +82,7 @@ def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Code
     text = "Which is larger: the birth year of the mayor of Halonmouth or the charter year of the seat of Rado Mill?"
     prompt = codec.encode(build_prompt(PlanRequest(Question(text=text), pool), PROMPT))
     valid = []
-    for forbidden in (None, guide.forbidden):
+    for used in (None, guide):
         (drawn,) = sample(
             read_model(start),
             [prompt],
@@ -90,7 +90,7 @@ def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Code
             max_tokens=144,
             end=next(iter(start.ends)),
             seed="guide",
-            forbidden=forbidden,
+            guide=used,
         )
         plans = [parse(codec.decode(tokens), workers=len(pool), max_steps=5) for tokens in drawn.tokens]
         valid.append(sum(not isinstance(plan, PlanError) for plan in plans))
@@ -119,6 +119,6 @@ async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
         end=next(iter(start.ends)),
         seed="greedy",
         temperature=1e-4,
-        forbidden=guide.forbidden,
+        guide=guide,
     )
     assert written == [codec.decode(samples.tokens[0]) for samples in drawn]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from podium.conductor.prompt import PromptSettings
+
 _STEPS = re.compile(r"steps (\d+)\n")
 """As `podium.warmstart.examples` ends the thought."""
 _WORKERS, _ACCESS = "\nmodel_id", "\naccess_list"
@@ -27,6 +29,13 @@ class Guide:
         self._pieces = [decode([token]) for token in range(vocabulary)]
         self._candidates = [token for token, piece in enumerate(self._pieces) if set(piece) & set("[],")]
 
+    @classmethod
+    def of(
+        cls, prompt: PromptSettings, decode: Callable[[Sequence[int]], str], vocabulary: int
+    ) -> Guide | None:
+        """The guide of a policy with these prompt settings; None: it is not guided."""
+        return cls(decode, vocabulary) if prompt.guided else None
+
     def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
         """The tokens that must not follow a completion's tokens so far, as ids; None: any may follow."""
         text = "".join(self._pieces[token] for token in tokens)
@@ -39,6 +48,8 @@ class Guide:
         if place < 0:
             return None
         begun, count = text[place + 1 :], int(steps.group(1))
+        if depth == 1 and "]" in begun:  # It is closed.
+            return None
         wrong = [t for t in self._candidates if not _fits(begun + self._pieces[t], count, depth)]
         return wrong or None
 

@@ -78,9 +78,8 @@ class LeavingPlanner:
 
         A worker of an earlier round is always shown, and so are all if none would be.
         """
-        hidden = set(self.left)
         named = {step.worker for outcome in request.outcomes for step in outcome.workflow.steps}
-        order = tuple(k for k, worker in enumerate(request.pool) if k in named or worker.name not in hidden)
+        order = tuple(k for k, p in enumerate(request.pool) if k in named or p.name not in self._left)
         shown = PolicyNumbering(order or tuple(range(len(request.pool))))
         return shown.plan(await self._planner.plan(shown.request(request)))
 

@@ -261,10 +261,8 @@ def open_local_policy(checkpoint: Checkpoint) -> LocalPolicy:
     from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
 
     engine = NumpyEngine(checkpoint)
-    guided = checkpoint.prompt.guided
-    return LocalPolicy(
-        checkpoint.name, engine, Guide(engine.decode, checkpoint.config["vocab_size"]) if guided else None
-    )
+    guide = Guide.of(checkpoint.prompt, engine.decode, checkpoint.config["vocab_size"])
+    return LocalPolicy(checkpoint.name, engine, guide)
 
 
 def _torch_engine(checkpoint: Checkpoint) -> Engine:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -107,7 +107,7 @@ async def train(
     return policy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Trainer:
     """The parts that are the same in every iteration."""
 
@@ -117,12 +117,7 @@ class _Trainer:
     end: int
     draw_tasks: DrawTasks
     score: RolloutScorer
-
-    @cached_property
-    def guide(self) -> Guide | None:
-        """Guides the sampling; None: the policy is not guided."""
-        guided = self.start.prompt.guided
-        return Guide(self.codec.decode, self.start.config["vocab_size"]) if guided else None
+    guide: Guide | None
 
     @classmethod
     def of(
@@ -141,7 +136,9 @@ class _Trainer:
             raise CheckpointError(
                 f"{start.path} names {len(start.ends)} end tokens; this loop needs exactly one."
             )
-        return cls(settings, start, Codec.of(start), next(iter(start.ends)), draw_tasks, score)
+        codec = Codec.of(start)
+        guide = Guide.of(start.prompt, codec.decode, start.config["vocab_size"])
+        return cls(settings, start, codec, next(iter(start.ends)), draw_tasks, score, guide)
 
     async def iterate(
         self, iteration: int, model: PolicyModel, optimizers: Optimizers, reference: ReferencePolicy | None
@@ -160,7 +157,7 @@ class _Trainer:
             settings,
             levels,
             f"{name}/sample",
-            None if self.guide is None else self.guide.forbidden,
+            self.guide,
         )
         policy = BatchedPolicy(sampler.generate, self.start.prompt.access)
         rollouts = await self._rollouts(tasks, levels, policy, name)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
+from podium.conductor.guide import Guide
 from podium.conductor.prompt import build_prompt
 from podium.errors import ConfigError
 from podium.planner import Plan, Planner, PlanRequest
@@ -21,7 +22,7 @@ from podium.rollout import FixedPlan
 from podium.train.batch import Group, count_trainable_tokens
 from podium.train.grpo import ReferencePolicy
 from podium.train.model import PolicyModel
-from podium.train.sampler import Forbidden, Samples, sample
+from podium.train.sampler import Samples, sample
 from podium.train.settings import GRPOSettings
 from podium.workflow import AccessRule
 
@@ -175,7 +176,7 @@ class RolloutSampler:
     settings: GRPOSettings
     cost_sensitivity: Sequence[int]
     seed: str
-    forbidden: Forbidden | None = None
+    guide: Guide | None = None
     """Guides the sampling; None: every token may be drawn."""
     rounds: list[SampledRound] = field(default_factory=list)
     seconds: float = 0.0
@@ -209,7 +210,7 @@ class RolloutSampler:
             end=self.end,
             seed=f"{self.seed}/{self._generations}" if self._generations else self.seed,
             temperature=self.settings.temperature,
-            forbidden=self.forbidden,
+            guide=self.guide,
         )
         self.rounds += [
             SampledRound(

@@ -10,18 +10,16 @@ that share a key/value head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from podium.conductor.guide import Guide
 from podium.train.model import PolicyModel, PromptKeys
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
-
-Forbidden = Callable[[Sequence[int]], Sequence[int] | None]
-"""Takes the tokens of a completion so far, and returns the ids that must not follow; None: any may follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ def sample(
     end: int,
     seed: str,
     temperature: float = 1.0,
-    forbidden: Forbidden | None = None,
+    guide: Guide | None = None,
 ) -> list[Samples]:
     """Draw completions for each prompt.
 
@@ -68,7 +66,7 @@ def sample(
             its completion begins. It is often empty.
         end: id of the token that ends a completion.
         seed: seeds the random numbers.
-        forbidden: None: every token may be drawn.
+        guide: names the tokens that must not be drawn; None: every token may be drawn.
 
     Returns:
         For each prompt its completions, in the order of its rows.
@@ -106,7 +104,7 @@ def sample(
         step = cache.length - 1
         drawing = [row for row in live if len(row.suffix) <= step]
         if drawing:
-            _draw(model, hidden_BD, drawing, temperature, forbidden)
+            _draw(model, hidden_BD, drawing, temperature, guide)
         live = [
             row for row in live if not row.tokens or (row.tokens[-1] != end and len(row.tokens) < max_tokens)
         ]
@@ -128,18 +126,18 @@ def _draw(
     hidden_BD: Tensor,
     rows: Sequence[_Row],
     temperature: float,
-    forbidden: Forbidden | None,
+    guide: Guide | None,
 ) -> None:
     """Draw the next token of each row from the distribution of its branch."""
     branches, branch_N = torch.tensor([row.branch for row in rows]).unique(  # type: ignore[no-untyped-call]
         return_inverse=True
     )
     logits_BV = model.logits(hidden_BD[branches]).float() / temperature
-    if forbidden is not None:
+    if guide is not None:
         # All rows of a branch have the same tokens.
         for b, tokens in {b: row.tokens for b, row in zip(branch_N.tolist(), rows, strict=True)}.items():
-            if (wrong := forbidden(tokens)) is not None:
-                logits_BV[b, list(wrong)] = -torch.inf
+            if (wrong := guide.forbidden(tokens)) is not None:
+                logits_BV[b, wrong] = -torch.inf
     probs_BV = torch.softmax(logits_BV, -1)
     cumulative_NV = probs_BV.cumsum(-1)[branch_N]
     uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows])

@@ -18,8 +18,9 @@ from typing import Generic
 import torch
 from tokenizers import Tokenizer
 
+from podium.conductor.codec import Codec
 from podium.conductor.guide import Guide
-from podium.conductor.prompt import build_prompt
+from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.planner import PlanRequest
 from podium.train.model import PolicyModel
 from podium.train.sampler import sample
@@ -114,7 +115,7 @@ def measure(
     seed: int = 0,
 ) -> dict[str, AcceptanceReport]:
     """Run every test with `cases` cases, over each of `teams`; None stands for a new synthetic team in each case."""
-    completer = Completer(model, tokenizer, seed, guided=laboratory.prompt.guided)
+    completer = Completer(model, tokenizer, seed, prompt=laboratory.prompt)
     check = AcceptanceCheck(laboratory, completer, seed)
     copying = check.copying(cases)
     reports = {}
@@ -127,18 +128,21 @@ def measure(
 class Completer:
     """Samples what a policy writes after a prompt."""
 
-    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int, *, guided: bool = False) -> None:
-        self.model, self.tokenizer, self.seed = model, tokenizer, seed
-        self._guide = Guide(self._text, model.shape.vocab) if guided else None
-
-    def _text(self, tokens: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
-        return text
+    def __init__(
+        self,
+        model: PolicyModel,
+        tokenizer: Tokenizer,
+        seed: int,
+        *,
+        prompt: PromptSettings | None = None,
+    ) -> None:
+        self.model, self.seed = model, seed
+        self._codec = Codec(tokenizer, BEGIN_ID)
+        self._guide = Guide.of(prompt or PromptSettings(), self._codec.decode, model.shape.vocab)
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of one piece of a prompt."""
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+        return self._codec.encode_completion(text)
 
     def complete(
         self, prompts: Sequence[tuple[str, ...]], *, max_tokens: int, temperature: float
@@ -159,9 +163,9 @@ class Completer:
                     end=END_ID,
                     seed=f"gate/{self.seed}/{start}",
                     temperature=temperature,
-                    forbidden=None if self._guide is None else self._guide.forbidden,
+                    guide=self._guide,
                 )
-            completions += [self._text(drawn.tokens[0]) for drawn in samples]
+            completions += [self._codec.decode(drawn.tokens[0]) for drawn in samples]
         return completions
 
 

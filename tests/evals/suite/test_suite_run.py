@@ -117,10 +117,9 @@ def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_i
         questions=160, planner=planners, pool=[{"decline": {"worker": "bram", "at": 40, "gives": "vote"}}]
     )
     asyncio.run(run_suite(checked, tmp_path))
-    (table,) = Manifest.of(checked, tmp_path).tables
-    comparison = comparison_of(
-        Manifest.of(checked, tmp_path), table, evaluations_of(table, Results(tmp_path))
-    )
+    manifest = Manifest.of(checked, tmp_path)
+    (table,) = manifest.tables
+    comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path)))
     told = [note for note in comparison.notes if "before bram turns bad" in note]
     calls = [[int(n) for n in re.findall(r"\d+", note.partition(": ")[2])[:3]] for note in told]
     (before, soon, later), (before_too, soon_too, later_too) = calls

@@ -169,7 +169,7 @@ class _Run:
                     self._emit(cell, repeat, best)
 
     def _pool_of(self, task: Task) -> Pool:
-        return self.opened.pool_of(task, self._places.get(task.id, 0))
+        return self.opened.pool_of(task, self._places[task.id])
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
