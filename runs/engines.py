@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 import podium
-from podium.evals.charts import COLOURS, Html, moving_mean, nice_ticks, tag
+from podium.evals.charts import training_curves
 from podium.evals.evaluation import Evaluation
 from podium.evals.stats import paired_difference
 
@@ -27,7 +27,6 @@ CONFIG = ROOT / "configs" / "train" / "embedded.toml"
 ENGINES = {"trl": "TRL", "small": "small engine"}
 PODIUM = (sys.executable, "-m", "podium")
 QUESTIONS = 600
-WIDTH, HEIGHT, MARGIN = 640, 300, 48
 
 
 def train(run: Path, engine: str, seed: int, iterations: int) -> list[dict[str, object]]:
@@ -54,39 +53,6 @@ def seconds_of(rows: list[dict[str, object]]) -> float:
     return times[len(times) // 2]
 
 
-def drawing(curves: dict[str, list[list[tuple[float, float]]]]) -> Html:
-    """Accuracy over iterations: a moving mean for each run, a colour for each engine."""
-    smooth = {name: [moving_mean(run) for run in runs] for name, runs in curves.items()}
-    points = [point for runs in smooth.values() for run in runs for point in run]
-    ticks = nice_ticks(min(y for _, y in points), max(y for _, y in points))
-    last = max(x for x, _ in points)
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        across = MARGIN + x / last * (WIDTH - MARGIN - 12)
-        return across, HEIGHT - MARGIN - (y - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - MARGIN - 30)
-
-    parts: list[Html] = [tag("rect", width=WIDTH, height=HEIGHT, fill="#ffffff")]
-    for tick in ticks:
-        _, y = at(0, tick)
-        parts.append(tag("line", x1=MARGIN, x2=WIDTH - 12, y1=y, y2=y, stroke="#e3e5e8"))
-        parts.append(tag("text", f"{tick:.0%}", x=MARGIN - 6, y=y + 4, text_anchor="end"))
-    parts += [
-        tag("text", f"{x:g}", x=at(x, 0)[0], y=HEIGHT - MARGIN + 18, text_anchor="middle")
-        for x in nice_ticks(0, last)
-        if x <= last
-    ]
-    parts.append(tag("text", "iteration", x=WIDTH / 2, y=HEIGHT - 12, text_anchor="middle"))
-    for number, (name, runs) in enumerate(smooth.items()):
-        colour = COLOURS[number]
-        label = f"{name}, accuracy on training questions (moving mean, {len(runs)} seeds)"
-        parts.append(tag("text", label, x=MARGIN, y=14 + 14 * number, style=f"fill: {colour}"))
-        for run in runs:
-            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in run))
-            parts.append(tag("polyline", points=line, fill="none", stroke=colour, stroke_width=1.5))
-    style = tag("style", "text { font: 12px system-ui, sans-serif; fill: #5f6670; }")
-    return tag("svg", style, *parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {HEIGHT}")
-
-
 def main(folder: Path, seeds: int, iterations: int) -> None:
     curves: dict[str, list[list[tuple[float, float]]]] = {title: [] for title in ENGINES.values()}
     start = measure("warmstart")
@@ -108,7 +74,7 @@ def main(folder: Path, seeds: int, iterations: int) -> None:
             f"| TRL minus small engine, seed {seed} | {difference.mean:+.1%} "
             f"[{difference.low:+.1%}, {difference.high:+.1%}] | |"
         )
-    (folder / "engines.svg").write_text(drawing(curves) + "\n")
+    (folder / "engines.svg").write_text(training_curves(curves) + "\n")
 
 
 def shown(evaluation: Evaluation) -> str:

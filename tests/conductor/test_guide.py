@@ -49,8 +49,10 @@ def test_a_plan_with_the_number_of_steps_that_its_thought_says_is_never_forbidde
     rng = Random("guide")
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)
-        text = f"needs persons 3, joins 11; steps {len(plan.steps)}\n{render(plan)}"
-        assert refused_at(guide, codec.encode_completion(text)) is None, text
+        named = " ".join(f"persons{step.worker}" for step in plan.steps)
+        for steps in (f"{len(plan.steps)}", named):
+            text = f"needs persons 3, joins 11; steps {steps}\n{render(plan)}"
+            assert refused_at(guide, codec.encode_completion(text)) is None, text
 
 
 def test_a_list_with_another_number_of_entries_is_forbidden_before_it_closes(
@@ -61,11 +63,12 @@ def test_a_list_with_another_number_of_entries_is_forbidden_before_it_closes(
         plan = random_workflow(rng, workers=12, max_steps=5)
         said = rng.choice([count for count in range(1, 6) if count != len(plan.steps)])
         lists = render(plan).split("\n")
-        workers = codec.encode_completion(f"needs persons 3; steps {said}\n{lists[0]}\n")
+        steps = rng.choice((f"{said}", " ".join(["persons3"] * said)))
+        workers = codec.encode_completion(f"needs persons 3; steps {steps}\n{lists[0]}\n")
         assert refused_at(guide, workers) is not None
         # The list of access lists alone is at fault.
         right = f"model_id = [{', '.join(['0'] * said)}]"
-        tokens = codec.encode_completion("\n".join((f"needs persons 3; steps {said}", right, *lists[1:])))
+        tokens = codec.encode_completion("\n".join((f"needs persons 3; steps {steps}", right, *lists[1:])))
         refused = refused_at(guide, tokens)
         assert refused is not None
         assert "access_list" in codec.decode(tokens[:refused])

@@ -121,3 +121,12 @@ async def test_plans_over_fewer_workers_have_the_pool_s_numbers_and_earlier_plan
     outcome = Outcome(Workflow((Step(0, "Begin."),)), "42")
     await planner.plan(replace(request, outcomes=(outcome,)))
     assert inner.shown == NAMES
+
+
+def test_a_tool_is_never_left_nor_blamed_for_what_it_was_given() -> None:
+    planner = LeavingPlanner(FirstAndAnother(), tools=("cy",))
+    for _ in range(40):
+        planner.take(("bob", "cy"), 0.0)
+    assert planner.left == ("bob",)
+    planner.take(("cy",), 0.0)
+    assert "cy" not in planner.left

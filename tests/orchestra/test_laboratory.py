@@ -56,7 +56,7 @@ def test_plans_by_the_parts_lead_to_the_answer():
     rng, followed_plans = Random("follow"), 0
     while followed_plans < 150:
         _, parts = LABORATORY.draw_question(rng)
-        plan = draw_world_workflow(rng, parts, TEAM, max_steps=7, shares=Shares(fitting=0.5))
+        plan, _ = draw_world_workflow(rng, parts, TEAM, max_steps=7, shares=Shares(fitting=0.5))
         texts = [step.subtask for step in plan.steps]
         kinds = "".join("f" if "Find" in text else "j" if JOIN in text else "c" for text in texts)
         form = "f+c*" if parts.problem.join == "none" else "f+jc*"
@@ -86,6 +86,43 @@ def test_plans_of_examples_are_valid_in_both_rounds():
         accepted += isinstance(plan, Acceptance)
     assert 20 < later < 80
     assert 5 < accepted < later
+
+
+def test_a_thought_names_the_skills_of_the_parts_then_those_of_the_steps_with_the_plans_workers():
+    rng = Random("thought")
+    for _ in range(200):
+        _, parts = LABORATORY.draw_question(rng)
+        plan, thought = draw_world_workflow(rng, parts, TEAM, shares=Shares(fitting=1.0, relevant=0.5))
+        needs, steps = thought.split("; steps ")
+        assert needs == f"needs {', '.join(parts.skills)}"
+        named = re.findall(r"([a-z]+)(\d+)", steps)
+        assert [int(number) for _, number in named] == [step.worker for step in plan.steps]
+        if all("Find" in step.subtask or JOIN in step.subtask for step in plan.steps) and len(plan.steps) < 5:
+            assert [skill for skill, _ in named] == list(parts.skills)
+        assert LABORATORY.read_thought(f"{thought}\nmodel_id") == [(skill, None) for skill in parts.skills]
+
+
+def test_plans_in_which_every_worker_fits_are_not_rare_however_long():
+    """With a share of one half they are 1 in 1 + n for n steps; drawn step by step they would be 1 in 2 ** n."""
+    rng, fits = Random("relevant"), []
+    while len(fits) < 400:
+        _, parts = LABORATORY.draw_question(rng)
+        if len(parts.skills) == 4:
+            shares = Shares(fitting=1.0, relevant=0.5, whole=0.0)
+            plan, _ = draw_world_workflow(rng, parts, TEAM, shares=shares)
+            workers = [step.worker for step in plan.steps]
+            fits.append(all(w in TEAM.fit(skill) for w, skill in zip(workers, parts.skills, strict=True)))
+    assert 0.15 < sum(fits) / len(fits) < 0.35  # 1 in 5, and some by chance.
+
+
+def test_the_share_of_plans_that_ask_the_whole_question_is_as_the_settings_say():
+    rng = Random("whole")
+    asked = []
+    for _ in range(300):
+        _, parts = LABORATORY.draw_question(rng)
+        plan, _ = draw_world_workflow(rng, parts, TEAM, shares=Shares(fitting=1.0, whole=0.45))
+        asked.append(all(step.subtask.endswith(WHOLE) for step in plan.steps))
+    assert 0.37 < sum(asked) / len(asked) < 0.6
 
 
 def test_examples_show_questions_of_the_train_split_and_the_check_those_of_validation():

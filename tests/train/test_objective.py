@@ -8,12 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.train.objective import Advantages, Rewards, grpo_advantages
+from podium.train.objective import (
+    ADVANTAGES,
+    WRONG_SHARE,
+    Advantages,
+    Rewards,
+    grpo_advantages,
+    maxrl_advantages,
+)
 
 
-def advantages(rewards: Rewards, std_eps: float = 1e-4) -> Advantages:
+def advantages(rewards: Rewards, std_eps: float = 1e-4, *, name: str = "grpo") -> Advantages:
     """Of one group."""
-    (found,) = grpo_advantages([rewards], std_eps=std_eps)
+    (found,) = ADVANTAGES[name]([rewards], scale_rewards="group", std_eps=std_eps)
     return found
 
 
@@ -24,24 +31,29 @@ def test_the_papers_formula() -> None:
     assert advantages([0.0, 0.5, 1.0]) == pytest.approx((-0.5 / 0.5001, 0.0, 0.5 / 0.5001))
 
 
+@pytest.mark.parametrize("name", ADVANTAGES)
 @given(st.floats(0, 1), st.integers(1, 64))
-def test_equal_rewards_give_exact_zeros(reward: float, count: int) -> None:
-    assert advantages([reward] * count) == (0.0,) * count
+def test_equal_rewards_give_exact_zeros(name: str, reward: float, count: int) -> None:
+    assert advantages([reward] * count, name=name) == (0.0,) * count
 
 
+@pytest.mark.parametrize("name", ADVANTAGES)
 @given(rewards)
-def test_rollouts_that_failed_are_left_out(group: list[float | None]) -> None:
+def test_rollouts_that_failed_are_left_out(name: str, group: list[float | None]) -> None:
     known = [reward for reward in group if reward is not None]
-    given_all = advantages(group)
+    given_all = advantages(group, name=name)
     assert [advantage is None for advantage in given_all] == [reward is None for reward in group]
-    assert tuple(advantage for advantage in given_all if advantage is not None) == advantages(known)
+    assert tuple(advantage for advantage in given_all if advantage is not None) == advantages(
+        known, name=name
+    )
 
 
+@pytest.mark.parametrize("name", ADVANTAGES)
 @given(rewards)
-def test_advantages_have_mean_zero_and_keep_the_order(group: list[float | None]) -> None:
+def test_advantages_have_mean_zero_and_keep_the_order(name: str, group: list[float | None]) -> None:
     pairs = [
         (reward, advantage)
-        for reward, advantage in zip(group, advantages(group), strict=True)
+        for reward, advantage in zip(group, advantages(group, name=name), strict=True)
         if reward is not None and advantage is not None
     ]
     assert fmean([advantage for _, advantage in pairs] or [0.0]) == pytest.approx(0, abs=1e-9)
@@ -78,3 +90,16 @@ def test_only_unscaled_rewards_keep_a_small_cost_small() -> None:
     costs = [[1 - 0.001 * k for k in range(4)]]
     assert max(grpo_advantages(costs)[0]) > 1  # type: ignore[type-var]
     assert max(grpo_advantages(costs, scale_rewards="none")[0]) == pytest.approx(0.0015)  # type: ignore[type-var]
+
+
+def test_with_maxrl_the_right_plans_of_a_question_weigh_the_same_however_few_they_are() -> None:
+    """Among `n` valid plans with `k` right ones, the gradient is that of the log-probability of a right answer."""
+    for k in range(1, 16):
+        rare = maxrl_advantages([[1.0] * k + [0.5] * (16 - k)])[0]
+        mean = (k + WRONG_SHARE * (16 - k)) / 16
+        assert rare[:k] == pytest.approx((1 / mean - 1,) * k)
+        assert rare[k:] == pytest.approx((WRONG_SHARE / mean - 1,) * (16 - k))
+
+
+def test_with_maxrl_an_invalid_plan_is_worse_than_a_wrong_one_also_where_none_is_right() -> None:
+    assert maxrl_advantages([[0.0, 0.5, 0.5, 0.5]])[0] == pytest.approx((-1, 1 / 3, 1 / 3, 1 / 3))

@@ -29,9 +29,11 @@ from podium.warmstart.examples import (
     SFTExample,
     Shares,
     TeamSource,
+    claimants,
     draw_example,
     query_line,
     query_prompt,
+    read_skill_thought,
     skill_thought,
 )
 from podium.warmstart.supervised import (
@@ -209,11 +211,10 @@ def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
     for _ in range(200):
         _, problem = EMBEDDED.draw_question(rng)
         team = draw_team(rng)
-        parts = [
-            part.split(" ") for part in skill_thought(problem, team, rng).removeprefix("needs ").split(", ")
-        ]
+        parts = read_skill_thought(skill_thought(problem, claimants(problem, team, rng)))
         assert [skill for skill, _ in parts] == list(problem.skills)
         for skill, number in parts:
+            assert number is not None
             fit = team.fit(skill)
             assert int(number) in fit if fit else number == "none"
 

@@ -57,6 +57,10 @@ class Conducts(Settings):
         return _unrated(pool) if self.ratings else None
 
 
+EMBEDDED_QUESTIONS = Conducts(questions="the embedded questions", simulated=True)
+"""What policies for embedded questions conduct."""
+
+
 class PlanSettings(Settings):
     """How a policy's plans were sampled in training, and their limits. Every application samples in the same way."""
 
@@ -91,7 +95,7 @@ class PodiumFile(Settings):
         if self.conducts is not None:
             return self.conducts
         brief = self.prompt.style == "brief"
-        return Conducts(questions="the embedded questions", simulated=True) if brief else Conducts()
+        return EMBEDDED_QUESTIONS if brief else Conducts()
 
 
 @dataclass(frozen=True, slots=True)

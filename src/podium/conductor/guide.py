@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from podium.conductor.prompt import PromptSettings
 
-_STEPS = re.compile(r"steps (\d+)\n")
-"""As `podium.warmstart.examples` ends the thought."""
+_STEPS = re.compile(r"steps (?:(\d+)|([a-z]+\d+(?: [a-z]+\d+)*))\n")
+"""As a thought ends: "steps 2", or a word for each step: "steps laws3 persons0"."""
 _WORKERS, _ACCESS = "\nmodel_id", "\naccess_list"
 
 
@@ -39,19 +39,28 @@ class Guide:
     def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
         """The tokens that must not follow a completion's tokens so far, as ids; None: any may follow."""
         text = "".join(self._pieces[token] for token in tokens)
-        steps = _STEPS.search(text)
-        if steps is None or int(steps.group(1)) < 1:
+        count = _said(text)
+        if not count:
             return None
         depth, place = 2, text.rfind(_ACCESS)
         if place < 0:
             depth, place = 1, text.rfind(_WORKERS)
         if place < 0:
             return None
-        begun, count = text[place + 1 :], int(steps.group(1))
+        begun = text[place + 1 :]
         if depth == 1 and "]" in begun:  # It is closed.
             return None
         wrong = [t for t in self._candidates if not _fits(begun + self._pieces[t], count, depth)]
         return wrong or None
+
+
+def _said(text: str) -> int:
+    """How many steps the thought says; 0: it does not say it, or the plan has none."""
+    steps = _STEPS.search(text)
+    if steps is None:
+        return 0
+    count, words = steps.groups()
+    return int(count) if count else len(words.split())
 
 
 def _fits(begun: str, count: int, most: int) -> bool:

@@ -53,13 +53,17 @@ class LeavingPlanner:
 
     A plan has several workers, and its outcome does not say which of them was wrong. So all of them are suspected, and
     when the first one is left, the others begin anew. Only if a call failed is the blame known.
+
+    Args:
+        tools: names of workers that are never left, such as a vote: they are as wrong as what they are given.
     """
 
     memory = 400
     """How many of the latest outcomes a server tells it when it starts anew."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: Planner, tools: Collection[str] = ()) -> None:
         self._planner = planner
+        self._tools = frozenset(tools)
         self._judged = 0
         self._records: dict[str, _Record] = {}
         self._left: dict[str, int] = {}  # With the number of the outcome at which it was left.
@@ -89,6 +93,7 @@ class LeavingPlanner:
 
     def take(self, workers: Collection[str], score: float) -> None:
         """Take in the score of an answer that these workers gave, by name."""
+        workers = frozenset(workers) - self._tools
         if not workers:
             return
         self._judged += 1

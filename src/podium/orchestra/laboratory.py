@@ -3,10 +3,15 @@
 `podium.warmstart.examples` makes the examples. A policy learns from them to read a question's parts, to find who claims
 to know them, and to write plans that cohere: subtasks that name a thing or an earlier step, and access lists that show
 it. Which plans are good it does not learn: steps are merged, left whole, given to others and hidden at random.
+
+A thought names the parts' skills, then each step's skill and worker: "needs laws, persons; steps laws3 persons0". The
+plan's list of workers repeats these numbers. A small model cannot count entries, but a number of the list always has
+the same distance to its number of the thought, since an entry of either has two tokens.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -25,7 +30,7 @@ from podium.planner import Outcome, PlanRequest
 from podium.tasks.world import HOP_SHARES, draw_problem, split_of
 from podium.types import Profile, Question
 from podium.warmstart.data import LaboratoryData
-from podium.warmstart.examples import NAMES, ExampleTeam, PlanCase, Shares
+from podium.warmstart.examples import NAMES, NEEDS, ExampleTeam, PlanCase, Shares
 from podium.workers.pool import is_tool
 from podium.workflow import Acceptance, Access, Step, Workflow
 
@@ -36,7 +41,8 @@ _LATER = 0.15
 """The share of plans that come after an earlier round."""
 JOIN = "Use the results to answer."
 CHECK = "Check the answer and correct it."
-_STYLES = ("parts", "whole", "mixed")
+_MIXED = 0.2
+"""Share of the plans that go by the parts of the question in which some steps are general."""
 _ACCESS_STYLES = ("needed", "all", "random")
 
 
@@ -91,15 +97,23 @@ class WorldLaboratory:
         max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
         prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
         request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 1, 2)))
-        workflow = draw_world_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+        workflow, thought = draw_world_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
         if rng.random() >= _LATER:
-            return PlanCase(request, problem, workflow, prompt)
+            return PlanCase(request, problem, workflow, thought, prompt)
         answer, left = _draw_answer(rng, problem.problem)
         request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=1)
         if rng.random() < 0.4:
-            return PlanCase(request, problem, Acceptance(), prompt)
-        again = draw_world_workflow(rng, left, team, max_steps=max_steps, shares=shares)
-        return PlanCase(request, left, again, prompt)
+            return PlanCase(request, problem, Acceptance(), f"{_needs(problem)}; steps 0", prompt)
+        again, thought = draw_world_workflow(rng, left, team, max_steps=max_steps, shares=shares)
+        return PlanCase(request, left, again, thought, prompt)
+
+    def thought(self, problem: WorldParts, numbers: Sequence[str]) -> str:
+        """See `Laboratory`."""
+        return step_thought(problem, [*zip(problem.skills, numbers, strict=True)])
+
+    def read_thought(self, text: str) -> list[tuple[str, str | None]]:
+        """See `Laboratory`."""
+        return [(skill, None) for skill in re.split("[;\n]", text)[0].removeprefix(NEEDS).split(", ")]
 
     def reading_text(self, problem: WorldParts) -> str:
         """See `Laboratory`."""
@@ -171,13 +185,23 @@ def _draw_ability(rng: Random, name: str) -> Ability:
     )
 
 
+def step_thought(problem: WorldParts, steps: Sequence[tuple[str, str]]) -> str:
+    """The thought of a plan whose steps have these skills and workers' numbers."""
+    return f"{_needs(problem)}; steps {' '.join(f'{skill}{number}' for skill, number in steps)}"
+
+
+def _needs(problem: WorldParts) -> str:
+    return NEEDS + ", ".join(problem.skills)
+
+
 def draw_world_workflow(
     rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int = 5, shares: Shares
-) -> Workflow:
-    """Draw a valid and coherent workflow that is not chosen to be good.
+) -> tuple[Workflow, str]:
+    """Draw a valid and coherent workflow that is not chosen to be good, and its thought.
 
     Number of steps, workers, style of the subtasks and style of the access lists are drawn independently, as `shares`
-    says. Subtasks are numbered, because a small model cannot count steps without numbers.
+    says. Subtasks are numbered, because a small model cannot count steps without numbers. How many of a plan's workers
+    fit their steps is drawn for each plan, so that plans in which all do are not rare, however long.
     """
     needed = len(problem.skills)
     if shares.fitting and rng.random() < shares.fitting:
@@ -185,24 +209,29 @@ def draw_world_workflow(
     else:
         weights = shares.steps[:max_steps]
         (count,) = rng.choices(range(1, len(weights) + 1), weights)
-    (style,) = rng.choices(_STYLES, (0.7, 0.15, 0.15))
-    parts = [Part(WHOLE, rng.choice(problem.skills), tuple(range(k))) for k in range(count)]
-    if style != "whole" and (drawn := draw_parts(rng, problem.problem, count)):
+    whole, mixed = rng.random() < shares.whole, rng.random() < _MIXED
+    parts = [Part(WHOLE, problem.skills[min(k, needed - 1)], tuple(range(k))) for k in range(count)]
+    if not whole and (drawn := draw_parts(rng, problem.problem, count)):
         parts = drawn
-    if style == "mixed":
+    if mixed and not whole:
         general = (WHOLE, WHOLE, JOIN, CHECK)
         parts = [Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
     (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
-    return Workflow(
+    relevant = _draw_share(rng, shares.relevant)
+    workers = [_worker(rng, part.skill, team, relevant) for part in parts]
+    workflow = Workflow(
         tuple(
-            Step(
-                _worker(rng, part.skill, team, shares.relevant),
-                f"{place}. {part.subtask}",
-                _access(rng, access, place, part.reads),
-            )
-            for place, part in enumerate(parts)
+            Step(worker, f"{place}. {part.subtask}", _access(rng, access, place, part.reads))
+            for place, (part, worker) in enumerate(zip(parts, workers, strict=True))
         )
     )
+    numbered = [(part.skill, f"{worker}") for part, worker in zip(parts, workers, strict=True)]
+    return workflow, step_thought(problem, numbered)
+
+
+def _draw_share(rng: Random, mean: float) -> float:
+    """A share in [0, 1] with this mean; k draws with it all succeed with probability mean / (mean + k (1 - mean))."""
+    return float(rng.random() ** (1 / mean - 1)) if mean else 0.0
 
 
 def draw_parts(rng: Random, problem: Problem, count: int) -> list[Part]:
@@ -241,7 +270,7 @@ def _find(path: Path, begin: int, end: int, source: int | None) -> Part:
 
 
 def _worker(rng: Random, skill: str, team: ExampleTeam, relevant: float) -> int:
-    if relevant and rng.random() < relevant and (fit := team.fit(skill)):
+    if rng.random() < relevant and (fit := team.fit(skill)):
         return rng.choice(fit)
     return rng.randrange(len(team.profiles))
 

@@ -32,7 +32,7 @@ from podium.planner import Plan, Planner, PlanRequest
 from podium.types import Price, Question
 from podium.workers.base import Worker
 from podium.workers.checkup import CheckResult
-from podium.workers.pool import Pool, has_paid_workers, has_real_workers, real_workers
+from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool, real_workers
 from podium.workers.replay import ReplayWorker
 from podium.workflow import PlanError
 
@@ -88,7 +88,7 @@ def open_planner(
         raise UsageError(fault)
     if settings.conducting_worker is not None:
         worker = pool.named(settings.conducting_worker)
-        return _leaving(settings, _of_worker(worker, conductor_settings(pool), pool, dispatcher))
+        return _leaving(settings, _of_worker(worker, conductor_settings(pool), pool, dispatcher), pool)
     if settings.planner != "conductor":
         return _of_baseline(settings.planner, pool, seed)
     table = conductor_settings(pool)
@@ -104,11 +104,14 @@ def open_planner(
     else:
         opened = _of_endpoint(_endpoint(settings), pool, dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
-    return _leaving(settings, replace(opened, fallback=fallback))
+    return _leaving(settings, replace(opened, fallback=fallback), pool)
 
 
-def _leaving(settings: PlannerSettings, opened: OpenedPlanner) -> OpenedPlanner:
-    return replace(opened, planner=LeavingPlanner(opened.planner)) if settings.leave_failing else opened
+def _leaving(settings: PlannerSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
+    if not settings.leave_failing:
+        return opened
+    tools = [worker.profile.name for worker in pool if is_tool(worker)]
+    return replace(opened, planner=LeavingPlanner(opened.planner, tools))
 
 
 def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:

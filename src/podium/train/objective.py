@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from podium.rollout.reward import HALF
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -64,7 +66,40 @@ def grpo_advantages(
     return advantages
 
 
-ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages}
+WRONG_SHARE = 0.05
+"""What `maxrl_advantages` counts a valid plan with a wrong answer as; a right one counts as 1."""
+
+
+def maxrl_advantages(
+    groups: Sequence[Rewards],
+    *,
+    scale_rewards: ScaleRewards = "group",
+    std_eps: float = PAPER_STD_EPS,
+) -> list[Advantages]:
+    """(success - mean of the group) / mean of the group (MaxRL, arXiv 2602.02710).
+
+    The mean of the group estimates the probability of a right answer, so this is the gradient of its logarithm: every
+    question that was solved counts the same, however rarely it was, and a rare right plan counts most. Rewards of
+    Podium also pay a valid plan with a wrong answer; as a success it counts as `WRONG_SHARE`, and below and above that
+    success is linear in the reward. In a group of equal rewards every advantage is exactly 0. The deviation is not
+    used.
+    """
+    advantages = []
+    for rewards in groups:
+        successes = [None if reward is None else _success(reward) for reward in rewards]
+        mean, deviation = _mean_and_deviation(successes)
+        scale = mean if deviation else 1.0
+        advantages.append(
+            tuple(None if success is None else (success - mean) / scale for success in successes)
+        )
+    return advantages
+
+
+def _success(reward: float) -> float:
+    return (WRONG_SHARE * min(reward, HALF) + (1 - WRONG_SHARE) * max(reward - HALF, 0.0)) / HALF
+
+
+ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages, "maxrl": maxrl_advantages}
 """By their names in settings."""
 
 

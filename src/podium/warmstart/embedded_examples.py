@@ -10,12 +10,21 @@ from collections.abc import Sequence
 from random import Random
 
 from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
-from podium.conductor.checkpoint import Conducts
+from podium.conductor.checkpoint import EMBEDDED_QUESTIONS
 from podium.lab import SKILLS, Problem, read_problem
 from podium.planner import PlanRequest
 from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Profile, Question
-from podium.warmstart.examples import NAMES, PROMPT, ExampleTeam, PlanCase, Shares
+from podium.warmstart.examples import (
+    NAMES,
+    PROMPT,
+    ExampleTeam,
+    PlanCase,
+    Shares,
+    claimants,
+    read_skill_thought,
+    skill_thought,
+)
 from podium.workflow import Access, Step, Workflow
 
 _STRONG = ("strong at {}", "good at {}", "knows {}")
@@ -35,7 +44,7 @@ class EmbeddedLaboratory:
 
     skills = SKILLS
     prompt = PROMPT
-    conducts = Conducts(questions="the embedded questions", simulated=True)
+    conducts = EMBEDDED_QUESTIONS
     spelled = ()
 
     def draw_team(self, rng: Random) -> ExampleTeam:
@@ -55,7 +64,16 @@ class EmbeddedLaboratory:
         question, problem = self.draw_question(rng)
         max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
         workflow = draw_coherent_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
-        return PlanCase(PlanRequest(question, team.profiles, max_steps=max_steps), problem, workflow)
+        thought = f"{skill_thought(problem, claimants(problem, team, rng))}; steps {len(workflow.steps)}"
+        return PlanCase(PlanRequest(question, team.profiles, max_steps=max_steps), problem, workflow, thought)
+
+    def thought(self, problem: Problem, numbers: Sequence[str]) -> str:
+        """See `Laboratory`."""
+        return skill_thought(problem, numbers)
+
+    def read_thought(self, text: str) -> list[tuple[str, str | None]]:
+        """See `Laboratory`."""
+        return read_skill_thought(text)
 
     def reading_text(self, problem: Problem) -> str:
         """See `Laboratory`."""

@@ -1,9 +1,9 @@
 """SFT examples for a policy that leads a team: texts, with the parts that count in the loss marked.
 
-There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan; the thought names for
-each part of the question the skill that it needs and a worker that claims the skill. A *lookup* asks repeatedly for the
-number of a worker's name or of a skill. A *team* has the same thought, then the list of the numbers that it named, and
-no plan. A *reading* copies the parts of a question and names their skills.
+There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan; the thought names the
+skill that each part of the question needs, and workers. A *lookup* asks repeatedly for the number of a worker's name or
+of a skill. A *team* has a thought that names for each part a worker that claims its skill, then the list of the numbers
+that it named, and no plan. A *reading* copies the parts of a question and names their skills.
 
 A `Laboratory` says what the questions, parts, skills and teams are: `embedded_examples` has one, `podium.orchestra`
 another. All questions come from the train split.
@@ -39,7 +39,8 @@ NAMES = (
 PROMPT = PromptSettings(style="brief", pool="described", examples=0)
 _QUERIES = 14
 """Numbers that one lookup example queries."""
-_NEEDS = "needs "
+NEEDS = "needs "
+"""How a thought begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,8 @@ class Shares(Settings):
     """Weights of plans with one step, with two steps and so on."""
     fitting: float = Field(default=0.0, ge=0, le=1)
     """Share of the plans that have as many steps as the question has parts. `steps` draws the length of the others."""
+    whole: float = Field(default=0.15, ge=0, le=1)
+    """Share of the plans that ask the whole question in every step. Of the made-up world only."""
 
 
 class Parts(Protocol):
@@ -132,6 +135,8 @@ class PlanCase(Generic[P]):
     problem: P
     """The parts of the question that are still to be answered."""
     decision: Workflow | Acceptance
+    thought: str
+    """The line that stands before the decision."""
     prompt: PromptSettings = PROMPT
 
 
@@ -175,6 +180,15 @@ class Laboratory(Protocol[P]):
         """A question and a valid plan that is not chosen to be good."""
         ...
 
+    def thought(self, problem: P, numbers: Sequence[str]) -> str:
+        """A thought that names a worker's number, or "none", for each part."""
+        ...
+
+    def read_thought(self, text: str) -> list[tuple[str, str | None]]:
+        """The skills that a completion's thought names for the parts, each with a number, with "none", or with None if
+        its thoughts name workers for steps and not for parts."""
+        ...
+
     def reading_text(self, problem: P) -> str:
         """The parts as the completion of a reading: a line for each, which ends with " = " and the part's skill."""
         ...
@@ -196,43 +210,39 @@ def draw_example(
     return draw(laboratory, rng, teams.draw(rng), shares)
 
 
-def skill_thought(problem: Parts, team: ExampleTeam, rng: Random) -> str:
-    """Name for each part the skill that it needs and a worker that claims it: "needs dates 3, sums 0"."""
-    return _needs(problem, _claimants(problem, team, rng))
+def skill_thought(problem: Parts, numbers: Sequence[str]) -> str:
+    """Name for each part the skill that it needs and a worker: "needs dates 3, sums 0"."""
+    pairs = zip(problem.skills, numbers, strict=True)
+    return NEEDS + ", ".join(f"{skill} {number}" for skill, number in pairs)
 
 
-def read_thought(text: str) -> list[tuple[str, str]]:
+def read_skill_thought(text: str) -> list[tuple[str, str | None]]:
     """Parse a completion's thought into skills, each with a number or "none". The inverse of `skill_thought`."""
-    named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
+    named = re.split("[;\n]", text)[0].removeprefix(NEEDS)
     return [(skill, number) for skill, _, number in (part.rpartition(" ") for part in named.split(", "))]
 
 
-def _claimants(problem: Parts, team: ExampleTeam, rng: Random) -> list[str]:
+def claimants(problem: Parts, team: ExampleTeam, rng: Random) -> list[str]:
     """For each part, the number of a worker that claims its skill, or "none"."""
     return [f"{rng.choice(fit)}" if (fit := team.fit(skill)) else "none" for skill in problem.skills]
-
-
-def _needs(problem: Parts, claimants: Sequence[str]) -> str:
-    pairs = zip(problem.skills, claimants, strict=True)
-    return _NEEDS + ", ".join(f"{skill} {number}" for skill, number in pairs)
 
 
 def _plan(laboratory: Laboratory[P], rng: Random, team: ExampleTeam, shares: Shares) -> SFTExample:
     case = laboratory.draw_plan(rng, team, shares)
     (message,) = build_prompt(case.request, case.prompt)
-    steps = len(case.decision.steps) if isinstance(case.decision, Workflow) else 0
-    text = f"{skill_thought(case.problem, team, rng)}; steps {steps}\n{render(case.decision)}"
-    return SFTExample(message.content, ((text, True),))
+    return SFTExample(message.content, ((f"{case.thought}\n{render(case.decision)}", True),))
 
 
 def _team(laboratory: Laboratory[P], rng: Random, team: ExampleTeam, shares: Shares) -> SFTExample:
     question, problem = laboratory.draw_question(rng)
     (message,) = build_prompt(PlanRequest(question, team.profiles), laboratory.prompt)
-    numbers = _claimants(problem, team, rng)
+    numbers = claimants(problem, team, rng)
     # A list of numbers cannot say "none", so a random worker stands for a part that no worker fits.
     listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]
     prompt = message.content.removesuffix("Plan:\n") + "Team:\n"
-    return SFTExample(prompt, ((f"{_needs(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),))
+    return SFTExample(
+        prompt, ((f"{laboratory.thought(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),)
+    )
 
 
 def query_prompt(team: ExampleTeam) -> str:
