@@ -19,7 +19,7 @@ from podium.planner import PlanRequest
 from podium.train.checkpoints import read_model
 from podium.train.sampler import sample
 from podium.types import Question
-from podium.workflow import PlanError, parse, render
+from podium.workflow import PlanError, Workflow, parse, render
 
 START = "world-warmstart"
 
@@ -43,6 +43,12 @@ def refused_at(guide: Guide, tokens: list[int]) -> int | None:
     return None
 
 
+def of_length(rng: Random, steps: int) -> Workflow:
+    while len((plan := random_workflow(rng, workers=12, max_steps=5)).steps) != steps:
+        pass
+    return plan
+
+
 def test_a_plan_with_the_number_of_steps_that_its_thought_says_is_never_forbidden(
     codec: Codec, guide: Guide
 ) -> None:
@@ -62,16 +68,34 @@ def test_a_list_with_another_number_of_entries_is_forbidden_before_it_closes(
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)
         said = rng.choice([count for count in range(1, 6) if count != len(plan.steps)])
-        lists = render(plan).split("\n")
-        steps = rng.choice((f"{said}", " ".join(["persons3"] * said)))
+        other = of_length(rng, said)
+        named = " ".join(f"persons{step.worker}" for step in other.steps)
+        steps = rng.choice((f"{said}", named))
+        lists, right = render(plan).split("\n"), render(other).split("\n")
         workers = codec.encode_completion(f"needs persons 3; steps {steps}\n{lists[0]}\n")
         assert refused_at(guide, workers) is not None
-        # The list of access lists alone is at fault.
-        right = f"model_id = [{', '.join(['0'] * said)}]"
-        tokens = codec.encode_completion("\n".join((f"needs persons 3; steps {steps}", right, *lists[1:])))
+        # One of the other lists alone is at fault.
+        for fault in (1, 2):
+            mixed = [lists[place] if place == fault else right[place] for place in range(3)]
+            tokens = codec.encode_completion("\n".join((f"needs persons 3; steps {steps}", *mixed)))
+            refused = refused_at(guide, tokens)
+            assert refused is not None
+            before = codec.decode(tokens[:refused])
+            assert ("subtasks" in before, "access_list" in before) == (True, fault == 2)
+
+
+def test_the_list_of_workers_has_those_that_the_thought_names(codec: Codec, guide: Guide) -> None:
+    rng = Random("named")
+    for _ in range(60):
+        plan = random_workflow(rng, workers=12, max_steps=5)
+        place = rng.randrange(len(plan.steps))
+        named = [step.worker for step in plan.steps]
+        named[place] = (named[place] + rng.randrange(1, 12)) % 12
+        thought = f"needs laws 3; steps {' '.join(f'laws{number}' for number in named)}\n"
+        tokens = codec.encode_completion(f"{thought}{render(plan)}")
         refused = refused_at(guide, tokens)
         assert refused is not None
-        assert "access_list" in codec.decode(tokens[:refused])
+        assert codec.decode(tokens[:refused]).count(", ", len(thought)) == place
 
 
 def test_without_a_thought_that_says_how_many_nothing_is_forbidden(codec: Codec, guide: Guide) -> None:

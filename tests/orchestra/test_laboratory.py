@@ -14,13 +14,14 @@ from podium.orchestra.laboratory import (
     JOIN,
     SKILLS,
     WorldLaboratory,
+    draw_parts,
     draw_world_workflow,
     open_examples,
     orchestra_team,
 )
 from podium.orchestrator.team import open_pool
 from podium.tasks.world import split_of
-from podium.warmstart.examples import Shares, TeamSource, draw_example
+from podium.warmstart.examples import Shares, TeamSource, draw_example, read_thought
 from podium.workflow import Acceptance, PlanError, parse
 
 FACTS = world()
@@ -30,7 +31,7 @@ TEAM = orchestra_team(ABILITIES)
 
 def followed(subtask, results):
     """What a subtask asks for, read a second time: "Find the A of the B of X." is B, then A, of X."""
-    *nouns, subject = re.fullmatch(r"\d\. Find (.+)\.", subtask)[1].split(" of ")
+    *nouns, subject = re.fullmatch(r"Find (.+)\.", subtask)[1].split(" of ")
     while " of ".join([nouns[-1], subject]).removeprefix("the ") in FACTS.things["work"]:
         subject = f"{nouns.pop()} of {subject}"  # "Song of Salt" is a name.
     step = re.fullmatch("the result of step (.)", subject) or re.fullmatch("step (.)", subject)
@@ -52,16 +53,15 @@ def followed(subtask, results):
 
 
 def test_plans_by_the_parts_lead_to_the_answer():
-    """Whoever follows every subtask rightly, with what its access list shows, has the answer."""
+    """Whoever follows every subtask rightly, with the results of earlier ones, has the answer."""
     rng, followed_plans = Random("follow"), 0
     while followed_plans < 150:
         _, parts = LABORATORY.draw_question(rng)
-        plan, _ = draw_world_workflow(rng, parts, TEAM, max_steps=7, shares=Shares(fitting=0.5))
-        texts = [step.subtask for step in plan.steps]
-        kinds = "".join("f" if "Find" in text else "j" if JOIN in text else "c" for text in texts)
-        form = "f+c*" if parts.problem.join == "none" else "f+jc*"
-        if any(text[3:] == WHOLE for text in texts) or not re.fullmatch(form, kinds):
-            continue  # Some of its subtasks are general.
+        texts = [part.subtask for part in draw_parts(rng, parts.problem, rng.randint(1, 7))]
+        if not texts:
+            continue  # They cannot be so few.
+        kinds = "".join("f" if "Find" in text else "j" if text == JOIN else "c" for text in texts)
+        assert re.fullmatch("f+c*" if parts.problem.join == "none" else "f+jc*", kinds)
         results = []
         for text in texts[: kinds.count("f")]:
             results.append(followed(text, results))
@@ -94,12 +94,13 @@ def test_a_thought_names_the_skills_of_the_parts_then_those_of_the_steps_with_th
         _, parts = LABORATORY.draw_question(rng)
         plan, thought = draw_world_workflow(rng, parts, TEAM, shares=Shares(fitting=1.0, relevant=0.5))
         needs, steps = thought.split("; steps ")
-        assert needs == f"needs {', '.join(parts.skills)}"
+        named = read_thought(needs)
+        assert [skill for skill, _ in named] == list(parts.skills)
+        assert all(int(number) in TEAM.fit(skill) for skill, number in named)
         named = re.findall(r"([a-z]+)(\d+)", steps)
         assert [int(number) for _, number in named] == [step.worker for step in plan.steps]
         if all("Find" in step.subtask or JOIN in step.subtask for step in plan.steps) and len(plan.steps) < 5:
             assert [skill for skill, _ in named] == list(parts.skills)
-        assert LABORATORY.read_thought(f"{thought}\nmodel_id") == [(skill, None) for skill in parts.skills]
 
 
 def test_plans_in_which_every_worker_fits_are_not_rare_however_long():

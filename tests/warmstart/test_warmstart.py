@@ -33,7 +33,7 @@ from podium.warmstart.examples import (
     draw_example,
     query_line,
     query_prompt,
-    read_skill_thought,
+    read_thought,
     skill_thought,
 )
 from podium.warmstart.supervised import (
@@ -211,10 +211,9 @@ def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
     for _ in range(200):
         _, problem = EMBEDDED.draw_question(rng)
         team = draw_team(rng)
-        parts = read_skill_thought(skill_thought(problem, claimants(problem, team, rng)))
+        parts = read_thought(skill_thought(problem, claimants(problem, team, rng)))
         assert [skill for skill, _ in parts] == list(problem.skills)
         for skill, number in parts:
-            assert number is not None
             fit = team.fit(skill)
             assert int(number) in fit if fit else number == "none"
 

@@ -1,8 +1,8 @@
-"""Guided decoding: the lists of a plan get as many entries as the thought before them says.
+"""Guided decoding: a plan's lists have as many entries as the thought before them says, and the workers that it names.
 
-A small model miscounts entries that bear no number, so most of its long plans could not be read, and reinforcement
-would give them up before they pay. A policy whose prompt settings say so (`PromptSettings.guided`) is guided in
-training and in use.
+A small model miscounts entries that bear no number. Then most of its long plans could not be read or had other workers
+than it meant, and reinforcement would give them up before they pay. A policy whose prompt settings say so
+(`PromptSettings.guided`) is guided in training and in use.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from collections.abc import Callable, Sequence
 from podium.conductor.prompt import PromptSettings
 
 _STEPS = re.compile(r"steps (?:(\d+)|([a-z]+\d+(?: [a-z]+\d+)*))\n")
-"""As a thought ends: "steps 2", or a word for each step: "steps laws3 persons0"."""
-_WORKERS, _ACCESS = "\nmodel_id", "\naccess_list"
+"""As a thought ends: "steps 2", or a word for each step with its worker: "steps laws3 persons0"."""
+_WORKERS, _SUBTASKS, _ACCESS = "\nmodel_id", "\nsubtasks", "\naccess_list"
+_NEXT, _LAST = '", "', '"]'
+"""Between two subtasks, and after the last one."""
 
 
 class Guide:
-    """Which tokens would give the list of workers or the list of access lists a wrong number of entries.
+    """Which tokens would give one of a plan's three lists a wrong number of entries, or a wrong worker.
+
+    If the thought names the steps' workers, the list of workers repeats them. In the list of subtasks only tokens that
+    are a whole mark between subtasks or after them are looked at.
 
     Args:
         decode: the text of some tokens.
@@ -27,7 +32,9 @@ class Guide:
 
     def __init__(self, decode: Callable[[Sequence[int]], str], vocabulary: int) -> None:
         self._pieces = [decode([token]) for token in range(vocabulary)]
-        self._candidates = [token for token, piece in enumerate(self._pieces) if set(piece) & set("[],")]
+        self._token_of = {piece: token for token, piece in enumerate(self._pieces) if piece}
+        self._marks = self._with(*"[],")
+        self._next, self._last = self._with(_NEXT), self._with(_LAST)
 
     @classmethod
     def of(
@@ -39,28 +46,39 @@ class Guide:
     def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
         """The tokens that must not follow a completion's tokens so far, as ids; None: any may follow."""
         text = "".join(self._pieces[token] for token in tokens)
-        count = _said(text)
-        if not count:
+        steps = _STEPS.search(text)
+        if steps is None:
             return None
-        depth, place = 2, text.rfind(_ACCESS)
-        if place < 0:
-            depth, place = 1, text.rfind(_WORKERS)
-        if place < 0:
-            return None
-        begun = text[place + 1 :]
-        if depth == 1 and "]" in begun:  # It is closed.
-            return None
-        wrong = [t for t in self._candidates if not _fits(begun + self._pieces[t], count, depth)]
-        return wrong or None
+        number, words = steps.groups()
+        count = int(number) if number else len(words.split())
+        return (self._forbidden(text, count, words) or None) if count else None
 
+    def _forbidden(self, text: str, count: int, words: str | None) -> list[int]:
+        if (place := text.rfind(_ACCESS)) >= 0:
+            return self._misfits(text[place + 1 :], count, depth=2)
+        if (place := text.rfind(_SUBTASKS)) >= 0:
+            if _LAST in text[place:]:  # The list is closed.
+                return []
+            return self._last if text.count(_NEXT, place) < count - 1 else self._next
+        place = text.rfind(_WORKERS)
+        if place < 0 or "]" in text[place:]:
+            return []
+        if not words:
+            return self._misfits(text[place + 1 :], count, depth=1)
+        named = ", ".join(re.findall(r"\d+", words))
+        return self._all_but_those_of(f"{_WORKERS} = [{named}]".removeprefix(text[place:]))
 
-def _said(text: str) -> int:
-    """How many steps the thought says; 0: it does not say it, or the plan has none."""
-    steps = _STEPS.search(text)
-    if steps is None:
-        return 0
-    count, words = steps.groups()
-    return int(count) if count else len(words.split())
+    def _with(self, *marks: str) -> list[int]:
+        """The tokens whose text has one of these marks."""
+        return [token for token, piece in enumerate(self._pieces) if any(mark in piece for mark in marks)]
+
+    def _misfits(self, begun: str, count: int, depth: int) -> list[int]:
+        return [token for token in self._marks if not _fits(begun + self._pieces[token], count, depth)]
+
+    def _all_but_those_of(self, rest: str) -> list[int]:
+        """All tokens with which a text that must go on with `rest` cannot go on."""
+        fit = {self._token_of.get(rest[:end]) for end in range(1, len(rest) + 1)}
+        return [token for token in range(len(self._pieces)) if token not in fit]
 
 
 def _fits(begun: str, count: int, most: int) -> bool:

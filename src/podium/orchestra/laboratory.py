@@ -4,14 +4,14 @@
 to know them, and to write plans that cohere: subtasks that name a thing or an earlier step, and access lists that show
 it. Which plans are good it does not learn: steps are merged, left whole, given to others and hidden at random.
 
-A thought names the parts' skills, then each step's skill and worker: "needs laws, persons; steps laws3 persons0". The
-plan's list of workers repeats these numbers. A small model cannot count entries, but a number of the list always has
-the same distance to its number of the thought, since an entry of either has two tokens.
+A thought names the parts' skills, each with a worker that claims it, then the steps, each with a skill and the plan's
+worker: "needs laws 3, persons 0; steps laws3 persons7". The plan's list of workers repeats these numbers. A small model
+cannot count entries; but each number of the list is as far from its number of the thought as the others are from
+theirs, since an entry of either has two tokens.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -30,7 +30,7 @@ from podium.planner import Outcome, PlanRequest
 from podium.tasks.world import HOP_SHARES, draw_problem, split_of
 from podium.types import Profile, Question
 from podium.warmstart.data import LaboratoryData
-from podium.warmstart.examples import NAMES, NEEDS, ExampleTeam, PlanCase, Shares
+from podium.warmstart.examples import NAMES, ExampleTeam, PlanCase, Shares, claimants, skill_thought
 from podium.workers.pool import is_tool
 from podium.workflow import Acceptance, Access, Step, Workflow
 
@@ -103,17 +103,15 @@ class WorldLaboratory:
         answer, left = _draw_answer(rng, problem.problem)
         request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=1)
         if rng.random() < 0.4:
-            return PlanCase(request, problem, Acceptance(), f"{_needs(problem)}; steps 0", prompt)
+            return PlanCase(
+                request,
+                problem,
+                Acceptance(),
+                f"{skill_thought(problem, claimants(problem, team, rng))}; steps 0",
+                prompt,
+            )
         again, thought = draw_world_workflow(rng, left, team, max_steps=max_steps, shares=shares)
         return PlanCase(request, left, again, thought, prompt)
-
-    def thought(self, problem: WorldParts, numbers: Sequence[str]) -> str:
-        """See `Laboratory`."""
-        return step_thought(problem, [*zip(problem.skills, numbers, strict=True)])
-
-    def read_thought(self, text: str) -> list[tuple[str, str | None]]:
-        """See `Laboratory`."""
-        return [(skill, None) for skill in re.split("[;\n]", text)[0].removeprefix(NEEDS).split(", ")]
 
     def reading_text(self, problem: WorldParts) -> str:
         """See `Laboratory`."""
@@ -185,15 +183,6 @@ def _draw_ability(rng: Random, name: str) -> Ability:
     )
 
 
-def step_thought(problem: WorldParts, steps: Sequence[tuple[str, str]]) -> str:
-    """The thought of a plan whose steps have these skills and workers' numbers."""
-    return f"{_needs(problem)}; steps {' '.join(f'{skill}{number}' for skill, number in steps)}"
-
-
-def _needs(problem: WorldParts) -> str:
-    return NEEDS + ", ".join(problem.skills)
-
-
 def draw_world_workflow(
     rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int = 5, shares: Shares
 ) -> tuple[Workflow, str]:
@@ -217,16 +206,18 @@ def draw_world_workflow(
         general = (WHOLE, WHOLE, JOIN, CHECK)
         parts = [Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
     (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
+    numbers = claimants(problem, team, rng)
+    claimed = dict(zip(problem.skills, numbers, strict=True))
     relevant = _draw_share(rng, shares.relevant)
-    workers = [_worker(rng, part.skill, team, relevant) for part in parts]
+    workers = [_worker(rng, claimed[part.skill], team, relevant) for part in parts]
     workflow = Workflow(
         tuple(
             Step(worker, f"{place}. {part.subtask}", _access(rng, access, place, part.reads))
             for place, (part, worker) in enumerate(zip(parts, workers, strict=True))
         )
     )
-    numbered = [(part.skill, f"{worker}") for part, worker in zip(parts, workers, strict=True)]
-    return workflow, step_thought(problem, numbered)
+    steps = " ".join(f"{part.skill}{worker}" for part, worker in zip(parts, workers, strict=True))
+    return workflow, f"{skill_thought(problem, numbers)}; steps {steps}"
 
 
 def _draw_share(rng: Random, mean: float) -> float:
@@ -269,9 +260,9 @@ def _find(path: Path, begin: int, end: int, source: int | None) -> Part:
     return Part(f"Find {words}.", PLURALS[first.field], reads, path.relations[begin:end])
 
 
-def _worker(rng: Random, skill: str, team: ExampleTeam, relevant: float) -> int:
-    if rng.random() < relevant and (fit := team.fit(skill)):
-        return rng.choice(fit)
+def _worker(rng: Random, claimant: str, team: ExampleTeam, relevant: float) -> int:
+    if rng.random() < relevant and claimant.isdecimal():
+        return int(claimant)
     return rng.randrange(len(team.profiles))
 
 

@@ -30,6 +30,7 @@ from podium.warmstart.examples import (
     P,
     query_line,
     query_prompt,
+    read_thought,
     reading_prompt,
 )
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID
@@ -60,7 +61,7 @@ class AcceptanceReport:
     copying: float
     """Parts of questions that the policy copied without a wrong character."""
     thought: float
-    """Parts of questions for which the thought names the right skill and, if it names one, a worker that claims it."""
+    """Parts of questions for which the thought names the right skill and a worker that claims it."""
     valid_plans: dict[str, float]
     """Valid plans at temperature 1, by number of steps; "all" if no number of steps occurred often."""
 
@@ -225,11 +226,11 @@ class AcceptanceCheck(Generic[P]):
         )
         parts = right = 0
         for text, (_, problem, team) in zip(completions, cases_drawn, strict=True):
-            read = self.laboratory.read_thought(text)
+            read = read_thought(text)
             for place, skill in enumerate(problem.skills):
                 parts += 1
                 fit = [*map(str, team.fit(skill))] or ["none"]
-                right += place < len(read) and read[place][0] == skill and read[place][1] in (None, *fit)
+                right += place < len(read) and read[place][0] == skill and read[place][1] in fit
         sizes = (len(team.profiles) for _, _, team in cases_drawn)
         return right / parts, valid_by_steps(zip(completions, sizes, strict=True), _MOST_STEPS)
 

@@ -22,7 +22,6 @@ from podium.warmstart.examples import (
     PlanCase,
     Shares,
     claimants,
-    read_skill_thought,
     skill_thought,
 )
 from podium.workflow import Access, Step, Workflow
@@ -66,14 +65,6 @@ class EmbeddedLaboratory:
         workflow = draw_coherent_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
         thought = f"{skill_thought(problem, claimants(problem, team, rng))}; steps {len(workflow.steps)}"
         return PlanCase(PlanRequest(question, team.profiles, max_steps=max_steps), problem, workflow, thought)
-
-    def thought(self, problem: Problem, numbers: Sequence[str]) -> str:
-        """See `Laboratory`."""
-        return skill_thought(problem, numbers)
-
-    def read_thought(self, text: str) -> list[tuple[str, str | None]]:
-        """See `Laboratory`."""
-        return read_skill_thought(text)
 
     def reading_text(self, problem: Problem) -> str:
         """See `Laboratory`."""

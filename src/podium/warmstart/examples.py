@@ -1,9 +1,9 @@
 """SFT examples for a policy that leads a team: texts, with the parts that count in the loss marked.
 
-There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan; the thought names the
-skill that each part of the question needs, and workers. A *lookup* asks repeatedly for the number of a worker's name or
-of a skill. A *team* has a thought that names for each part a worker that claims its skill, then the list of the numbers
-that it named, and no plan. A *reading* copies the parts of a question and names their skills.
+There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan; the thought names for
+each part of the question the skill that it needs and a worker that claims the skill. A *lookup* asks repeatedly for the
+number of a worker's name or of a skill. A *team* has the same thought, then the list of the numbers that it named, and
+no plan. A *reading* copies the parts of a question and names their skills.
 
 A `Laboratory` says what the questions, parts, skills and teams are: `embedded_examples` has one, `podium.orchestra`
 another. All questions come from the train split.
@@ -39,8 +39,7 @@ NAMES = (
 PROMPT = PromptSettings(style="brief", pool="described", examples=0)
 _QUERIES = 14
 """Numbers that one lookup example queries."""
-NEEDS = "needs "
-"""How a thought begins."""
+_NEEDS = "needs "
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +179,6 @@ class Laboratory(Protocol[P]):
         """A question and a valid plan that is not chosen to be good."""
         ...
 
-    def thought(self, problem: P, numbers: Sequence[str]) -> str:
-        """A thought that names a worker's number, or "none", for each part."""
-        ...
-
-    def read_thought(self, text: str) -> list[tuple[str, str | None]]:
-        """The skills that a completion's thought names for the parts, each with a number, with "none", or with None if
-        its thoughts name workers for steps and not for parts."""
-        ...
-
     def reading_text(self, problem: P) -> str:
         """The parts as the completion of a reading: a line for each, which ends with " = " and the part's skill."""
         ...
@@ -213,12 +203,12 @@ def draw_example(
 def skill_thought(problem: Parts, numbers: Sequence[str]) -> str:
     """Name for each part the skill that it needs and a worker: "needs dates 3, sums 0"."""
     pairs = zip(problem.skills, numbers, strict=True)
-    return NEEDS + ", ".join(f"{skill} {number}" for skill, number in pairs)
+    return _NEEDS + ", ".join(f"{skill} {number}" for skill, number in pairs)
 
 
-def read_skill_thought(text: str) -> list[tuple[str, str | None]]:
+def read_thought(text: str) -> list[tuple[str, str]]:
     """Parse a completion's thought into skills, each with a number or "none". The inverse of `skill_thought`."""
-    named = re.split("[;\n]", text)[0].removeprefix(NEEDS)
+    named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
     return [(skill, number) for skill, _, number in (part.rpartition(" ") for part in named.split(", "))]
 
 
@@ -241,7 +231,7 @@ def _team(laboratory: Laboratory[P], rng: Random, team: ExampleTeam, shares: Sha
     listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]
     prompt = message.content.removesuffix("Plan:\n") + "Team:\n"
     return SFTExample(
-        prompt, ((f"{laboratory.thought(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),)
+        prompt, ((f"{skill_thought(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),)
     )
 
 
