@@ -179,6 +179,15 @@ def test_tokens_after_the_same_beginning_are_one_token_with_the_sum_of_their_adv
     assert batch.places_N.tolist() == [0, 1, 2, 6, 7, 8, 9]
 
 
+def test_a_token_that_was_certain_when_it_was_drawn_is_read_and_not_trained_on() -> None:
+    group = Group(PROMPT, ((5, 6, 2), (5, 9, 2)), (1.0, -0.5), old_logprobs=((-1.0, 0.0, -2.0),) * 2)
+    (batch,) = micro_batches([group], mean_over_limits, max_tokens=1)
+    assert batch.targets_N.tolist() == [5, 6, 2, 9, 2]
+    assert batch.positive_advantages_N.tolist() == [0.5, 0, 0.5, 0, 0]
+    assert batch.negative_advantages_N.tolist() == [-0.25, 0, 0, 0, -0.25]
+    assert batch.token_weights_N.tolist() == [1.0, 0, 0.5, 0, 0.5]
+
+
 @pytest.mark.parametrize(
     ("probabilities", "freeze_prob", "count"),
     [

@@ -2,7 +2,8 @@
 
 The rows of a group form a tree: tokens after the same beginning are one token of the micro-batch, whose advantage is
 the sum over its rows. The tokens are packed one after another; only attention sees the padded [Q, G, T]. A completion
-without an advantage (its workers failed) is left out, as if it had never been sampled. All functions are pure.
+without an advantage (its workers failed) is left out, as if it had never been sampled. A token that was certain when it was
+drawn, because a guide allowed no other, is not trained on: its policy gradient is 0. All functions are pure.
 """
 
 from __future__ import annotations
@@ -226,15 +227,17 @@ def _add_tree(
             if number == len(tokens):
                 tokens.append(_Token(prompt[-1] if place == 0 else targets[place - 1], target))
             path.append(number)
-            if place >= suffix:
+            drawn = place - suffix
+            certain = terms.old_logprobs[drawn : drawn + 1] == (0.0,)  # Nothing else could have been drawn.
+            if drawn >= 0 and not certain:
                 token = tokens[number]
                 token.weight += terms.weight
                 token.positive_advantage += terms.positive_advantage
                 token.negative_advantage += terms.negative_advantage
                 if terms.old_logprobs:
-                    token.old_logprob = terms.old_logprobs[place - suffix]
+                    token.old_logprob = terms.old_logprobs[drawn]
                 if terms.reference_logprobs:
-                    token.reference_logprob = terms.reference_logprobs[place - suffix]
+                    token.reference_logprob = terms.reference_logprobs[drawn]
         paths[row] = path
     return paths
 
