@@ -211,7 +211,7 @@ def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
     for _ in range(200):
         _, problem = EMBEDDED.draw_question(rng)
         team = draw_team(rng)
-        parts = read_thought(skill_thought(problem, claimants(problem, team, rng)))
+        parts = read_thought(skill_thought(problem.skills, claimants(problem, team, rng)))
         assert [skill for skill, _ in parts] == list(problem.skills)
         for skill, number in parts:
             fit = team.fit(skill)

@@ -4,10 +4,9 @@
 to know them, and to write plans that cohere: subtasks that name a thing or an earlier step, and access lists that show
 it. Which plans are good it does not learn: steps are merged, left whole, given to others and hidden at random.
 
-A thought names the parts' skills, each with a worker that claims it, then the steps, each with a skill and the plan's
-worker: "needs laws 3, persons 0; steps laws3 persons7". The plan's list of workers repeats these numbers. A small model
-cannot count entries; but each number of the list is as far from its number of the thought as the others are from
-theirs, since an entry of either has two tokens.
+A thought names the parts, each with a worker that claims its skill, then the steps, each with a skill and the plan's
+worker: "needs proposer laws 3, birthplace persons 0; steps laws3 persons7". A small model finds the next part by the
+name of the one before, where it cannot count parts that have one skill.
 """
 
 from __future__ import annotations
@@ -37,6 +36,8 @@ from podium.workflow import Acceptance, Access, Step, Workflow
 SKILLS = (*PLURALS.values(), JOINS)
 """What a part of a question needs: to know a field, or to join what was found."""
 PROMPT = PromptSettings(style="brief", pool="described", examples=0, levels=4, rounds=True, guided=True)
+_HOP_SHARES = (0.12, 0.18, 0.2, 0.2, 0.18, 0.12)
+"""Shares of lessons about questions with 1 to 6 hops: more of the long ones than the task set has."""
 _LATER = 0.15
 """The share of plans that come after an earlier round."""
 JOIN = "Use the results to answer."
@@ -57,6 +58,12 @@ class WorldParts:
         """The skill of each part."""
         known = tuple(PLURALS[field] for field in self.problem.fields)
         return known if self.problem.join == "none" else (*known, JOINS)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a thought calls each part: its relation or its join, and its skill, as in "founder firms"."""
+        relations = [RELATIONS[name].noun for path in self.problem.paths for name in path.relations]
+        return tuple(map(" ".join, zip((*relations, self.problem.join), self.skills, strict=False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +92,11 @@ class WorldLaboratory:
 
     def draw_question(self, rng: Random) -> tuple[Question, WorldParts]:
         """See `Laboratory`."""
-        return _draw_question(rng, "train")
+        return _draw_question(rng, "train", _HOP_SHARES)
 
     def unseen_question(self, seed: int, index: int) -> tuple[Question, WorldParts]:
         """See `Laboratory`."""
-        return _draw_question(Random(f"unseen/{seed}/{index}"), "validation")
+        return _draw_question(Random(f"unseen/{seed}/{index}"), "validation", HOP_SHARES)
 
     def draw_plan(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
         """A plan of the first round, or after a plan whose answer was right, wrong or incomplete."""
@@ -107,7 +114,7 @@ class WorldLaboratory:
                 request,
                 problem,
                 Acceptance(),
-                f"{skill_thought(problem, claimants(problem, team, rng))}; steps 0",
+                f"{skill_thought(problem.names, claimants(problem, team, rng))}; steps 0",
                 prompt,
             )
         again, thought = draw_world_workflow(rng, left, team, max_steps=max_steps, shares=shares)
@@ -129,10 +136,10 @@ class WorldLaboratory:
         return "\n".join(lines)
 
 
-def _draw_question(rng: Random, split: str) -> tuple[Question, WorldParts]:
+def _draw_question(rng: Random, split: str, hop_shares: Sequence[float]) -> tuple[Question, WorldParts]:
     facts = world()
     while True:
-        (hops,) = rng.choices(range(1, len(HOP_SHARES) + 1), HOP_SHARES)
+        (hops,) = rng.choices(range(1, len(hop_shares) + 1), hop_shares)
         problem = draw_problem(rng, hops, facts)
         if split_of(problem) == split:
             return Question(text=word_question(problem, facts, rng)), WorldParts(problem)
@@ -217,7 +224,7 @@ def draw_world_workflow(
         )
     )
     steps = " ".join(f"{part.skill}{worker}" for part, worker in zip(parts, workers, strict=True))
-    return workflow, f"{skill_thought(problem, numbers)}; steps {steps}"
+    return workflow, f"{skill_thought(problem.names, numbers)}; steps {steps}"
 
 
 def _draw_share(rng: Random, mean: float) -> float:

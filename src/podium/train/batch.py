@@ -2,8 +2,8 @@
 
 The rows of a group form a tree: tokens after the same beginning are one token of the micro-batch, whose advantage is
 the sum over its rows. The tokens are packed one after another; only attention sees the padded [Q, G, T]. A completion
-without an advantage (its workers failed) is left out, as if it had never been sampled. A token that was certain when it was
-drawn, because a guide allowed no other, is not trained on: its policy gradient is 0. All functions are pure.
+without an advantage (its workers failed) is left out, as if it had never been sampled. A token that was certain when it
+was drawn, since a guide allowed no other, is not trained on: its policy gradient is 0. All functions are pure.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from podium.workflow import PlanError, parse
 NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
 _GREEDY = 1e-4
 """A temperature so low that the most likely token is drawn."""
-_LONGEST = 160
+_LONGEST = 192
 _MOST_STEPS = 5
 _FEW = 10
 """Fewest plans of one length for which a share is reported."""

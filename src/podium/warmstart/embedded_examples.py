@@ -63,7 +63,8 @@ class EmbeddedLaboratory:
         question, problem = self.draw_question(rng)
         max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
         workflow = draw_coherent_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
-        thought = f"{skill_thought(problem, claimants(problem, team, rng))}; steps {len(workflow.steps)}"
+        needs = skill_thought(problem.skills, claimants(problem, team, rng))
+        thought = f"{needs}; steps {len(workflow.steps)}"
         return PlanCase(PlanRequest(question, team.profiles, max_steps=max_steps), problem, workflow, thought)
 
     def reading_text(self, problem: Problem) -> str:

@@ -200,16 +200,20 @@ def draw_example(
     return draw(laboratory, rng, teams.draw(rng), shares)
 
 
-def skill_thought(problem: Parts, numbers: Sequence[str]) -> str:
-    """Name for each part the skill that it needs and a worker: "needs dates 3, sums 0"."""
-    pairs = zip(problem.skills, numbers, strict=True)
-    return _NEEDS + ", ".join(f"{skill} {number}" for skill, number in pairs)
+def skill_thought(parts: Sequence[str], numbers: Sequence[str]) -> str:
+    """Name for each part the skill that it needs and a worker: "needs dates 3, sums 0".
+
+    Args:
+        parts: what each part is called; the last word is its skill.
+    """
+    return _NEEDS + ", ".join(f"{part} {number}" for part, number in zip(parts, numbers, strict=True))
 
 
 def read_thought(text: str) -> list[tuple[str, str]]:
     """Parse a completion's thought into skills, each with a number or "none". The inverse of `skill_thought`."""
     named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
-    return [(skill, number) for skill, _, number in (part.rpartition(" ") for part in named.split(", "))]
+    words = (["", "", *part.split(" ")] for part in named.split(", "))
+    return [(skill, number) for *_, skill, number in words]
 
 
 def claimants(problem: Parts, team: ExampleTeam, rng: Random) -> list[str]:
@@ -231,7 +235,7 @@ def _team(laboratory: Laboratory[P], rng: Random, team: ExampleTeam, shares: Sha
     listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]
     prompt = message.content.removesuffix("Plan:\n") + "Team:\n"
     return SFTExample(
-        prompt, ((f"{skill_thought(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),)
+        prompt, ((f"{skill_thought(problem.skills, numbers)}\nmodel_id = [{', '.join(listed)}]", True),)
     )
 
 
