@@ -16,7 +16,8 @@ def join_working(problem: Problem, facts: World) -> str:
         case "pair":
             lines = [value for _, value in found]
         case "earlier" | "larger":
-            lines = [f"{thing}: {value}." for thing, value in found]
+            # The thing stands after its value: so the model finds it by the value that it chose.
+            lines = [f"{value}: {thing}." for thing, value in found]
             values = [int(value) for _, value in found]
             best = min(values) if problem.join == "earlier" else max(values)
             lines.append(f"{best} is {'smaller' if problem.join == 'earlier' else 'larger'}.")
