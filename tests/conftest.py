@@ -11,10 +11,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from postgres_server import PostgresServer
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # Nothing timed decides a test.
+hypothesis.settings.load_profile("untimed")
 
 MakeRecording = Callable[..., Recording]
 
