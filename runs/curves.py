@@ -1,16 +1,14 @@
 """Draws how the accuracy on training questions rose in trainings.
 
-    python runs/curves.py OUT.svg NAME RUN [RUN ...] [, NAME RUN [RUN ...]]
+    python runs/curves.py OUT.svg NAME=RUN[,RUN...] ...
 
-Each NAME stands for the runs after it, which are seeds of one training; "," ends them. The accuracy is that of sampled
-plans, as metrics.jsonl has it.
+The runs of a NAME are seeds of one training. The accuracy is that of sampled plans, as metrics.jsonl has it.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from itertools import groupby
 from pathlib import Path
 
 from podium.evals.charts import training_curves
@@ -23,6 +21,8 @@ def points(run: str) -> list[tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    out, *arguments = sys.argv[1:]
-    groups = [list(group) for comma, group in groupby(arguments, lambda a: a == ",") if not comma]
-    Path(out).write_text(training_curves({name: [*map(points, runs)] for name, *runs in groups}) + "\n")
+    out, *named = sys.argv[1:]
+    runs = {
+        name: [*map(points, folders.split(","))] for name, _, folders in (n.partition("=") for n in named)
+    }
+    Path(out).write_text(training_curves(runs) + "\n")

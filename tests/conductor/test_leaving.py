@@ -123,10 +123,15 @@ async def test_plans_over_fewer_workers_have_the_pool_s_numbers_and_earlier_plan
     assert inner.shown == NAMES
 
 
-def test_a_tool_is_never_left_nor_blamed_for_what_it_was_given() -> None:
-    planner = LeavingPlanner(FirstAndAnother(), tools=("cy",))
-    for _ in range(40):
-        planner.take(("bob", "cy"), 0.0)
+async def test_a_tool_is_suspected_for_its_failed_calls_and_not_for_what_it_was_given() -> None:
+    planner = LeavingPlanner(FirstAndAnother(), tools=NAMES[1:])
+    for number in range(40):
+        planner.learn(await ask(planner, number), 0.0)
+    assert planner.left == ("ada",)
+
+    broken = POOL.replaced({"bob": ScriptedWorker("bob", {"": WorkerError("It is down.", kind="status")})})
+    planner = LeavingPlanner(FirstAndAnother(), tools=("bob",))
+    for number in range(80):
+        trace = await ask(planner, number, broken)
+        planner.learn(trace, 0.0 if any(span.status == "failed" for span in trace.spans) else 1.0)
     assert planner.left == ("bob",)
-    planner.take(("cy",), 0.0)
-    assert "cy" not in planner.left

@@ -57,7 +57,8 @@ def test_plans_by_the_parts_lead_to_the_answer():
     rng, followed_plans = Random("follow"), 0
     while followed_plans < 150:
         _, parts = LABORATORY.draw_question(rng)
-        texts = [part.subtask for part in draw_parts(rng, parts.problem, rng.randint(1, 7))]
+        drawn = draw_parts(rng, parts.problem, rng.randint(1, 7))
+        texts = [part.subtask for part in drawn]
         if not texts:
             continue  # They cannot be so few.
         kinds = "".join("f" if "Find" in text else "j" if text == JOIN else "c" for text in texts)
@@ -65,9 +66,15 @@ def test_plans_by_the_parts_lead_to_the_answer():
         results = []
         for text in texts[: kinds.count("f")]:
             results.append(followed(text, results))
+        for part in drawn:
+            assert all(
+                int(step) in part.reads for step in re.findall(r"the result of step (\d)", part.subtask)
+            )
         ends = [path.values(FACTS)[-1] for path in parts.problem.paths]
         assert results[-1] == ends[-1]
         assert all(end in results for end in ends)
+        if "j" in kinds:
+            assert [results[place] for place in drawn[kinds.index("j")].reads] == ends
         followed_plans += 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from podium.train.objective import (
     ADVANTAGES,
-    WRONG_SHARE,
+    WRONG_PLAN_VALUE,
     Advantages,
     Rewards,
     grpo_advantages,
@@ -92,14 +92,26 @@ def test_only_unscaled_rewards_keep_a_small_cost_small() -> None:
     assert max(grpo_advantages(costs, scale_rewards="none")[0]) == pytest.approx(0.0015)  # type: ignore[type-var]
 
 
-def test_with_maxrl_the_right_plans_of_a_question_weigh_the_same_however_few_they_are() -> None:
-    """Among `n` valid plans with `k` right ones, the gradient is that of the log-probability of a right answer."""
-    for k in range(1, 16):
-        rare = maxrl_advantages([[1.0] * k + [0.5] * (16 - k)])[0]
-        mean = (k + WRONG_SHARE * (16 - k)) / 16
-        assert rare[:k] == pytest.approx((1 / mean - 1,) * k)
-        assert rare[k:] == pytest.approx((WRONG_SHARE / mean - 1,) * (16 - k))
+def test_with_maxrl_a_right_plan_counts_the_more_the_fewer_there_are() -> None:
+    """Among valid plans its advantage is 1 / p - 1, but for what wrong plans are worth."""
+    of_right = [maxrl_advantages([[1.0] * k + [0.5] * (16 - k)])[0][0] or 0.0 for k in range(1, 16)]
+    assert of_right == sorted(of_right, reverse=True)
+    assert all(0.5 * (16 / k - 1) < found < 16 / k - 1 for k, found in enumerate(of_right, 1))
 
 
 def test_with_maxrl_an_invalid_plan_is_worse_than_a_wrong_one_also_where_none_is_right() -> None:
-    assert maxrl_advantages([[0.0, 0.5, 0.5, 0.5]])[0] == pytest.approx((-1, 1 / 3, 1 / 3, 1 / 3))
+    half = WRONG_PLAN_VALUE / 2
+    assert maxrl_advantages([[0.0, 0.5]])[0] == pytest.approx(
+        (-half / WRONG_PLAN_VALUE, half / WRONG_PLAN_VALUE)
+    )
+    (valid,) = {a for a in maxrl_advantages([[0.5] + [0.0] * 15])[0] if a and a > 0}
+    (right,) = {a for a in maxrl_advantages([[1.0] + [0.0] * 15])[0] if a and a > 0}
+    assert 10 * valid < right
+
+
+def test_with_maxrl_a_price_counts_among_right_plans_and_among_wrong_ones() -> None:
+    for cheap, dear in ((0.99, 0.95), (0.49, 0.45)):
+        first, second = maxrl_advantages([[cheap, dear]])[0]
+        assert first is not None
+        assert second is not None
+        assert first > 0 > second

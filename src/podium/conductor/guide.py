@@ -1,4 +1,4 @@
-"""Guided decoding: a plan's lists have as many entries as the thought before them says, and the workers that it names.
+"""Guided (constrained) decoding: a plan's lists have as many entries as its thought says, and the workers it names.
 
 A small model miscounts entries that bear no number. Then most of its long plans could not be read or had other workers
 than it meant, and reinforcement would give them up before they pay. A policy whose prompt settings say so
@@ -22,8 +22,9 @@ _NEXT, _LAST = '", "', '"]'
 class Guide:
     """Which tokens would give one of a plan's three lists a wrong number of entries, or a wrong worker.
 
-    If the thought names the steps' workers, the list of workers repeats them. In the list of subtasks only tokens that
-    are a whole mark between subtasks or after them are looked at.
+    If the thought names the steps' workers, the list of workers repeats them. In the list of subtasks only tokens with
+    a whole mark between subtasks or after them are looked at, and not a quote or a bracket alone. A plan that the
+    policy never ends, or whose thought names no worker of the pool, may still be invalid.
 
     Args:
         decode: the text of some tokens.
@@ -33,8 +34,8 @@ class Guide:
     def __init__(self, decode: Callable[[Sequence[int]], str], vocabulary: int) -> None:
         self._pieces = [decode([token]) for token in range(vocabulary)]
         self._token_of = {piece: token for token, piece in enumerate(self._pieces) if piece}
-        self._marks = self._with(*"[],")
-        self._next, self._last = self._with(_NEXT), self._with(_LAST)
+        self._marks = self._containing(*"[],")
+        self._next, self._last = self._containing(_NEXT), self._containing(_LAST)
 
     @classmethod
     def of(
@@ -55,7 +56,7 @@ class Guide:
 
     def _forbidden(self, text: str, count: int, words: str | None) -> list[int]:
         if (place := text.rfind(_ACCESS)) >= 0:
-            return self._misfits(text[place + 1 :], count, depth=2)
+            return self._breaking_count(text[place + 1 :], count, depth=2)
         if (place := text.rfind(_SUBTASKS)) >= 0:
             if _LAST in text[place:]:  # The list is closed.
                 return []
@@ -64,18 +65,18 @@ class Guide:
         if place < 0 or "]" in text[place:]:
             return []
         if not words:
-            return self._misfits(text[place + 1 :], count, depth=1)
+            return self._breaking_count(text[place + 1 :], count, depth=1)
         named = ", ".join(re.findall(r"\d+", words))
-        return self._all_but_those_of(f"{_WORKERS} = [{named}]".removeprefix(text[place:]))
+        return self._not_continuing(f"{_WORKERS} = [{named}]".removeprefix(text[place:]))
 
-    def _with(self, *marks: str) -> list[int]:
+    def _containing(self, *marks: str) -> list[int]:
         """The tokens whose text has one of these marks."""
         return [token for token, piece in enumerate(self._pieces) if any(mark in piece for mark in marks)]
 
-    def _misfits(self, begun: str, count: int, depth: int) -> list[int]:
+    def _breaking_count(self, begun: str, count: int, depth: int) -> list[int]:
         return [token for token in self._marks if not _fits(begun + self._pieces[token], count, depth)]
 
-    def _all_but_those_of(self, rest: str) -> list[int]:
+    def _not_continuing(self, rest: str) -> list[int]:
         """All tokens with which a text that must go on with `rest` cannot go on."""
         fit = {self._token_of.get(rest[:end]) for end in range(1, len(rest) + 1)}
         return [token for token in range(len(self._pieces)) if token not in fit]

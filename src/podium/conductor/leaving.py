@@ -55,7 +55,8 @@ class LeavingPlanner:
     when the first one is left, the others begin anew. Only if a call failed is the blame known.
 
     Args:
-        tools: names of workers that are never left, such as a vote: they are as wrong as what they are given.
+        tools: names of workers that are suspected only for calls that failed, such as a vote: their answers are as
+            wrong as what they are given.
     """
 
     memory = 400
@@ -89,11 +90,10 @@ class LeavingPlanner:
 
     def learn(self, trace: Trace, score: float) -> None:
         """Take in the score, in [0, 1], of a trace's answer. Call it in the order in which the questions were asked."""
-        self.take(_answerable(trace, score), score)
+        self.take(_answerable(trace, score, self._tools), score)
 
     def take(self, workers: Collection[str], score: float) -> None:
         """Take in the score of an answer that these workers gave, by name."""
-        workers = frozenset(workers) - self._tools
         if not workers:
             return
         self._judged += 1
@@ -117,8 +117,9 @@ class LeavingPlanner:
         self._left.clear()
 
 
-def _answerable(trace: Trace, score: float) -> frozenset[str]:
-    """The workers to which the answer may be due: of a wrong answer after failed calls those whose calls failed."""
+def _answerable(trace: Trace, score: float, tools: frozenset[str]) -> frozenset[str]:
+    """The workers to which the answer may be due, without tools: of a wrong answer after failed calls those whose calls
+    failed, tools too."""
     ran: set[str] = set()
     failed: set[str] = set()
     for round_ in trace.rounds:
@@ -126,4 +127,4 @@ def _answerable(trace: Trace, score: float) -> frozenset[str]:
         for span in round_.spans:
             if span.position in live and span.status in ("done", "failed"):
                 (failed if span.status == "failed" else ran).add(span.worker)
-    return frozenset(failed if failed and score < 1 else ran)
+    return frozenset(failed if failed and score < 1 else ran - tools)

@@ -149,44 +149,48 @@ def nice_ticks(low: float, high: float) -> list[float]:
     return [float(f"{step * count:.12g}") for count in range(first, last + 1)]
 
 
-_WIDTH, _HEIGHT, _MARGIN = 640, 300, 48
-
-
 def training_curves(runs: Mapping[str, Sequence[Sequence[Point]]]) -> Html:
     """A drawing of its own: accuracy on training questions over iterations, as a moving mean for each run.
 
     Args:
-        runs: by name, the curves of several seeds, which share a colour.
+        runs: by name, the curves of several seeds, which share a colour; accuracies in [0, 1]. Each has a point.
     """
+    width, height, margin = 640, 300, 48
     smooth = {name: [moving_mean(run) for run in curves] for name, curves in runs.items()}
     points = [point for curves in smooth.values() for run in curves for point in run]
     ticks = nice_ticks(min(y for _, y in points), max(y for _, y in points))
-    last = max(x for x, _ in points)
+    last = max(x for x, _ in points) or 1.0
 
     def at(x: float, y: float) -> Point:
-        across = _MARGIN + x / last * (_WIDTH - _MARGIN - 12)
-        return across, _HEIGHT - _MARGIN - (y - ticks[0]) / (ticks[-1] - ticks[0]) * (_HEIGHT - _MARGIN - 30)
+        across = margin + x / last * (width - margin - 12)
+        return across, height - margin - (y - ticks[0]) / (ticks[-1] - ticks[0]) * (height - margin - 30)
 
-    parts: list[Html] = [tag("rect", width=_WIDTH, height=_HEIGHT, fill="#ffffff")]
+    parts: list[Html] = [tag("rect", width=width, height=height, fill="#ffffff")]
     for tick in ticks:
         _, y = at(0, tick)
-        parts.append(tag("line", x1=_MARGIN, x2=_WIDTH - 12, y1=y, y2=y, stroke="#e3e5e8"))
-        parts.append(tag("text", f"{tick:.0%}", x=_MARGIN - 6, y=y + 4, text_anchor="end"))
+        parts.append(tag("line", x1=margin, x2=width - 12, y1=y, y2=y, stroke="#e3e5e8"))
+        parts.append(tag("text", f"{tick:.0%}", x=margin - 6, y=y + 4, text_anchor="end"))
     parts += [
-        tag("text", f"{x:g}", x=at(x, 0)[0], y=_HEIGHT - _MARGIN + 18, text_anchor="middle")
+        tag("text", f"{x:g}", x=at(x, 0)[0], y=height - margin + 18, text_anchor="middle")
         for x in nice_ticks(0, last)
         if x <= last
     ]
-    parts.append(tag("text", "iteration", x=_WIDTH / 2, y=_HEIGHT - 12, text_anchor="middle"))
+    parts.append(tag("text", "iteration", x=width / 2, y=height - 12, text_anchor="middle"))
     for number, (name, curves) in enumerate(smooth.items()):
         seeds = f"{len(curves)} seed{'s' if len(curves) > 1 else ''}"
         label = f"{name}, accuracy on training questions (moving mean, {seeds})"
-        parts.append(tag("text", label, x=_MARGIN, y=14 + 14 * number, style=f"fill: {colour(number)}"))
+        parts.append(tag("text", label, x=margin, y=14 + 14 * number, style=f"fill: {colour(number)}"))
         for run in curves:
             line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in run))
             parts.append(tag("polyline", points=line, fill="none", stroke=colour(number), stroke_width=1.5))
     style = tag("style", "text { font: 12px system-ui, sans-serif; fill: #5f6670; }")
-    return tag("svg", style, *parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH} {_HEIGHT}")
+    return tag(
+        "svg",
+        style,
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+    )
 
 
 class _Scale:

@@ -43,7 +43,7 @@ _LATER = 0.15
 JOIN = "Use the results to answer."
 CHECK = "Check the answer and correct it."
 _MIXED = 0.2
-"""Share of the plans that go by the parts of the question in which some steps are general."""
+"""Of the plans that go by the parts of the question, the share with some general steps."""
 _ACCESS_STYLES = ("needed", "all", "random")
 
 
@@ -196,8 +196,8 @@ def draw_world_workflow(
     """Draw a valid and coherent workflow that is not chosen to be good, and its thought.
 
     Number of steps, workers, style of the subtasks and style of the access lists are drawn independently, as `shares`
-    says. Subtasks are numbered, because a small model cannot count steps without numbers. How many of a plan's workers
-    fit their steps is drawn for each plan, so that plans in which all do are not rare, however long.
+    says. Subtasks are numbered, because a small model cannot count steps without numbers. How often a
+    worker fits its step is drawn for each plan, so that plans in which all do are not rare, however long.
     """
     needed = len(problem.skills)
     if shares.fitting and rng.random() < shares.fitting:
@@ -213,8 +213,9 @@ def draw_world_workflow(
         general = (WHOLE, WHOLE, JOIN, CHECK)
         parts = [Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
     (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
-    numbers = claimants(problem, team, rng)
-    claimed = dict(zip(problem.skills, numbers, strict=True))
+    claimed = dict(
+        zip(problem.skills, claimants(problem, team, rng), strict=True)
+    )  # One worker for each skill.
     relevant = _draw_share(rng, shares.relevant)
     workers = [_worker(rng, claimed[part.skill], team, relevant) for part in parts]
     workflow = Workflow(
@@ -224,7 +225,10 @@ def draw_world_workflow(
         )
     )
     steps = " ".join(f"{part.skill}{worker}" for part, worker in zip(parts, workers, strict=True))
-    return workflow, f"{skill_thought(problem.names, numbers)}; steps {steps}"
+    return (
+        workflow,
+        f"{skill_thought(problem.names, [claimed[skill] for skill in problem.skills])}; steps {steps}",
+    )
 
 
 def _draw_share(rng: Random, mean: float) -> float:

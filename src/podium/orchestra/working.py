@@ -1,4 +1,4 @@
-"""Joins in writing: how two or more found values are compared, added, subtracted or counted, digit by digit.
+"""Joins in writing: how found values are compared, added, subtracted or counted, digit by digit.
 
 Small models cannot compute in the head, but they can learn to write down a computation that is short at every place.
 """
@@ -9,18 +9,22 @@ from podium.lab.world import Problem, World
 
 
 def join_working(problem: Problem, facts: World) -> str:
-    """The working of a join over the values of its paths, and the answer. ValueError: it has no join."""
+    """The working of a join over the values of its paths, and the answer. ValueError: it has no join, or compares equal
+    values."""
     found = [(path.subject(facts), path.values(facts)[-1]) for path in problem.paths]
     answer = problem.answer(facts)
     match problem.join:
         case "pair":
             lines = [value for _, value in found]
         case "earlier" | "larger":
-            # The thing stands after its value: so the model finds it by the value that it chose.
-            lines = [f"{value}: {thing}." for thing, value in found]
+            # A letter leads from the verdict to the thing: a small model does not find a thing by a number.
+            lines = [
+                f"{letter}: {thing}, {value}." for letter, (thing, value) in zip("AB", found, strict=True)
+            ]
             values = [int(value) for _, value in found]
             best = min(values) if problem.join == "earlier" else max(values)
-            lines.append(f"{best} is {'smaller' if problem.join == 'earlier' else 'larger'}.")
+            verdict = "smaller" if problem.join == "earlier" else "larger"
+            lines.append(f"{'AB'[values.index(best)]} is {verdict}.")
         case "sum":
             lines = [addition(*(int(value) for _, value in found))]
         case "difference":

@@ -2,8 +2,9 @@
 
 The rows of a group form a tree: tokens after the same beginning are one token of the micro-batch, whose advantage is
 the sum over its rows. The tokens are packed one after another; only attention sees the padded [Q, G, T]. A completion
-without an advantage (its workers failed) is left out, as if it had never been sampled. A token that was certain when it
-was drawn, since a guide allowed no other, is not trained on: its policy gradient is 0. All functions are pure.
+without an advantage (its workers failed) is left out, as if it had never been sampled. A token that was drawn with
+probability 1, for instance since a guide allowed no other, is not trained on, nor does it count in the KL term: its
+policy gradient is 0. All functions are pure.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def count_trainable_tokens(logprobs: Sequence[float], freeze_prob: float) -> int
     """How many tokens to train on: up to the last one drawn with a probability below `freeze_prob`; at least one.
 
     Most tokens of a plan are fixed syntax, which the policy writes with a probability near 1. The gradient of such a
-    token is as small as the distance of its probability from 1. If the probability falls, the token is trained on
+    token, if no guide forced it, is as small as the distance of its probability from 1. If that falls, it is trained on
     again.
     """
     uncertain = [count for count, value in enumerate(logprobs, 1) if math.exp(value) < freeze_prob]
@@ -228,7 +229,7 @@ def _add_tree(
                 tokens.append(_Token(prompt[-1] if place == 0 else targets[place - 1], target))
             path.append(number)
             drawn = place - suffix
-            certain = terms.old_logprobs[drawn : drawn + 1] == (0.0,)  # Nothing else could have been drawn.
+            certain = terms.old_logprobs[drawn : drawn + 1] == (0.0,)
             if drawn >= 0 and not certain:
                 token = tokens[number]
                 token.weight += terms.weight

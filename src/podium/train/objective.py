@@ -66,7 +66,7 @@ def grpo_advantages(
     return advantages
 
 
-WRONG_SHARE = 0.05
+WRONG_PLAN_VALUE = 0.05
 """What `maxrl_advantages` counts a valid plan with a wrong answer as; a right one counts as 1."""
 
 
@@ -76,27 +76,25 @@ def maxrl_advantages(
     scale_rewards: ScaleRewards = "group",
     std_eps: float = PAPER_STD_EPS,
 ) -> list[Advantages]:
-    """(success - mean of the group) / mean of the group (MaxRL, arXiv 2602.02710).
+    """(value - mean of the group) / mean of the group (MaxRL, arXiv 2602.02710).
 
-    The mean of the group estimates the probability of a right answer, so this is the gradient of its logarithm: every
-    question that was solved counts the same, however rarely it was, and a rare right plan counts most. Rewards of
-    Podium also pay a valid plan with a wrong answer; as a success it counts as `WRONG_SHARE`, and below and above that
-    success is linear in the reward. In a group of equal rewards every advantage is exactly 0. The deviation is not
-    used.
+    The mean of the group estimates the probability of a right answer, so this is the gradient of its logarithm: the
+    fewer plans of a group are right, the more each of them counts. Rewards of Podium also pay a valid plan with a wrong
+    answer; its value is `WRONG_PLAN_VALUE`, and below and above that the value is linear in the reward. The divisor is
+    at least `WRONG_PLAN_VALUE`, so that a valid plan among invalid ones does not count as a right one. In a group of
+    equal rewards every advantage is exactly 0. `scale_rewards` and `std_eps` are not used.
     """
     advantages = []
     for rewards in groups:
-        successes = [None if reward is None else _success(reward) for reward in rewards]
-        mean, deviation = _mean_and_deviation(successes)
-        scale = mean if deviation else 1.0
-        advantages.append(
-            tuple(None if success is None else (success - mean) / scale for success in successes)
-        )
+        values = [None if reward is None else _value(reward) for reward in rewards]
+        mean, _ = _mean_and_deviation(values)
+        scale = max(mean, WRONG_PLAN_VALUE)
+        advantages.append(tuple(None if value is None else (value - mean) / scale for value in values))
     return advantages
 
 
-def _success(reward: float) -> float:
-    return (WRONG_SHARE * min(reward, HALF) + (1 - WRONG_SHARE) * max(reward - HALF, 0.0)) / HALF
+def _value(reward: float) -> float:
+    return (WRONG_PLAN_VALUE * min(reward, HALF) + (1 - WRONG_PLAN_VALUE) * max(reward - HALF, 0.0)) / HALF
 
 
 ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages, "maxrl": maxrl_advantages}

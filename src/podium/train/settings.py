@@ -66,8 +66,8 @@ class GRPOSettings(Settings):
     "grpo": over the tokens of each completion, then over completions. "dr_grpo": the sum over all tokens is divided by
     the number of completions times `max_tokens`."""
     advantage: Annotated[str, _named_in(ADVANTAGES)] = "grpo"
-    """How rewards become advantages. "grpo": a reward is compared with the mean of its group. "maxrl": it is divided by
-    that mean too, and not by a deviation, so that rare right plans weigh most."""
+    """How rewards become advantages. "grpo": a reward is compared with the mean of its group. "maxrl": the
+    difference from the mean is divided by the mean, so that rare right plans weigh most."""
     scale_rewards: ScaleRewards = "group"
     """What an advantage is divided by, in TRL's words. "group", as in the paper: the standard deviation of its group.
     "batch": that of the whole batch. "none", as in Dr. GRPO: nothing. docs/training.md says how each choice changes the

@@ -111,7 +111,8 @@ class Shares(Settings):
     fitting: float = Field(default=0.0, ge=0, le=1)
     """Share of the plans that have as many steps as the question has parts. `steps` draws the length of the others."""
     whole: float = Field(default=0.15, ge=0, le=1)
-    """Share of the plans that ask the whole question in every step. Of the made-up world only."""
+    """Share of the plans that ask the whole question in every step. Plans with too few steps for the question's parts
+    do so too. Of the made-up world only."""
 
 
 class Parts(Protocol):
@@ -210,7 +211,7 @@ def skill_thought(parts: Sequence[str], numbers: Sequence[str]) -> str:
 
 
 def read_thought(text: str) -> list[tuple[str, str]]:
-    """Parse a completion's thought into skills, each with a number or "none". The inverse of `skill_thought`."""
+    """Parse what `skill_thought` writes: the skill of each part, the last of its words, with a number or "none"."""
     named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
     words = (["", "", *part.split(" ")] for part in named.split(", "))
     return [(skill, number) for *_, skill, number in words]
