@@ -131,7 +131,8 @@ async def test_a_tool_is_suspected_for_its_failed_calls_and_not_for_what_it_was_
 
     broken = POOL.replaced({"bob": ScriptedWorker("bob", {"": WorkerError("It is down.", kind="status")})})
     planner = LeavingPlanner(FirstAndAnother(), tools=("bob",))
-    for number in range(80):
+    await serve(planner, range(40))
+    for number in range(40, 90):
         trace = await ask(planner, number, broken)
         planner.learn(trace, 0.0 if any(span.status == "failed" for span in trace.spans) else 1.0)
     assert planner.left == ("bob",)

@@ -118,8 +118,8 @@ class LeavingPlanner:
 
 
 def _answerable(trace: Trace, score: float, tools: frozenset[str]) -> frozenset[str]:
-    """The workers to which the answer may be due, without tools: of a wrong answer after failed calls those whose calls
-    failed, tools too."""
+    """The workers to which the answer may be due: of a right one all; of a wrong one those whose calls failed, or, if
+    none did, all but the tools."""
     ran: set[str] = set()
     failed: set[str] = set()
     for round_ in trace.rounds:
@@ -127,4 +127,6 @@ def _answerable(trace: Trace, score: float, tools: frozenset[str]) -> frozenset[
         for span in round_.spans:
             if span.position in live and span.status in ("done", "failed"):
                 (failed if span.status == "failed" else ran).add(span.worker)
-    return frozenset(failed if failed and score < 1 else ran - tools)
+    if score == 1:
+        return frozenset(ran)
+    return frozenset(failed or ran - tools)
