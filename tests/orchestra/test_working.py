@@ -10,20 +10,18 @@ from podium.tasks.world import draw_problem
 FACTS = world()
 
 
-def test_the_letter_of_a_verdict_leads_to_the_thing_with_the_better_number():
+def test_a_verdict_repeats_the_line_of_the_thing_that_is_the_answer():
     rng, seen = Random("verdict"), set()
     while len(seen) < 40:
         problem = draw_problem(rng, rng.choice((3, 4, 5)), FACTS)
         if problem.join not in ("earlier", "larger"):
             continue
         working, answer = join_working(problem, FACTS).split("\nAnswer: ")
-        found = {
-            letter: (thing, int(value))
-            for letter, thing, value in re.findall(r"(.): (.+?), (\d+)\.", working)
-        }
-        letter, verdict = re.search(r"([AB]) is (smaller|larger)\.$", working).groups()
-        values = [value for _, value in found.values()]
-        assert found[letter] == (answer, min(values) if problem.join == "earlier" else max(values))
+        lines, verdict, best = re.fullmatch(r"(.+) The (smaller|larger) one is (.+\.)", working).groups()
+        found = {line: int(line.partition(": ")[0]) for line in re.findall(r"\d+: .+?\.(?= |$)", lines)}
+        assert len(found) == 2
+        assert best == f"{(min if verdict == 'smaller' else max)(found.values())}: {answer}."
+        assert best in found
         assert verdict == ("smaller" if problem.join == "earlier" else "larger")
         seen.add(problem.key)
 

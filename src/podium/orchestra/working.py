@@ -17,14 +17,11 @@ def join_working(problem: Problem, facts: World) -> str:
         case "pair":
             lines = [value for _, value in found]
         case "earlier" | "larger":
-            # A letter leads from the verdict to the thing: a small model does not find a thing by a number.
-            lines = [
-                f"{letter}: {thing}, {value}." for letter, (thing, value) in zip("AB", found, strict=True)
-            ]
+            lines = [f"{value}: {thing}." for thing, value in found]
             values = [int(value) for _, value in found]
-            best = min(values) if problem.join == "earlier" else max(values)
-            verdict = "smaller" if problem.join == "earlier" else "larger"
-            lines.append(f"{'AB'[values.index(best)]} is {verdict}.")
+            best = values.index(min(values) if problem.join == "earlier" else max(values))
+            # The verdict repeats a line: a small model copies on, but does not find a thing by its number.
+            lines.append(f"The {'smaller' if problem.join == 'earlier' else 'larger'} one is {lines[best]}")
         case "sum":
             lines = [addition(*(int(value) for _, value in found))]
         case "difference":
