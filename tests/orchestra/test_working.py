@@ -10,18 +10,18 @@ from podium.tasks.world import draw_problem
 FACTS = world()
 
 
-def test_a_verdict_repeats_the_line_of_the_thing_that_is_the_answer():
+def test_a_verdict_repeats_the_letter_and_the_name_of_the_answer():
     rng, seen = Random("verdict"), set()
     while len(seen) < 40:
         problem = draw_problem(rng, rng.choice((3, 4, 5)), FACTS)
         if problem.join not in ("earlier", "larger"):
             continue
         working, answer = join_working(problem, FACTS).split("\nAnswer: ")
-        lines, verdict, best = re.fullmatch(r"(.+) The (smaller|larger) one is (.+\.)", working).groups()
-        found = {line: int(line.partition(": ")[0]) for line in re.findall(r"\d+: .+?\.(?= |$)", lines)}
-        assert len(found) == 2
-        assert best == f"{(min if verdict == 'smaller' else max)(found.values())}: {answer}."
-        assert best in found
+        form = r"Compare A (.+): (\d+), B (.+): (\d+)\. The (smaller|larger) one is ([AB]) (.+)\."
+        one, first, other, second, verdict, letter, best = re.fullmatch(form, working).groups()
+        assert best == answer == {"A": one, "B": other}[letter]
+        wins, loses = (int(first), int(second)) if letter == "A" else (int(second), int(first))
+        assert wins < loses if verdict == "smaller" else wins > loses
         assert verdict == ("smaller" if problem.join == "earlier" else "larger")
         seen.add(problem.key)
 

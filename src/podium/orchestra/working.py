@@ -17,11 +17,12 @@ def join_working(problem: Problem, facts: World) -> str:
         case "pair":
             lines = [value for _, value in found]
         case "earlier" | "larger":
-            lines = [f"{value}: {thing}." for thing, value in found]
-            values = [int(value) for _, value in found]
-            best = values.index(min(values) if problem.join == "earlier" else max(values))
-            # The verdict repeats a line: a small model copies on, but does not find a thing by its number.
-            lines.append(f"The {'smaller' if problem.join == 'earlier' else 'larger'} one is {lines[best]}")
+            (one, first), (other, second) = ((thing, int(value)) for thing, value in found)
+            wins = "A" if (first < second) == (problem.join == "earlier") else "B"
+            verdict = "smaller" if problem.join == "earlier" else "larger"
+            # A name stands right after its letter, with no mark between: a small model copies what followed a token.
+            best = one if wins == "A" else other
+            lines = [f"Compare A {one}: {first}, B {other}: {second}. The {verdict} one is {wins} {best}."]
         case "sum":
             lines = [addition(*(int(value) for _, value in found))]
         case "difference":
