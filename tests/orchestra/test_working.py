@@ -10,12 +10,18 @@ from podium.tasks.world import draw_problem
 FACTS = world()
 
 
-def test_a_verdict_repeats_the_letter_and_the_name_of_the_answer():
-    rng, seen = Random("verdict"), set()
-    while len(seen) < 40:
+def drawn(name, *joins):
+    """Forty different problems with one of these joins."""
+    rng, problems = Random(name), {}
+    while len(problems) < 40:
         problem = draw_problem(rng, rng.choice((3, 4, 5)), FACTS)
-        if problem.join not in ("earlier", "larger"):
-            continue
+        if problem.join in joins:
+            problems[problem.key] = problem
+    return problems.values()
+
+
+def test_a_verdict_repeats_the_letter_and_the_name_of_the_answer():
+    for problem in drawn("verdict", "earlier", "larger"):
         working, answer = join_working(problem, FACTS).split("\nAnswer: ")
         form = r"Compare A (.+): (\d+), B (.+): (\d+)\. The (smaller|larger) one is ([AB]) (.+)\."
         one, first, other, second, verdict, letter, best = re.fullmatch(form, working).groups()
@@ -23,15 +29,10 @@ def test_a_verdict_repeats_the_letter_and_the_name_of_the_answer():
         wins, loses = (int(first), int(second)) if letter == "A" else (int(second), int(first))
         assert wins < loses if verdict == "smaller" else wins > loses
         assert verdict == ("smaller" if problem.join == "earlier" else "larger")
-        seen.add(problem.key)
 
 
 def test_places_add_up_to_the_answer():
-    rng, seen = Random("places"), set()
-    while len(seen) < 40:
-        problem = draw_problem(rng, rng.choice((3, 4, 5)), FACTS)
-        if problem.join not in ("sum", "difference"):
-            continue
+    for problem in drawn("places", "sum", "difference"):
         working, answer = join_working(problem, FACTS).split("\nAnswer: ")
         steps = re.findall(r"(\d+) ([+-]) (\d+) = (\d+)(?: and 1 is (\d+))?", working.partition(": ")[2])
         digits = []
@@ -41,4 +42,3 @@ def test_places_add_up_to_the_answer():
                 int(carried or result) % 10 if sign == "-" or len(digits) == 0 else int(carried or result)
             )
         assert sum(digit * 10**place for place, digit in enumerate(digits)) == int(answer)
-        seen.add(problem.key)

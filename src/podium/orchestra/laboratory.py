@@ -110,13 +110,8 @@ class WorldLaboratory:
         answer, left = _draw_answer(rng, problem.problem)
         request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=1)
         if rng.random() < 0.4:
-            return PlanCase(
-                request,
-                problem,
-                Acceptance(),
-                f"{skill_thought(problem.names, claimants(problem, team, rng))}; steps 0",
-                prompt,
-            )
+            needs = skill_thought(problem.names, claimants(problem, team, rng))
+            return PlanCase(request, problem, Acceptance(), f"{needs}; steps 0", prompt)
         again, thought = draw_world_workflow(rng, left, team, max_steps=max_steps, shares=shares)
         return PlanCase(request, left, again, thought, prompt)
 
@@ -196,8 +191,8 @@ def draw_world_workflow(
     """Draw a valid and coherent workflow that is not chosen to be good, and its thought.
 
     Number of steps, workers, style of the subtasks and style of the access lists are drawn independently, as `shares`
-    says. Subtasks are numbered, because a small model cannot count steps without numbers. How often a
-    worker fits its step is drawn for each plan, so that plans in which all do are not rare, however long.
+    says. Subtasks are numbered, because a small model cannot count steps without numbers. How often a worker fits its
+    step is drawn for each plan, so that plans in which all do are not rare, however long.
     """
     needed = len(problem.skills)
     if shares.fitting and rng.random() < shares.fitting:
@@ -213,9 +208,8 @@ def draw_world_workflow(
         general = (WHOLE, WHOLE, JOIN, CHECK)
         parts = [Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
     (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
-    claimed = dict(
-        zip(problem.skills, claimants(problem, team, rng), strict=True)
-    )  # One worker for each skill.
+    # One worker for each skill, so that a step finds the worker that the thought names for it.
+    claimed = dict(zip(problem.skills, claimants(problem, team, rng), strict=True))
     relevant = _draw_share(rng, shares.relevant)
     workers = [_worker(rng, claimed[part.skill], team, relevant) for part in parts]
     workflow = Workflow(
@@ -225,10 +219,8 @@ def draw_world_workflow(
         )
     )
     steps = " ".join(f"{part.skill}{worker}" for part, worker in zip(parts, workers, strict=True))
-    return (
-        workflow,
-        f"{skill_thought(problem.names, [claimed[skill] for skill in problem.skills])}; steps {steps}",
-    )
+    needs = skill_thought(problem.names, [claimed[skill] for skill in problem.skills])
+    return workflow, f"{needs}; steps {steps}"
 
 
 def _draw_share(rng: Random, mean: float) -> float:

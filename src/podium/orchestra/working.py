@@ -17,12 +17,13 @@ def join_working(problem: Problem, facts: World) -> str:
         case "pair":
             lines = [value for _, value in found]
         case "earlier" | "larger":
-            (one, first), (other, second) = ((thing, int(value)) for thing, value in found)
-            wins = "A" if (first < second) == (problem.join == "earlier") else "B"
+            (one, first), (other, second) = found
             verdict = "smaller" if problem.join == "earlier" else "larger"
             # A name stands right after its letter, with no mark between: a small model copies what followed a token.
-            best = one if wins == "A" else other
-            lines = [f"Compare A {one}: {first}, B {other}: {second}. The {verdict} one is {wins} {best}."]
+            letter = "A" if answer == one else "B"
+            lines = [
+                f"Compare A {one}: {first}, B {other}: {second}. The {verdict} one is {letter} {answer}."
+            ]
         case "sum":
             lines = [addition(*(int(value) for _, value in found))]
         case "difference":

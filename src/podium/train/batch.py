@@ -229,8 +229,7 @@ def _add_tree(
                 tokens.append(_Token(prompt[-1] if place == 0 else targets[place - 1], target))
             path.append(number)
             drawn = place - suffix
-            certain = terms.old_logprobs[drawn : drawn + 1] == (0.0,)
-            if drawn >= 0 and not certain:
+            if drawn >= 0 and not (terms.old_logprobs and terms.old_logprobs[drawn] == 0):
                 token = tokens[number]
                 token.weight += terms.weight
                 token.positive_advantage += terms.positive_advantage
