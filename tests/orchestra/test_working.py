@@ -42,3 +42,22 @@ def test_places_add_up_to_the_answer():
                 int(carried or result) % 10 if sign == "-" or len(digits) == 0 else int(carried or result)
             )
         assert sum(digit * 10**place for place, digit in enumerate(digits)) == int(answer)
+
+
+def test_a_count_is_kept_from_thing_to_thing():
+    for problem in drawn("count", "count"):
+        working, answer = join_working(problem, FACTS).split("\nAnswer: ")
+        entries = re.findall(r"[^:]+: ([^,]+), (yes|no), (\d)\.", working)
+        assert len(entries) == len(problem.paths)
+        count = 0
+        for value, verdict, told in entries:
+            assert verdict == ("yes" if value == problem.counted else "no")
+            count += verdict == "yes"
+            assert int(told) == count
+        assert int(answer) == count
+
+
+def test_a_pair_names_what_each_value_belongs_to():
+    for problem in drawn("pair", "pair"):
+        working, answer = join_working(problem, FACTS).split("\nAnswer: ")
+        assert re.fullmatch(r"(.+): (.+)\. (.+): (.+)\.", working).group(2, 4) == tuple(answer.split(" and "))

@@ -5,17 +5,20 @@ Small models cannot compute in the head, but they can learn to write down a comp
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from podium.lab.world import Problem, World
 
 
 def join_working(problem: Problem, facts: World) -> str:
     """The working of a join over the values of its paths, and the answer. ValueError: it has no join, or compares equal
     values."""
+    # Small models copy what followed a token before: a name stands before its value, and a count is kept as it grows.
     found = [(path.subject(facts), path.values(facts)[-1]) for path in problem.paths]
     answer = problem.answer(facts)
     match problem.join:
         case "pair":
-            lines = [value for _, value in found]
+            lines = [f"{thing}: {value}." for thing, value in found]
         case "earlier" | "larger":
             (one, first), (other, second) = found
             verdict = "smaller" if problem.join == "earlier" else "larger"
@@ -29,8 +32,10 @@ def join_working(problem: Problem, facts: World) -> str:
         case "difference":
             lines = [subtraction(*(int(value) for _, value in found))]
         case "count":
+            matches = accumulate(int(value == problem.counted) for _, value in found)
             lines = [
-                f"{thing}: {value}, {'yes' if value == problem.counted else 'no'}." for thing, value in found
+                f"{thing}: {value}, {'yes' if value == problem.counted else 'no'}, {count}."
+                for (thing, value), count in zip(found, matches, strict=True)
             ]
         case _:
             raise ValueError(f"{problem.key} has no join")

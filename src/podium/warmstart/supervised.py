@@ -315,14 +315,13 @@ def run_warmstart(
     data = data or open_data(settings.recorded, on_warning)
     start = None if settings.start is None else Checkpoint.read(settings.start)
     run = RunFolder.open(folder, settings)
-    tokenizer = make_tokenizer(settings, data) if start is None else start.tokenizer()
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
-    if finished:
-        model = read_model(Checkpoint.read(folder / _STAGES / f"{finished}"))
-    elif start is not None:
-        model = read_model(start)
-    else:
+    kept = Checkpoint.read(folder / _STAGES / f"{finished}") if finished else start
+    if kept is None:
+        tokenizer = make_tokenizer(settings, data)
         model = make_model(settings, tokenizer.get_vocab_size())
+    else:  # A stage's tokenizer is read, not made again: the lessons may have changed since.
+        tokenizer, model = kept.tokenizer(), read_model(kept)
     model.dtype = resolve_dtype(settings.dtype)
     rows = run.rows()
     rows.truncate(sum(math.ceil(stage.steps / _ROW_EVERY) for stage in settings.stages[:finished]))
