@@ -56,7 +56,8 @@ def test_a_plan_with_the_number_of_steps_that_its_thought_says_is_never_forbidde
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)
         named = " ".join(f"persons{step.worker}" for step in plan.steps)
-        for steps in (f"{len(plan.steps)}", named):
+        found = ", ".join(f"{place} birth year persons{step.worker}" for place, step in enumerate(plan.steps))
+        for steps in (f"{len(plan.steps)}", named, found):
             text = f"needs persons 3, joins 11; steps {steps}\n{render(plan)}"
             assert refused_at(guide, codec.encode_completion(text)) is None, text
 

@@ -20,7 +20,7 @@ from podium.orchestra.laboratory import (
     orchestra_team,
 )
 from podium.orchestrator.team import open_pool
-from podium.tasks.world import split_of
+from podium.tasks.world import WorldTasks, split_of
 from podium.warmstart.examples import Shares, TeamSource, draw_example, read_thought
 from podium.workflow import Acceptance, PlanError, parse
 
@@ -59,8 +59,8 @@ def test_plans_by_the_parts_lead_to_the_answer():
         _, parts = LABORATORY.draw_question(rng)
         drawn = draw_parts(rng, parts.problem, rng.randint(1, 7))
         texts = [part.subtask for part in drawn]
-        if not texts:
-            continue  # They cannot be so few.
+        if not texts or not parts.problem.is_typed:
+            continue  # They cannot be so few, or there is no answer.
         kinds = "".join("f" if "Find" in text else "j" if text == JOIN else "c" for text in texts)
         assert re.fullmatch("f+c*" if parts.problem.join == "none" else "f+jc*", kinds)
         results = []
@@ -95,8 +95,8 @@ def test_plans_of_examples_are_valid_in_both_rounds():
     assert 5 < accepted < later
 
 
-def test_a_thought_names_the_skills_of_the_parts_then_those_of_the_steps_with_the_plans_workers():
-    rng = Random("thought")
+def test_a_thought_names_the_parts_then_what_each_step_finds_with_the_plans_workers():
+    rng, gone_by_parts = Random("thought"), 0
     for _ in range(200):
         _, parts = LABORATORY.draw_question(rng)
         plan, thought = draw_world_workflow(rng, parts, TEAM, shares=Shares(fitting=1.0, relevant=0.5))
@@ -104,10 +104,40 @@ def test_a_thought_names_the_skills_of_the_parts_then_those_of_the_steps_with_th
         named = read_thought(needs)
         assert [skill for skill, _ in named] == list(parts.skills)
         assert all(int(number) in TEAM.fit(skill) for skill, number in named)
-        named = re.findall(r"([a-z]+)(\d+)", steps)
-        assert [int(number) for _, number in named] == [step.worker for step in plan.steps]
+        entries = [re.fullmatch(r"(\d) (.+) ([a-z]+)(\d+)", entry).groups() for entry in steps.split(", ")]
+        assert [int(number) for *_, number in entries] == [step.worker for step in plan.steps]
+        for (place, found, _, _), step in zip(entries, plan.steps, strict=True):
+            assert step.subtask.startswith(f"{place}. ")
+            if "Find" in step.subtask:
+                words = iter(step.subtask.split(" "))
+                assert all(word in words for word in found.split(" "))  # In this order.
         if all("Find" in step.subtask or JOIN in step.subtask for step in plan.steps) and len(plan.steps) < 5:
-            assert [skill for skill, _ in named] == list(parts.skills)
+            assert [skill for _, _, skill, _ in entries] == list(parts.skills)
+            gone_by_parts += 1
+    assert gone_by_parts > 50
+
+
+def test_some_lessons_have_relations_that_nothing_has_one_after_the_other():
+    rng = Random("loose")
+    drawn = [LABORATORY.draw_question(rng) for _ in range(400)]
+    loose = [(question, parts) for question, parts in drawn if not parts.problem.is_typed]
+    assert 0.05 < len(loose) / len(drawn) < 0.3
+    for question, parts in loose:
+        assert parts.problem.hint is None
+        assert all(
+            RELATIONS[path.relations[0]].field == world().field_of(path.thing) for path in parts.problem.paths
+        )
+        assert question.text
+
+
+def test_lessons_have_wordings_that_no_task_has():
+    rng = Random("wordings")
+    texts = [LABORATORY.draw_question(rng)[0].text for _ in range(400)]
+    told = [text for text in texts if re.search(r"\ba certain \w+", text)]
+    assert 20 < len(told) < 120
+    assert not any(
+        re.search(r"\ba certain \w+", WorldTasks("train")[index].question.text) for index in range(400)
+    )
 
 
 def test_plans_in_which_every_worker_fits_are_not_rare_however_long():

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 
 from podium.conductor.prompt import PromptSettings
 
-_STEPS = re.compile(r"steps (?:(\d+)|([a-z]+\d+(?: [a-z]+\d+)*))\n")
-"""As a thought ends: "steps 2", or a word for each step with its worker: "steps laws3 persons0"."""
+_STEPS = re.compile(r"steps (?:(\d+)|([a-z\d, ]*[a-z]\d+))\n")
+"""As a thought ends: "steps 2", or words for each step, the last one with its worker: "steps laws3, persons0"."""
+_WORKER = re.compile(r"[a-z](\d+)")
 _WORKERS, _SUBTASKS, _ACCESS = "\nmodel_id", "\nsubtasks", "\naccess_list"
 _NEXT, _LAST = '", "', '"]'
 """Between two subtasks, and after the last one."""
@@ -51,7 +52,7 @@ class Guide:
         if steps is None:
             return None
         number, words = steps.groups()
-        count = int(number) if number else len(words.split())
+        count = int(number) if number else len(_WORKER.findall(words))
         return (self._forbidden(text, count, words) or None) if count else None
 
     def _forbidden(self, text: str, count: int, words: str | None) -> list[int]:
@@ -66,7 +67,7 @@ class Guide:
             return []
         if not words:
             return self._breaking_count(text[place + 1 :], count, depth=1)
-        named = ", ".join(re.findall(r"\d+", words))
+        named = ", ".join(_WORKER.findall(words))
         return self._not_continuing(f"{_WORKERS} = [{named}]".removeprefix(text[place:]))
 
     def _containing(self, *marks: str) -> list[int]:

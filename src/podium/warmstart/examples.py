@@ -201,20 +201,21 @@ def draw_example(
     return draw(laboratory, rng, teams.draw(rng), shares)
 
 
-def skill_thought(parts: Sequence[str], numbers: Sequence[str]) -> str:
+def skill_thought(parts: Sequence[str], numbers: Sequence[str], gap: str = " ") -> str:
     """Name for each part the skill that it needs and a worker: "needs dates 3, sums 0".
 
     Args:
         parts: what each part is called; the last word is its skill.
+        gap: what stands between a part and its number.
     """
-    return _NEEDS + ", ".join(f"{part} {number}" for part, number in zip(parts, numbers, strict=True))
+    return _NEEDS + ", ".join(f"{part}{gap}{number}" for part, number in zip(parts, numbers, strict=True))
 
 
 def read_thought(text: str) -> list[tuple[str, str]]:
     """Parse what `skill_thought` writes: the skill of each part, the last of its words, with a number or "none"."""
     named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
-    words = (["", "", *part.split(" ")] for part in named.split(", "))
-    return [(skill, number) for *_, skill, number in words]
+    read = (re.search(r"(\w*?) ?(\d+|none)$", part) for part in named.split(", "))
+    return [(match[1], match[2]) if match else ("", "") for match in read]
 
 
 def claimants(problem: Parts, team: ExampleTeam, rng: Random) -> list[str]:

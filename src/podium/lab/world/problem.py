@@ -80,6 +80,11 @@ class Problem:
         """Pairs of relations that follow each other in a path."""
         return tuple(pair for path in self.paths for pair in pairwise(path.relations))
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether each relation is asked of what the one before gives, so that there may be an answer."""
+        return all(RELATIONS[first].gives == RELATIONS[then].field for first, then in self.compositions)
+
     @cached_property
     def key(self) -> str:
         """The problem without its words and its hint: equal keys are the same problem."""

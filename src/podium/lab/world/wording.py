@@ -2,7 +2,7 @@
 
 `nested` wordings put one relation into the other ("the birthplace of the founder of Rado Mill"); `in order` wordings
 say one after the other ("Take Rado Mill. Find its founder. Then find the birthplace of that person"). Clauses ("the
-person who founded Rado Mill") are kept for tests.
+person who founded Rado Mill") are kept for tests. Lessons of a Conductor have wordings of their own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,16 @@ from podium.lab.world.problem import Path, Problem
 from podium.lab.world.schema import ARTICLE, RELATIONS, Relation
 
 _ASKING = ("What is {x}?", "Name {x}.", "Tell me {x}.", "I want to know {x}.")
+_LESSON_ASKING = (
+    "Which is {x}?",
+    "Look up {x}.",
+    "Say what {x} is.",
+    "Do you know {x}?",
+    "I would like to hear {x}.",
+    "Write down {x}.",
+    "Somebody asks for {x}.",
+    "Here is what I need: {x}.",
+)
 _KEPT_ASKING = ("Can you find out {x}?", "Please give {x}.")
 _HINTS = (
     "Somebody told me this, but I doubt it: {hint}",
@@ -67,6 +77,28 @@ def word_question(problem: Problem, world: World, rng: Random, *, kept: bool = F
     relation, thing, value = problem.hint
     hint = rng.choice(_HINTS).format(hint=told(RELATIONS[relation], thing, value))
     return f"{hint} {question}"
+
+
+def lesson_question(problem: Problem, world: World, rng: Random) -> str:
+    """The question, often in a wording that no task has, so that a reader learns to go by what matters."""
+    (path, *others) = problem.paths
+    if others or problem.hint is not None or rng.random() < 0.5:
+        return word_question(problem, world, rng)
+    if rng.random() < 0.5:
+        return rng.choice(_LESSON_ASKING).format(x=path_phrase(path, rng))
+    return _told_in_order(path)
+
+
+def _told_in_order(path: Path) -> str:
+    """ "A certain person founded Rado Mill. Where was that person born?" """
+    words, parts = named(path.thing, RELATIONS[path.relations[0]].field), []
+    for name in path.relations[:-1]:
+        relation = RELATIONS[name]
+        text = relation.tell.replace("the {", "{").replace("The {", "{")
+        text = text.format(x=words, y=f"a certain {relation.gives}")
+        parts.append(text[0].upper() + text[1:])
+        words = f"that {relation.gives}"
+    return " ".join((*parts, path.last.ask.replace("the {x}", "{x}").format(x=words)))
 
 
 def _question(problem: Problem, world: World, rng: Random, *, kept: bool) -> str:
