@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job in a few minutes: train the shipped warm start on the embedded tasks, evaluate it beside every
-# baseline on held-out questions, write the report, and answer one question. Workers are simulated.
+# The main job in ten minutes: train the shipped start to lead small language models, evaluate it beside baselines on
+# held-out questions, write the report, and answer one question. The models answer in this process.
 #   SEED=1 RUN=runs/demo-1 runs/demo.sh     another seed
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,9 +11,8 @@ began=$SECONDS
 
 podium train --config configs/demo.toml --run "$RUN" "grpo.seed=$SEED"
 trained=$SECONDS
-podium eval --run "$RUN"
+podium eval --run "$RUN" --untrained world-warmstart --split validation --questions 200
 evaluated=$SECONDS
-podium ask --conductor "$RUN/policy" --no-store --seed 0 \
-  "Let A be what you get if you count the vowels in 'orchard'. Let B be what you get if you read the Roman numeral 'XIV'. Add A and B together."
+podium ask --conductor "$RUN/policy" --pool orchestra --no-store "Where was the mayor of Halonmouth born?"
 echo
 echo "Training took $((trained - began)) s, evaluation and report $((evaluated - trained)) s. The report: $RUN/report.html"
