@@ -1,4 +1,4 @@
-# make demo   set up, train the shipped policy for a few minutes, evaluate, report, answer one question
+# make demo   set up, train a policy over small language models for a few minutes, evaluate, report, answer one question
 # make orchestra   train small language models that know parts of a made-up world, as workers: hours on one core
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers

@@ -1,4 +1,4 @@
-"""Seconds of a GRPO iteration of the demo, beside TRL with the same model, questions and rewards, on one core.
+"""Seconds of a GRPO iteration over simulated workers, beside TRL with the same model, questions and rewards; one core.
 
 python benchmarks/grpo.py [--iterations 3] [--no-peer] [--json FILE]
 
@@ -43,8 +43,8 @@ from podium.train.display import NoDisplay
 from podium.train.experiment import make_draw_tasks, run_experiment
 from podium.train.settings import Experiment
 
-WORK = "GRPO iteration of the demo, 256 rollouts, one core, fp32"
-CONFIG = Path(__file__).parents[1] / "configs" / "demo.toml"
+WORK = "GRPO iteration, 256 rollouts, one core, fp32"
+CONFIG = Path(__file__).with_name("grpo.toml")
 MICRO_BATCH = 32
 """Of TRL; the fastest of 16, 32, 64 and 256 here."""
 

@@ -1,10 +1,10 @@
-"""How good a plan over the orchestra can be: plans by the parts of each question, each part done by its expert.
+"""How good plans by the parts of each question are over the orchestra, each part done by its expert.
 
 python runs/experts.py [QUESTIONS]
 
 Questions of the train split. The parts are known, and a part's expert is the worker whose card says that it knows best
-what the part looks up. So this bounds what a Conductor can learn, apart from questions on which another worker or
-wording is luckier. The other rows take something away from these plans.
+what the part looks up. A Conductor may find better plans, since another worker, wording or merging of parts is luckier
+on some questions. The other rows take something away from these plans.
 """
 
 from __future__ import annotations

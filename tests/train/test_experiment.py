@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -186,3 +188,15 @@ def test_an_endless_set_is_drawn_with_its_own_hops_unless_there_is_a_curriculum(
         for iteration in (0, 1)
     ]
     assert hops == [{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}, {1}, {3}]
+
+
+def test_training_needs_no_extra_but_train() -> None:
+    """`make demo` installs no other."""
+    absent = "sys.modules |= dict.fromkeys(('scipy', 'sklearn', 'reasoning_gym', 'sentence_transformers', 'cmaes'))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{absent}\nimport podium.cli.training"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from podium.conductor.prompt import PromptSettings
 
 _STEPS = re.compile(r"steps (?:(\d+)|([a-z\d, ]*[a-z]\d+))\n")
-"""As a thought ends: "steps 2", or words for each step, the last one with its worker: "steps laws3, persons0"."""
+"""As a thought ends: "steps 2", or words for each step, the last one with its worker: "steps laws3 persons0" or "steps
+0 proposer laws3, 1 birthplace persons0"."""
 _WORKER = re.compile(r"[a-z](\d+)")
 _WORKERS, _SUBTASKS, _ACCESS = "\nmodel_id", "\nsubtasks", "\naccess_list"
 _NEXT, _LAST = '", "', '"]'

@@ -71,9 +71,10 @@ class WorldParts:
             claimed: for each part the number of a worker, or "none".
         """
         relations = [RELATIONS[name].noun for path in self.problem.paths for name in path.relations]
-        named = zip((*relations, self.problem.join), self.skills, strict=False)
+        # Without a join there are as many skills as relations, and "none" is left over.
+        parts = zip((*relations, self.problem.join), self.skills, strict=False)
         return skill_thought(
-            [f"{place} {name} {skill}" for place, (name, skill) in enumerate(named)], claimed, gap=""
+            [f"{place} {name} {skill}" for place, (name, skill) in enumerate(parts)], claimed, gap=""
         )
 
 
@@ -115,7 +116,7 @@ class WorldLaboratory:
         while True:
             _, parts = _draw_question(rng, "train", _HOP_SHARES)
             problem = _loosened(rng, parts.problem)
-            if split_of(problem) == "train":
+            if not problem.is_typed and split_of(problem) == "train":
                 return Question(text=lesson_question(problem, world(), rng)), WorldParts(problem)
 
     def unseen_question(self, seed: int, index: int) -> tuple[Question, WorldParts]:

@@ -27,7 +27,6 @@ from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
 from podium.ratings.answers import measurable, read_answers
-from podium.ratings.rating import estimate
 from podium.recordings import Recording
 from podium.tasks import ALL, open_tasks, warnings_of
 from podium.tasks.overlap import question_key
@@ -323,6 +322,8 @@ def _recorded_source(
     if settings.from_verdicts or source.estimates:
         answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
         if source.estimates and pool.ratings is not None:
+            from podium.ratings.rating import estimate  # noqa: PLC0415 - loads scikit-learn, which is an extra
+
             unseen_QW = estimate(answers, pool.ratings.clusters).unseen_QW
             shown = {
                 text: dict(zip(answers.workers, unseen_W, strict=True))

@@ -214,8 +214,8 @@ def skill_thought(parts: Sequence[str], numbers: Sequence[str], gap: str = " ") 
 def read_thought(text: str) -> list[tuple[str, str]]:
     """Parse what `skill_thought` writes: the skill of each part, the last of its words, with a number or "none"."""
     named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
-    read = (re.search(r"(\w*?) ?(\d+|none)$", part) for part in named.split(", "))
-    return [(match[1], match[2]) if match else ("", "") for match in read]
+    matches = (re.search(r"(\w*?) ?(\d+|none)$", part) for part in named.split(", "))
+    return [(match[1], match[2]) if match else ("", "") for match in matches]
 
 
 def claimants(problem: Parts, team: ExampleTeam, rng: Random) -> list[str]:

@@ -80,7 +80,8 @@ def word_question(problem: Problem, world: World, rng: Random, *, kept: bool = F
 
 
 def lesson_question(problem: Problem, world: World, rng: Random) -> str:
-    """The question, often in a wording that no task has, so that a reader learns to go by what matters."""
+    """The question, half of those with one path in a wording that no task has, so that a reader learns to go by what
+    matters."""
     (path, *others) = problem.paths
     if others or problem.hint is not None or rng.random() < 0.5:
         return word_question(problem, world, rng)
@@ -148,8 +149,9 @@ def _asked(path: Path, rng: Random, *, kept: bool) -> str:
 def _in_order(path: Path, rng: Random) -> str:
     start = named(path.thing, RELATIONS[path.relations[0]].field)
     parts = [f"Take {start}.", f"Find its {RELATIONS[path.relations[0]].noun}."]
+    given = RELATIONS[path.relations[0]].gives
     for name in path.relations[1:]:
-        relation = RELATIONS[name]
         then = rng.choice(("Then find", "Now find", "Next, find"))
-        parts.append(f"{then} the {relation.noun} of that {relation.field}.")
+        parts.append(f"{then} the {RELATIONS[name].noun} of that {given}.")
+        given = RELATIONS[name].gives
     return " ".join(parts)
