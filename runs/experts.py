@@ -24,12 +24,12 @@ from podium.baselines.phrases import WHOLE
 from podium.evals.stats import accuracy_interval
 from podium.lab.world import RELATIONS, Problem, word_question, world
 from podium.orchestra.abilities import ABILITIES, Ability
-from podium.orchestra.laboratory import JOINS, Part, WorldParts, draw_parts
+from podium.orchestra.laboratory import JOINS, Part, WorldParts, draw_parts, draw_split_problem
 from podium.orchestrator.team import open_pool
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
-from podium.tasks.world import HOP_SHARES, draw_problem, split_of
+from podium.tasks.world import HOP_SHARES
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
@@ -62,14 +62,9 @@ def expert(part: Part, knows: Sequence[dict[str, float]]) -> int:
 
 def draw(index: int) -> tuple[Problem, Task]:
     rng = Random(f"experts/{index}")
-    while True:
-        (hops,) = rng.choices(range(1, len(HOP_SHARES) + 1), HOP_SHARES)
-        problem = draw_problem(rng, hops, world())
-        if split_of(problem) == "train":
-            question = Question(text=word_question(problem, world(), rng))
-            return problem, Task(
-                id=f"{index}", question=question, gold=problem.answer(world()), grader=Exact()
-            )
+    problem = draw_split_problem(rng, "train", HOP_SHARES)
+    question = Question(text=word_question(problem, world(), rng))
+    return problem, Task(id=f"{index}", question=question, gold=problem.answer(world()), grader=Exact())
 
 
 async def right(

@@ -114,8 +114,7 @@ class WorldLaboratory:
         if rng.random() >= _LOOSE:
             return _draw_question(rng, "train", _HOP_SHARES)
         while True:
-            _, parts = _draw_question(rng, "train", _HOP_SHARES)
-            problem = _loosened(rng, parts.problem)
+            problem = _loosened(rng, draw_split_problem(rng, "train", _HOP_SHARES))
             if not problem.is_typed and split_of(problem) == "train":
                 return Question(text=lesson_question(problem, world(), rng)), WorldParts(problem)
 
@@ -156,14 +155,19 @@ class WorldLaboratory:
         return "\n".join(lines)
 
 
-def _draw_question(rng: Random, split: str, hop_shares: Sequence[float]) -> tuple[Question, WorldParts]:
-    facts = world()
+def draw_split_problem(rng: Random, split: str, hop_shares: Sequence[float]) -> Problem:
+    """A problem of a split, with 1, 2, ... hops in these shares before the others are left out."""
     while True:
         (hops,) = rng.choices(range(1, len(hop_shares) + 1), hop_shares)
-        problem = draw_problem(rng, hops, facts)
+        problem = draw_problem(rng, hops, world())
         if split_of(problem) == split:
-            ask = lesson_question if split == "train" else word_question
-            return Question(text=ask(problem, facts, rng)), WorldParts(problem)
+            return problem
+
+
+def _draw_question(rng: Random, split: str, hop_shares: Sequence[float]) -> tuple[Question, WorldParts]:
+    problem = draw_split_problem(rng, split, hop_shares)
+    ask = lesson_question if split == "train" else word_question
+    return Question(text=ask(problem, world(), rng)), WorldParts(problem)
 
 
 def _loosened(rng: Random, problem: Problem) -> Problem:

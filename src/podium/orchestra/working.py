@@ -13,7 +13,8 @@ from podium.lab.world import Problem, World
 def join_working(problem: Problem, facts: World) -> str:
     """The working of a join over the values of its paths, and the answer. ValueError: it has no join, or compares equal
     values."""
-    # Small models copy what followed a token before: a name stands before its value, and a count is kept as it grows.
+    # Small models copy what followed a token before: so a name stands before its value and right after its letter, with
+    # no mark between, and a count is kept as it grows.
     found = [(path.subject(facts), path.values(facts)[-1]) for path in problem.paths]
     answer = problem.answer(facts)
     match problem.join:
@@ -22,7 +23,6 @@ def join_working(problem: Problem, facts: World) -> str:
         case "earlier" | "larger":
             (one, first), (other, second) = found
             verdict = "smaller" if problem.join == "earlier" else "larger"
-            # A name stands right after its letter, with no mark between: a small model copies what followed a token.
             letter = "A" if answer == one else "B"
             lines = [
                 f"Compare A {one}: {first}, B {other}: {second}. The {verdict} one is {letter} {answer}."
