@@ -5,7 +5,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
-export OPENBLAS_NUM_THREADS=1  # NumPy's threads spin while they wait: beside another busy process 8 times as slow.
 RUN=${RUN:-runs/demo}
 SEED=${SEED:-0}
 began=$SECONDS

@@ -23,8 +23,9 @@ import podium
 from podium.baselines.phrases import WHOLE
 from podium.evals.stats import accuracy_interval
 from podium.lab.world import RELATIONS, Problem, word_question, world
-from podium.orchestra.abilities import ABILITIES, Ability
-from podium.orchestra.laboratory import JOINS, Part, WorldParts, draw_parts, draw_split_problem
+from podium.orchestra.abilities import ABILITIES, JOINS, Ability
+from podium.orchestra.laboratory import draw_split_problem
+from podium.orchestra.plans import Part, WorldParts, draw_parts
 from podium.orchestrator.team import open_pool
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks.graders.text_graders import Exact

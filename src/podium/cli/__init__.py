@@ -30,6 +30,8 @@ _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, e
 
 def main() -> None:
     """Entry point of the `podium` command."""
+    # Before a verb imports NumPy; `podium.conductor.open_local_policy` says why, and does it for those who import us.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.argv[1:2] == ["train"]:
         _restart_for_torch()
     sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,166 @@
+"""Random plans about the made-up world: coherent, and not chosen to be good.
+
+A thought names the parts of the question, each with a worker that claims its skill, then the steps, each with what it
+finds and the plan's worker: "needs 0 proposer laws3, 1 birthplace persons0; steps 0 proposer laws3, 1 birthplace
+persons7". A small model cannot count, but it copies what followed a number before. Numbers of workers stand without a
+space, so that they are other tokens than those of places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from podium.baselines.phrases import WHOLE
+from podium.lab.world import RELATIONS, Path, Problem
+from podium.lab.world.wording import named
+from podium.orchestra.abilities import JOINS, PLURALS
+from podium.warmstart.examples import ExampleTeam, Shares, claimants, skill_thought
+from podium.workflow import Access, Step, Workflow
+
+JOIN = "Use the results to answer."
+CHECK = "Check the answer and correct it."
+_CALLED = {WHOLE: "whole", JOIN: "join", CHECK: "check"}
+_MIXED = 0.2
+"""Of the plans that go by the parts of the question, the share with some general steps."""
+_ACCESS_STYLES = ("needed", "all", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class WorldParts:
+    """The parts of a question: its relations, path by path, then the join if it has one."""
+
+    problem: Problem
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        """The skill of each part."""
+        known = tuple(PLURALS[field] for field in self.problem.fields)
+        return known if self.problem.join == "none" else (*known, JOINS)
+
+    def needs(self, claimed: Sequence[str]) -> str:
+        """The first half of a thought: "needs 0 founder firms3, 1 birthplace persons0".
+
+        Args:
+            claimed: for each part the number of a worker, or "none".
+        """
+        relations = [RELATIONS[name].noun for path in self.problem.paths for name in path.relations]
+        # Without a join there are as many skills as relations, and "none" is left over.
+        parts = zip((*relations, self.problem.join), self.skills, strict=False)
+        return skill_thought(
+            [f"{place} {name} {skill}" for place, (name, skill) in enumerate(parts)], claimed, gap=""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One step of a plan that goes by the parts of the question."""
+
+    subtask: str
+    skill: str
+    reads: tuple[int, ...] = ()
+    """The positions of the steps whose results it needs."""
+    relations: tuple[str, ...] = ()
+    """What it looks up; () for a join, a check, or the whole question."""
+
+    @property
+    def called(self) -> str:
+        """What a thought calls it: its relations as in its subtask, the last one first."""
+        return _CALLED.get(self.subtask) or " ".join(
+            RELATIONS[name].noun for name in reversed(self.relations)
+        )
+
+
+def draw_world_workflow(
+    rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int = 5, shares: Shares
+) -> tuple[Workflow, str]:
+    """Draw a valid and coherent workflow that is not chosen to be good, and its thought.
+
+    Number of steps, workers, style of the subtasks and style of the access lists are drawn independently, as `shares`
+    says. Subtasks are numbered, because a small model cannot count steps without numbers. How often a worker fits its
+    step is drawn for each plan, so that plans in which all do are not rare, however long.
+    """
+    needed = len(problem.skills)
+    if shares.fitting and rng.random() < shares.fitting:
+        count = min(needed, max_steps)
+    else:
+        weights = shares.steps[:max_steps]
+        (count,) = rng.choices(range(1, len(weights) + 1), weights)
+    whole, mixed = rng.random() < shares.whole, rng.random() < _MIXED
+    parts = [Part(WHOLE, problem.skills[min(k, needed - 1)], tuple(range(k))) for k in range(count)]
+    if not whole and (drawn := draw_parts(rng, problem.problem, count)):
+        parts = drawn
+    if mixed and not whole:
+        general = (WHOLE, WHOLE, JOIN, CHECK)
+        parts = [Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
+    (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
+    # One worker for each skill, so that a step finds the worker that the thought names for it.
+    claimed = dict(zip(problem.skills, claimants(problem, team, rng), strict=True))
+    relevant = _draw_share(rng, shares.relevant)
+    workers = [_worker(rng, claimed[part.skill], team, relevant) for part in parts]
+    workflow = Workflow(
+        tuple(
+            Step(worker, f"{place}. {part.subtask}", _access(rng, access, place, part.reads))
+            for place, (part, worker) in enumerate(zip(parts, workers, strict=True))
+        )
+    )
+    found = [f"{place} {part.called} {part.skill}" for place, part in enumerate(parts)]
+    steps = ", ".join(f"{what}{worker}" for what, worker in zip(found, workers, strict=True))
+    return workflow, f"{problem.needs([claimed[skill] for skill in problem.skills])}; steps {steps}"
+
+
+def _draw_share(rng: Random, mean: float) -> float:
+    """A share in [0, 1] with this mean; k draws with it all succeed with probability mean / (mean + k (1 - mean))."""
+    return float(rng.random() ** (1 / mean - 1)) if mean else 0.0
+
+
+def draw_parts(rng: Random, problem: Problem, count: int) -> list[Part]:
+    """The parts of a problem as `count` steps: relations that follow each other are merged at random, and steps that
+    are left over check the answer. Empty: they cannot be so few."""
+    joins = int(problem.join != "none")
+    if count < len(problem.paths) + joins:
+        return []
+    relations = sum(len(path.relations) for path in problem.paths)
+    cuts = [(p, place) for p, path in enumerate(problem.paths) for place in range(1, len(path.relations))]
+    kept = set(rng.sample(cuts, min(len(cuts), count - joins - len(problem.paths))))
+    parts: list[Part] = []
+    ends: list[int] = []
+    for p, path in enumerate(problem.paths):
+        begin, source = 0, None
+        for end in range(1, len(path.relations) + 1):
+            if end == len(path.relations) or (p, end) in kept:
+                parts.append(_find(path, begin, end, source))
+                begin, source = end, len(parts) - 1
+        ends.append(len(parts) - 1)
+    if joins:
+        parts.append(Part(JOIN, JOINS, tuple(ends)))
+    for place in range(len(parts), min(count, relations + joins + 1)):
+        parts.append(Part(CHECK, parts[-1].skill, (place - 1,)))
+    return parts
+
+
+def _find(path: Path, begin: int, end: int, source: int | None) -> Part:
+    """A step that follows the relations from `begin` to `end` of a path."""
+    first = RELATIONS[path.relations[begin]]
+    words = named(path.thing, first.field) if source is None else f"the result of step {source}"
+    for name in path.relations[begin:end]:
+        words = f"the {RELATIONS[name].noun} of {words}"
+    reads = () if source is None else (source,)
+    return Part(f"Find {words}.", PLURALS[first.field], reads, path.relations[begin:end])
+
+
+def _worker(rng: Random, claimant: str, team: ExampleTeam, relevant: float) -> int:
+    if rng.random() < relevant and claimant.isdecimal():
+        return int(claimant)
+    return rng.randrange(len(team.profiles))
+
+
+def _access(rng: Random, style: str, place: int, reads: tuple[int, ...]) -> Access:
+    if not place:
+        return Access()
+    if style == "random":
+        return rng.choice((Access(), Access(all=True), Access(steps=(rng.randrange(place),))))
+    if style == "all":
+        return Access(all=True)
+    return Access(steps=reads)
