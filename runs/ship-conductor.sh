@@ -2,6 +2,7 @@
 # Makes a run's policy the Conductor that comes with the package: in half precision, with the run's settings and metrics.
 #   runs/ship-conductor.sh runs/embedded-long/seed-0
 #   runs/ship-conductor.sh runs/world/seed-0 world-conductor    the one for the pool "orchestra"
+#   runs/ship-conductor.sh runs/world/warmstart world-warmstart    its start
 # It is made beside the one that ships, and takes its place when it is whole.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +29,9 @@ write_model(
 PYTHON
 mkdir -p "$PART/run"
 cp "$RUN/config.json" "$RUN/metrics.jsonl" "$PART/run/"
-[ ! -f "$RUN/comparison.json" ] || cp "$RUN/comparison.json" "$PART/run/"
+for more in comparison.json gate.json; do
+  [ ! -f "$RUN/$more" ] || cp "$RUN/$more" "$PART/run/"
+done
 chmod -R u=rwX,go=rX "$PART"
 trap - EXIT  # From here on a kill leaves a whole one, in the one place or the other.
 rm -rf "$TO"

@@ -99,6 +99,26 @@ def test_the_list_of_workers_has_those_that_the_thought_names(codec: Codec, guid
         assert codec.decode(tokens[:refused]).count(", ", len(thought)) == place
 
 
+def test_a_subtask_finds_what_the_thought_says_of_its_step(codec: Codec, guide: Guide) -> None:
+    def refused(first: str, second: str) -> str | None:
+        """The subtasks before the token that must not follow."""
+        thought = "needs 0 proposer laws3; steps 0 favourite dish proposer laws3, 1 birth year persons0"
+        lists = f'model_id = [3, 0]\nsubtasks = ["0. {first}", "1. {second}"]\naccess_list = [[], [0]]'
+        tokens = codec.encode_completion(f"{thought}\n{lists}")
+        place = refused_at(guide, tokens)
+        return None if place is None else codec.decode(tokens[:place]).partition('["')[2]
+
+    dish, year = (
+        "Find the favourite dish of the proposer of the Rado Act.",
+        "Find the birth year of the result of step 0.",
+    )
+    assert refused(dish, year) is None
+    assert refused("Answer the whole question.", "Check the answer and correct it.") is None
+    assert refused("Find the teacher of the proposer of the Rado Act.", year) == "0. Find the"
+    assert refused("Find the favourite dish of Rado Mill.", year) == "0. Find the favourite dish of"
+    assert refused(dish, "Find the birthplace of the result of step 0.") == f'0. {dish}", "1. Find the'
+
+
 def test_without_a_thought_that_says_how_many_nothing_is_forbidden(codec: Codec, guide: Guide) -> None:
     tokens = codec.encode_completion('model_id = [0]\nsubtasks = ["0. Go."]\naccess_list = [[]]')
     assert refused_at(guide, tokens) is None

@@ -1,7 +1,7 @@
-"""Guided (constrained) decoding: a plan's lists have as many entries as its thought says, and the workers it names.
+"""Guided (constrained) decoding: a plan's lists have as many entries as its thought says, and what it says for each.
 
 A small model miscounts entries that bear no number. Then most of its long plans could not be read or had other workers
-than it meant, and reinforcement would give them up before they pay. A policy whose prompt settings say so
+than it meant, and reinforcement would give them up before they pay. It also forgets what a step was to find. A policy whose prompt settings say so
 (`PromptSettings.guided`) is guided in training and in use.
 """
 
@@ -16,6 +16,9 @@ _STEPS = re.compile(r"steps (?:(\d+)|([a-z\d, ]*[a-z]\d+))\n")
 """As a thought ends: "steps 2", or words for each step, the last one with its worker: "steps laws3 persons0" or "steps
 0 proposer laws3, 1 birthplace persons0"."""
 _WORKER = re.compile(r"[a-z](\d+)")
+_FOUND = re.compile(r"\d+ (.+) [a-z]+\d+")
+"""What a thought says of one step, with what it finds: "1 birthplace persons0"."""
+_FIND = "Find the"
 _WORKERS, _SUBTASKS, _ACCESS = "\nmodel_id", "\nsubtasks", "\naccess_list"
 _NEXT, _LAST = '", "', '"]'
 """Between two subtasks, and after the last one."""
@@ -24,7 +27,9 @@ _NEXT, _LAST = '", "', '"]'
 class Guide:
     """Which tokens would give one of a plan's three lists a wrong number of entries, or a wrong worker.
 
-    If the thought names the steps' workers, the list of workers repeats them. In the list of subtasks only tokens with
+    If the thought names the steps' workers, the list of workers repeats them. If it says what a step finds, a subtask
+    that begins with "Find the" goes on with it: "Find the birthplace of ", or for two words "Find the birthplace of the
+    founder of ". In the list of subtasks only tokens with
     a whole mark between subtasks or after them are looked at, and not a quote or a bracket alone. A plan that the
     policy never ends, or whose thought names no worker of the pool, may still be invalid.
 
@@ -62,7 +67,9 @@ class Guide:
         if (place := text.rfind(_SUBTASKS)) >= 0:
             if _LAST in text[place:]:  # The list is closed.
                 return []
-            return self._last if text.count(_NEXT, place) < count - 1 else self._next
+            *before, begun = text[place:].split(_NEXT)
+            marks = self._last if len(before) < count - 1 else self._next
+            return marks + self._finding_other(begun, (words or "").split(", "), len(before))
         place = text.rfind(_WORKERS)
         if place < 0 or "]" in text[place:]:
             return []
@@ -78,9 +85,21 @@ class Guide:
     def _breaking_count(self, begun: str, count: int, depth: int) -> list[int]:
         return [token for token in self._marks if not _fits(begun + self._pieces[token], count, depth)]
 
-    def _not_continuing(self, rest: str) -> list[int]:
-        """All tokens with which a text that must go on with `rest` cannot go on."""
-        fit = {self._token_of.get(rest[:end]) for end in range(1, len(rest) + 1)}
+    def _finding_other(self, begun: str, steps: Sequence[str], number: int) -> list[int]:
+        """The tokens that would let a begun subtask find something else than the thought says of its step."""
+        told = _FOUND.fullmatch(steps[number]) if number < len(steps) else None
+        _, find, said = begun.partition(_FIND)
+        if not told or not find:
+            return []
+        asking = [""]
+        for word in told[1].split(" "):
+            asking = [f"{text}{gap}{word}" for text in asking for gap in (" ", " of the ")[: 1 + bool(text)]]
+        rests = [f"{text} of"[len(said) :] for text in asking if f"{text} of".startswith(said)]
+        return self._not_continuing(*rests) if all(rests) and rests else []
+
+    def _not_continuing(self, *rests: str) -> list[int]:
+        """All tokens with which a text that must go on with one of `rests` cannot go on."""
+        fit = {self._token_of.get(rest[:end]) for rest in rests for end in range(1, len(rest) + 1)}
         return [token for token in range(len(self._pieces)) if token not in fit]
 
 
