@@ -1,8 +1,8 @@
 """Guided (constrained) decoding: a plan's lists have as many entries as its thought says, and what it says for each.
 
-A small model miscounts entries that bear no number. Then most of its long plans could not be read or had other workers
-than it meant, and reinforcement would give them up before they pay. It also forgets what a step was to find. A policy whose prompt settings say so
-(`PromptSettings.guided`) is guided in training and in use.
+A small model miscounts entries that bear no number. Then most of its long plans could not be read or had other
+workers than it meant, and reinforcement would give them up before they pay. It also forgets what a step was to find.
+A policy whose prompt settings say so (`PromptSettings.guided`) is guided in training and in use.
 """
 
 from __future__ import annotations
