@@ -119,6 +119,14 @@ def test_a_subtask_finds_what_the_thought_says_of_its_step(codec: Codec, guide: 
     assert refused(dish, "Find the birthplace of the result of step 0.") == f'0. {dish}", "1. Find the'
 
 
+def test_a_thought_of_any_length_is_followed(codec: Codec, guide: Guide) -> None:
+    """The number of ways to say it grows with two to the power of its words."""
+    teachers = " ".join(["teacher"] * 60)
+    begun = f'needs 0 teacher persons0; steps 0 {teachers} persons0\nmodel_id = [0]\nsubtasks = ["0. Find the'
+    assert refused_at(guide, codec.encode_completion(f"{begun} teacher of the teacher")) is None
+    assert refused_at(guide, codec.encode_completion(f"{begun} teacher of Rado")) is not None
+
+
 def test_without_a_thought_that_says_how_many_nothing_is_forbidden(codec: Codec, guide: Guide) -> None:
     tokens = codec.encode_completion('model_id = [0]\nsubtasks = ["0. Go."]\naccess_list = [[]]')
     assert refused_at(guide, tokens) is None

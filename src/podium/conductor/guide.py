@@ -25,13 +25,13 @@ _NEXT, _LAST = '", "', '"]'
 
 
 class Guide:
-    """Which tokens would give one of a plan's three lists a wrong number of entries, or a wrong worker.
+    """Which tokens would give one of a plan's three lists a wrong number of entries, a wrong worker or a wrong subtask.
 
     If the thought names the steps' workers, the list of workers repeats them. If it says what a step finds, a subtask
     that begins with "Find the" goes on with it: "Find the birthplace of ", or for two words "Find the birthplace of the
-    founder of ". In the list of subtasks only tokens with
-    a whole mark between subtasks or after them are looked at, and not a quote or a bracket alone. A plan that the
-    policy never ends, or whose thought names no worker of the pool, may still be invalid.
+    founder of ". In the list of subtasks only tokens with a whole mark between subtasks or after them are looked at,
+    and not a quote or a bracket alone. A plan that the policy never ends, or whose thought names no worker of the pool,
+    may still be invalid.
 
     Args:
         decode: the text of some tokens.
@@ -91,11 +91,14 @@ class Guide:
         _, find, said = begun.partition(_FIND)
         if not told or not find:
             return []
-        asking = [""]
-        for word in told[1].split(" "):
-            asking = [f"{text}{gap}{word}" for text in asking for gap in (" ", " of the ")[: 1 + bool(text)]]
-        rests = [f"{text} of"[len(said) :] for text in asking if f"{text} of".startswith(said)]
-        return self._not_continuing(*rests) if all(rests) and rests else []
+        words = [(f" {word}", f" of the {word}") for word in told[1].split(" ")]
+        for forms in (words[0][:1], *words[1:], (" of",)):
+            whole = next((form for form in forms if said.startswith(form)), None)
+            if whole is None:
+                rests = [form.removeprefix(said) for form in forms if form.startswith(said)]
+                return self._not_continuing(*rests) if rests else []
+            said = said.removeprefix(whole)
+        return []
 
     def _not_continuing(self, *rests: str) -> list[int]:
         """All tokens with which a text that must go on with one of `rests` cannot go on."""
