@@ -174,7 +174,7 @@ def compare_planners(
     reading = encoder_from_options(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
     looking = Looking.of(
-        {key: value for key, value in locals().items() if key in _MEASURED}, chosen, run, declare
+        {key: value for key, value in locals().items() if key in _MEASURED}, chosen, workers, run, declare
     )
     constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
     trained = trained_plan(chosen, workers)

@@ -8,11 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from podium.cli.opening import planner_settings
 from podium.cli.options import PlannerOptions
 from podium.errors import StoreError, UsageError
+from podium.evals.fingerprints import digest, fingerprints
 from podium.evals.looks import TRAIN, Looks, ledger_file, sentence_on
-from podium.evals.suite.cells import digest, fingerprint
-from podium.workers.pool import pool_file
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.workers.pool import Pool
 
 _ROWS = ("Conductor", "all baselines")
 
@@ -28,12 +30,18 @@ class Looking:
 
     @classmethod
     def of(
-        cls, measured: Mapping[str, Any], conductor: PlannerOptions, run: Path | None, note: str | None
+        cls,
+        measured: Mapping[str, Any],
+        conductor: PlannerOptions,
+        pool: Pool,
+        run: Path | None,
+        note: str | None,
     ) -> Self | None:
         """The look at a split, declared if there is a note; None: this task set or split has no ledger.
 
         Args:
             measured: all parameters on which the figures depend, beside the Conductor.
+            pool: the opened pool.
             note: what a run on test or validation is for; None: it is not declared.
 
         Raises:
@@ -49,11 +57,15 @@ class Looking:
             )
         if file is None or split == TRAIN:
             return None
-        files = (tasks, str(pool_file(str(measured["pool"]))), conductor.conductor, measured["versus"])
+        others = {measured["versus"], measured["untrained"]} - {None, "none"}
+        planners = [
+            planner_settings(conductor),
+            *(PlannerSettings(conductor=name) for name in sorted(others)),
+        ]
         described = {
             **{key: str(value) for key, value in measured.items()},
             "conductor": asdict(conductor),
-            "files": [fingerprint(Path(name)) for name in files if name],
+            "files": fingerprints(tasks, str(measured["pool"]), pool, planners),
         }
         look = cls(Looks(file), tasks, split, digest(described))
         if note is not None and not look.ledger.is_declared(split, look.config):

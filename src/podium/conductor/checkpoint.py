@@ -119,7 +119,7 @@ class Checkpoint:
             CheckpointError: there is no such folder, or it lacks a file that every checkpoint has.
             ConfigError: its podium.json has a key or a value that is not known.
         """
-        path = shipped(source) if isinstance(source, str) and source in SHIPPED else Path(source)
+        path = checkpoint_folder(source)
         if not path.is_dir():
             known = ", ".join(SHIPPED)
             raise CheckpointError(
@@ -243,6 +243,15 @@ def read_podium_json(path: Path) -> PodiumFile:
         ConfigError: it has a key or a value that is not known.
     """
     return build(_json_object(path), PodiumFile, source=str(path))
+
+
+def checkpoint_folder(source: str | Path) -> Path:
+    """The folder of a checkpoint that comes with the package under this name, or else the path itself.
+
+    Raises:
+        CheckpointError: this installation lacks the shipped one.
+    """
+    return shipped(source) if isinstance(source, str) and source in SHIPPED else Path(source)
 
 
 def shipped(name: str) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from podium.conductor.checkpoint import SHIPPED, PodiumFile, read_podium_json, shipped
+from podium.conductor.checkpoint import PodiumFile, checkpoint_folder, read_podium_json
 from podium.errors import CheckpointError
 
 NAME = "podium.json"
@@ -24,7 +24,7 @@ def read_podium_file(source: str) -> PodiumFile:
         CheckpointError: there is no such file, or it cannot be fetched from the hub.
         ConfigError: it has a key or a value that is not known.
     """
-    path = shipped(source) if source in SHIPPED else Path(source)
+    path = checkpoint_folder(source)
     if path.is_dir():
         path = path / NAME
         if not path.is_file():

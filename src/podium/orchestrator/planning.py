@@ -93,16 +93,16 @@ def open_planner(
         return _of_baseline(settings.planner, pool, seed)
     table = conductor_settings(pool)
     first = first_model(pool)
-    if settings.conductor is None and not settings.served:
-        opened = _of_file(
-            settings, table, pool, called, first=first, dispatcher=dispatcher, processes=processes
-        )
-    elif settings.conductor is not None:
-        opened = _of_checkpoint(
-            settings.conductor, settings.cost_sensitivity, pool, called, processes=processes
-        )
-    else:
+    source = checkpoint_of(settings, pool)
+    if source is not None:
+        level = settings.cost_sensitivity
+        if level is None and settings.conductor is None:
+            level = table.cost_sensitivity
+        opened = _of_checkpoint(source, level, pool, called, processes=processes)
+    elif settings.served:
         opened = _of_endpoint(_endpoint(settings), pool, dispatcher)
+    else:
+        opened = _of_file(settings, table, pool, called, first=first, dispatcher=dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
     return _leaving(settings, replace(opened, fallback=fallback), pool)
 
@@ -128,17 +128,30 @@ def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
     if settings.planner != "conductor":
         return PlanSettings(rounds=rounds_of(open_baseline(settings.planner, pool.profiles)))
     table = conductor_settings(pool)
-    if settings.conductor is not None:
-        plan = Checkpoint.read(settings.conductor).plan
+    source = checkpoint_of(settings, pool)
+    if source is not None:
+        plan = Checkpoint.read(source).plan
     elif settings.served:
         plan = _trained_plan(_endpoint(settings))
-    elif table.checkpoint is not None:
-        plan = Checkpoint.read(_source(table.checkpoint, pool)).plan
     elif table.base_url is not None:
         plan = _trained_plan(table)
     else:
         plan = None
     return plan or PlanSettings()
+
+
+def checkpoint_of(settings: PlannerSettings, pool: Pool) -> str | None:
+    """The checkpoint from which the planner of `open_planner` writes its plans: a shipped one's name, or a folder.
+    None: it has none."""
+    if settings.planner != "conductor" or settings.served:
+        return None
+    if settings.conductor is not None:
+        return settings.conductor
+    table = conductor_settings(pool)
+    if table.checkpoint is not None:
+        return _source(table.checkpoint, pool)
+    embedded = table.base_url is None and table.worker is None and first_model(pool) is None
+    return "conductor" if embedded else None
 
 
 def first_model(pool: Pool) -> Worker | None:
@@ -206,18 +219,9 @@ def _of_file(
     *,
     first: Worker | None,
     dispatcher: Dispatcher | None,
-    processes: PolicyProcesses | None,
 ) -> OpenedPlanner:
-    """The planner where the settings name none; `first` is the pool's first model."""
-    if table.checkpoint is not None:
-        source = _source(table.checkpoint, pool)
-        cost_sensitivity = (
-            table.cost_sensitivity if settings.cost_sensitivity is None else settings.cost_sensitivity
-        )
-        return _of_checkpoint(source, cost_sensitivity, pool, called, processes=processes)
+    """The planner where neither settings nor file name a checkpoint; `first` is the pool's first model."""
     worker = first if table.worker is None else pool.named(table.worker)
-    if table.base_url is None and worker is None:
-        return _of_checkpoint("conductor", settings.cost_sensitivity, pool, called, processes=processes)
     routed = _is_routed(table, pool)
     if settings.cost_sensitivity is not None:
         plans = "the ratings choose a worker" if routed else "a model conducts untrained"

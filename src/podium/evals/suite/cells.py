@@ -6,17 +6,15 @@ JSON, so it can be sent to another process or machine.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
+from podium.evals.fingerprints import digest
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.types import Value
-from podium.workers.pool import pool_file
 
 _SHARED = ("repeats", "max_steps", "early_stop", "budget")
 """Settings of the suite on which a single answer depends."""
@@ -101,22 +99,40 @@ def tables_of(settings: SuiteSettings) -> Iterator[Table]:
 
 
 def cells_of(
-    settings: SuiteSettings, table: Table, entry: PlannerEntry, controls: Sequence[str], seed: int
+    settings: SuiteSettings,
+    table: Table,
+    entry: PlannerEntry,
+    controls: Sequence[str],
+    seed: int,
+    *,
+    files: Sequence[Any],
 ) -> tuple[Cell, ...]:
-    """The cells of a planner and of its controls."""
+    """The cells of a planner and of its controls.
+
+    Args:
+        files: the fingerprints of all files on which their answers depend.
+    """
     return tuple(
         Cell(
             table=table,
             entry=entry,
             control=control,
             seed=seed,
-            key=_key(settings, table, entry, control, seed),
+            key=_key(settings, table, entry, control, seed, files=files),
         )
         for control in (None, *controls)
     )
 
 
-def _key(settings: SuiteSettings, table: Table, entry: PlannerEntry, control: str | None, seed: int) -> str:
+def _key(
+    settings: SuiteSettings,
+    table: Table,
+    entry: PlannerEntry,
+    control: str | None,
+    seed: int,
+    *,
+    files: Sequence[Any],
+) -> str:
     shared = {key: value for key, value in settings.model_dump(mode="json").items() if key in _SHARED}
     described = {
         "settings": shared,
@@ -130,35 +146,9 @@ def _key(settings: SuiteSettings, table: Table, entry: PlannerEntry, control: st
         "control": control,
         "seed": seed,
         **table.pool.model_dump(mode="json", include={"draw", "decline"}, exclude_none=True),
-        "files": [
-            fingerprint(path)
-            for path in (Path(table.tasks.name), pool_file(table.pool.name), Path(entry.conductor or ""))
-        ],
+        "files": files,
     }
     unlabelled = entry.model_copy(update={"label": ""})
     name = "-".join(filter(None, (unlabelled.row, control, f"seed {seed}")))
     written = "".join(c if c.isalnum() or c in "-." else "_" for c in name)[:80]
     return f"{written}-{digest(described)}"
-
-
-def digest(described: Any) -> str:
-    """Twelve hexadecimal digits that stand for any JSON value."""
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
-
-
-_READ = 2**20
-"""Larger files are told apart by their size and the time of their last change."""
-
-
-def fingerprint(path: Path) -> list[Any] | None:
-    """What tells a file's or folder's content from another one; None: it does not exist, or is the working folder."""
-    if path == Path() or not path.exists():
-        return None
-    found: list[Any] = []
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        if file.is_file():
-            about = file.stat()
-            small = about.st_size <= _READ
-            content = hashlib.sha256(file.read_bytes()).hexdigest() if small else about.st_mtime_ns
-            found.append([file.name, about.st_size, content])
-    return found

@@ -10,9 +10,10 @@ from typing import ClassVar, get_args
 
 from podium.baselines.plan_controls import PLAN_CONTROLS
 from podium.evals.comparison import Kind
+from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
 from podium.evals.looks import TRAIN, Looks, ledger_file
-from podium.evals.suite.cells import Cell, Table, digest
+from podium.evals.suite.cells import Cell, Table
 from podium.evals.suite.opening import Checked
 from podium.evals.suite.settings import Decline
 from podium.types import Value

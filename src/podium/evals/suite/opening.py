@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from podium.conductor.checkpoint import PlanSettings
 from podium.conductor.planner import Conductor
 from podium.errors import UsageError
 from podium.evals.compare import replays_conditioned
+from podium.evals.fingerprints import fingerprints
 from podium.evals.plan_selection import VoterPrices
 from podium.evals.suite.cells import TRAINING, Job, Table, Training, cells_of, tables_of
 from podium.evals.suite.settings import EACH_WORKER, Decline, PlannerEntry, SuiteSettings
@@ -172,6 +174,12 @@ class OpenTable:
         score, cost = np.array(training.score_QW), np.array(training.cost_QW)
         return ScoredAnswers(training.workers, training.texts, score, cost)
 
+    def files(self, entry: PlannerEntry) -> list[Any]:
+        """The fingerprints of all files on which the answers of a planner and of its controls depend."""
+        before = untrained_of(entry, self.pool)
+        planners = [entry, *([] if before is None else [before])]
+        return fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
+
     def pays(self, entry: PlannerEntry) -> bool:
         """Whether answers or plans of this planner cost money."""
         return has_paid_workers(self.pool) or planning.pays_for_plans(entry, self.pool)
@@ -283,8 +291,9 @@ async def check_suite(settings: SuiteSettings) -> Checked:
                 pays |= opened.pays(entry)
                 controls = opened.controls(entry)
                 chooses |= _chooses(entry, controls)
+                files = opened.files(entry)
                 for seed in range(settings.seeds):
-                    cells = cells_of(settings, table, entry, controls, seed)
+                    cells = cells_of(settings, table, entry, controls, seed, files=files)
                     jobs.append(Job(settings=settings, cells=cells))
                     answers |= {cell.key: sizes[seed] for cell in cells}
             if chooses:
@@ -294,8 +303,9 @@ async def check_suite(settings: SuiteSettings) -> Checked:
                         f"Planners or controls of {table.label} make their choices on training questions; evaluate on "
                         "another split."
                     )
-                size = len(OpenTable(learned, opened.pool).tasks(0))
-                training[table.label] = tuple(_training_jobs(settings, learned, opened.models))
+                choosing = OpenTable(learned, opened.pool)
+                size = len(choosing.tasks(0))
+                training[table.label] = tuple(_training_jobs(settings, choosing))
                 answers |= {cell.key: size for job in training[table.label] for cell in job.cells}
         except UsageError as error:
             problems.append(str(error))
@@ -360,8 +370,9 @@ def _chooses(entry: PlannerEntry, controls: Sequence[str]) -> bool:
     return _learns(entry) or bool(needed & {"best worker", "plans"})
 
 
-def _training_jobs(settings: SuiteSettings, table: Table, workers: Sequence[str]) -> Iterator[Job]:
+def _training_jobs(settings: SuiteSettings, opened: OpenTable) -> Iterator[Job]:
     settings = settings.model_copy(update={"repeats": 1})
-    for name in workers:
+    for name in opened.models:
         entry = PlannerEntry(planner=f"single:{name}")
-        yield Job(settings=settings, cells=cells_of(settings, table, entry, (), 0))
+        cells = cells_of(settings, opened.table, entry, (), 0, files=opened.files(entry))
+        yield Job(settings=settings, cells=cells)

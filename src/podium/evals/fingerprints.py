@@ -1,0 +1,58 @@
+"""Digests of all on which figures depend: two runs have the same one only if settings and files are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from podium.conductor.checkpoint import checkpoint_folder
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.orchestrator.planning import checkpoint_of
+from podium.workers.pool import Pool, pool_file
+
+_READ = 2**28
+"""Larger files are told apart by their size and the time of their last change."""
+
+
+def digest(described: Any) -> str:
+    """Twelve hexadecimal digits that stand for any JSON value."""
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def fingerprints(tasks: str, name: str, pool: Pool, planners: Iterable[PlannerSettings]) -> list[Any]:
+    """What tells files from others of the same name: those of the tasks, of the pool, of the checkpoints from which the
+    planners write their plans, and of the models that run in our own process.
+
+    Args:
+        tasks: the name of the task set.
+        name: of the pool.
+    """
+    checkpoints = (checkpoint_of(planner, pool) for planner in planners)
+    identities = (worker.identity or {} for worker in pool)
+    models = (identity["model"] for identity in identities if identity.get("kind") == "local")
+    return [
+        fingerprint(Path(tasks)),
+        fingerprint(pool_file(name)),
+        *(None if source is None else fingerprint(checkpoint_folder(source)) for source in checkpoints),
+        *models,
+    ]
+
+
+def fingerprint(path: Path) -> list[Any] | None:
+    """What tells a file's or folder's content from another one; None: it does not exist, or is the working folder."""
+    if path == Path() or not path.exists():
+        return None
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [
+        _described(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()
+    ]
+
+
+@cache
+def _described(file: Path, size: int, changed: int) -> tuple[str, int, str | int]:
+    content = hashlib.sha256(file.read_bytes()).hexdigest() if size <= _READ else changed
+    return file.name, size, content

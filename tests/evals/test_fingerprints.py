@@ -1,0 +1,50 @@
+"""A run with other weights under the same name is another run, and a copy with other dates is the same one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+from podium.conductor.checkpoint import shipped
+from podium.evals.fingerprints import digest, fingerprints
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.orchestrator.team import open_pool
+
+_POOL = """
+[conductor]
+checkpoint = "mine"
+[[worker]]
+name = "ada"
+kind = "local"
+path = "ada"
+"""
+
+
+def test_weights_that_changed_under_the_same_name_are_another_configuration(tmp_path: Path) -> None:
+    for name in ("mine", "before", "ada"):
+        shutil.copytree(shipped("world-conductor"), tmp_path / name)
+    file = tmp_path / "pool.toml"
+    file.write_text(_POOL)
+
+    def found() -> str:
+        planners = [PlannerSettings(), PlannerSettings(conductor=str(tmp_path / "before"))]
+        return digest(fingerprints("world", str(file), open_pool(str(file)), planners))
+
+    seen = [found()]
+    for name in ("mine", "before", "ada"):
+        weights = tmp_path / name / "model.safetensors"
+        content = bytearray(weights.read_bytes())
+        os.utime(weights, (1, 1))
+        assert found() == seen[-1], "the same content at another date is the same"
+        content[-1] ^= 1
+        weights.write_bytes(content)
+        seen.append(found())
+    assert len(set(seen)) == len(seen)
+
+
+def test_a_shipped_checkpoint_is_known_by_its_weights() -> None:
+    _, _, files, *_ = fingerprints("world", "orchestra", open_pool("orchestra"), [PlannerSettings()])
+    weights = (shipped("world-conductor") / "model.safetensors").read_bytes()
+    assert ("model.safetensors", len(weights), sha256(weights).hexdigest()) in files
