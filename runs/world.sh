@@ -29,6 +29,6 @@ export POOL RUNS OMP_NUM_THREADS=1
 echo $SEEDS | tr ' ' '\n' | xargs -P 2 -I SEED \
   podium train --config configs/world.toml --run $RUNS/seed-SEED pool="$POOL" grpo.seed=SEED
 trained=$SECONDS
-podium eval configs/eval/world-seeds.toml "pool=[{name='$POOL'}]" "$@" --run $RUNS/seeds \
+podium eval configs/eval/world-seeds.toml "seeds=$(wc -w <<<"$SEEDS")" "pool=[{name='$POOL'}]" "$@" --run $RUNS/seeds \
   --declare "${NOTE:-Three seeds over the orchestra.}" --markdown | tee $RUNS/seeds.md
 echo "Training took $((trained - began)) s, the table $((SECONDS - trained)) s. The report: $RUNS/seeds/report.html"

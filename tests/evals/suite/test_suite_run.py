@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from suites import answers, check, run
 
+from podium.conductor.checkpoint import shipped
 from podium.errors import ConfigError, UsageError
 from podium.evals.suite.manifest import Manifest
 from podium.evals.suite.results import RESULTS, Results
@@ -83,6 +85,36 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
     assert "if this row is as accurate, workers do not need to see each other's responses." in str(
         comparison.notes
     )
+
+
+def _given(found: list[Any]) -> list[tuple[str, str, float]]:
+    return [(answer["task"], answer["found"], answer["score"]) for answer in found]
+
+
+def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path) -> None:
+    few = {"questions": 6, "seeds": 2, "processes": 1}
+    for seed, name in enumerate(("warmstart", "conductor")):
+        shutil.copytree(shipped(name), tmp_path / f"policy-{seed}")
+    planners = [{"conductor": str(tmp_path / "policy-{seed}"), "label": "Ours"}]
+    checked = check(**few, planner=planners)
+    asyncio.run(run_suite(checked, tmp_path / "ours"))
+    manifest = Manifest.of(checked, tmp_path / "ours")
+    (table,) = manifest.tables
+    (only,) = table.rows
+    ours = [_given(found) for found in answers(tmp_path / "ours").values()]
+    right = []
+    for seed, name in enumerate(("warmstart", "conductor")):
+        alone = run(tmp_path / name, **few, planner=[{"conductor": name}])
+        (same,) = (found for key, found in alone.items() if f"seed_{seed}" in key)
+        assert _given(same) in ours, "the policy of a seed answers the questions of this seed"
+        right.append(f"{100 * sum(answer['score'] for answer in same) / 6:.1f}")
+    comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path / "ours")))
+    assert only.by_seed
+    assert f"Ours: each seed has a checkpoint of its own; they are right on {', '.join(right)} %." in (
+        comparison.notes
+    )
+    with pytest.raises(UsageError, match="policy-2 is not a folder"):
+        check(**{**few, "seeds": 3}, planner=planners)
 
 
 def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:

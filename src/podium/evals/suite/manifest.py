@@ -39,6 +39,8 @@ class SuiteRow(Value):
     rules_out: str = ""
     of: str | None = None
     """For a control: the label of its planner's row."""
+    by_seed: bool = False
+    """Whether each seed has a checkpoint of its own."""
     cells: tuple[CellFile, ...]
 
 
@@ -127,6 +129,7 @@ def _row(label: str, cells: list[Cell], checked: Checked) -> SuiteRow:
         kind=_kind(first),
         rules_out="" if first.control is None else PLAN_CONTROLS[first.control].rules_out,
         of=None if first.control is None else first.entry.row,
+        by_seed=len({cell.entry.conductor for cell in cells}) > 1,
         cells=tuple(
             CellFile(key=cell.key, seed=cell.seed, answers=checked.answers[cell.key]) for cell in cells
         ),

@@ -284,16 +284,18 @@ async def check_suite(settings: SuiteSettings) -> Checked:
             conditioned[table.label] = replays_conditioned(opened.pool)
             chooses = False
             for entry in opened.entries(settings):
-                found = await _problems(opened, entry)
+                of_seeds = [entry.of_seed(seed) for seed in range(settings.seeds)]
+                found = [
+                    problem for each in dict.fromkeys(of_seeds) for problem in await _problems(opened, each)
+                ]
                 problems += found
                 if found:
                     continue
                 pays |= opened.pays(entry)
                 controls = opened.controls(entry)
                 chooses |= _chooses(entry, controls)
-                files = opened.files(entry)
-                for seed in range(settings.seeds):
-                    cells = cells_of(settings, table, entry, controls, seed, files=files)
+                for seed, each in enumerate(of_seeds):
+                    cells = cells_of(settings, table, each, controls, seed, files=opened.files(each))
                     jobs.append(Job(settings=settings, cells=cells))
                     answers |= {cell.key: sizes[seed] for cell in cells}
             if chooses:

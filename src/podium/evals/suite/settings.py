@@ -19,10 +19,16 @@ from podium.types import Budget
 
 EACH_WORKER = "single:*"
 """The planner that stands for a row of each worker alone."""
+_SEED = "{seed}"
+"""In the path of a checkpoint it stands for the number of the suite's seed."""
 
 
 class PlannerEntry(PlannerSettings):
-    """A planner, with its controls."""
+    """A planner, with its controls.
+
+    "{seed}" in `conductor` and `untrained` stands for the number of the seed. So the seeds of a training are one row,
+    in which each policy answers the questions of its own seed.
+    """
 
     planner: str = Field(default="conductor", validation_alias=AliasChoices("name", "planner"))
     """conductor, or a baseline such as single:WORKER; single:* is a row for each worker alone."""
@@ -54,6 +60,15 @@ class PlannerEntry(PlannerSettings):
     def conducts(self) -> bool:
         """Whether a model writes its plans."""
         return self.planner.partition(":")[0] == "conductor"
+
+    def of_seed(self, seed: int) -> Self:
+        """This planner with the checkpoints of a seed, in the same row."""
+        named = {
+            key: path.replace(_SEED, str(seed))
+            for key in ("conductor", "untrained")
+            if (path := getattr(self, key)) is not None and _SEED in path
+        }
+        return self.model_copy(update={**named, "label": self.row}) if named else self
 
     @property
     def row(self) -> str:

@@ -58,7 +58,13 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
         tasks=f"{table.tasks}/{table.split}",
         max_steps=manifest.max_steps,
         rounds=manifest.rounds,
-        notes=(*table.notes, *_on_looks(table), *_on_controls(table), *_on_decline(table, evaluations)),
+        notes=(
+            *table.notes,
+            *_on_looks(table),
+            *_on_seeds(table, evaluations),
+            *_on_controls(table),
+            *_on_decline(table, evaluations),
+        ),
         routing=tuple(routing(evaluations[first], alignment=alignment) for alignment in ALIGNMENTS)
         if rows[first].kind == "conductor"
         else (),
@@ -76,6 +82,23 @@ def _on_controls(table: SuiteTable) -> list[str]:
     return [
         f"{row.label}: if this row is as accurate, {row.rules_out}." for row in table.rows if row.rules_out
     ]
+
+
+def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
+    """The accuracy of each checkpoint, for rows in which each seed has its own."""
+    for shown in table.rows:
+        if not shown.by_seed or shown.label not in evaluations:
+            continue
+        by_seed: dict[str, list[Rollout]] = defaultdict(list)
+        for rollout in evaluations[shown.label].rollouts:
+            by_seed[_seed(rollout)].append(rollout)
+        shares = (f"{100 * sum(r.correct for r in found) / len(found):.1f}" for found in by_seed.values())
+        yield f"{shown.label}: each seed has a checkpoint of its own; they are right on {', '.join(shares)} %."
+
+
+def _seed(rollout: Rollout) -> str:
+    """The seed of the suite, which `rollout_seed` writes second."""
+    return rollout.trace.seed.split("/")[1]
 
 
 def _on_looks(table: SuiteTable) -> list[str]:
@@ -97,8 +120,7 @@ def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Ite
     for label, evaluation in evaluations.items():
         by_seed: dict[tuple[str, str], list[Rollout]] = defaultdict(list)
         for rollout in sorted(evaluation.rollouts, key=lambda rollout: rollout.trace.started_at):
-            parts = rollout.trace.seed.split("/")  # As `rollout_seed` writes it.
-            by_seed[parts[1], parts[-1]].append(rollout)
+            by_seed[_seed(rollout), rollout.trace.seed.split("/")[-1]].append(rollout)
         bounds = (0, decline.at, decline.at + _SOON, None)
         told = []
         for begin, end in pairwise(bounds):
