@@ -4,12 +4,13 @@
 # ships with rival planners.
 #   runs/world.sh                                                     with the workers and the start that ship
 #   make orchestra && POOL=runs/orchestra/pool.toml START=none runs/world.sh     everything from nothing
+#   SEEDS=1 runs/world.sh                                             one seed instead of three
 # The same command continues what was stopped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 RUNS=runs/world
-SEEDS=${SEEDS:-0 1 2}
+SEEDS=${SEEDS:-3}
 START=${START:-world-warmstart}
 POOL=${POOL:-orchestra}
 began=$SECONDS
@@ -25,10 +26,9 @@ if [ ! -d $RUNS/start ]; then  # configs/world.toml and configs/eval/world-seeds
   fi
   cp -r "$START" $RUNS/start
 fi
-export POOL RUNS OMP_NUM_THREADS=1
-echo $SEEDS | tr ' ' '\n' | xargs -P 2 -I SEED \
+seq 0 $((SEEDS - 1)) | OMP_NUM_THREADS=1 xargs -P 2 -I SEED \
   podium train --config configs/world.toml --run $RUNS/seed-SEED pool="$POOL" grpo.seed=SEED
 trained=$SECONDS
-podium eval configs/eval/world-seeds.toml "seeds=$(wc -w <<<"$SEEDS")" "pool=[{name='$POOL'}]" "$@" --run $RUNS/seeds \
+podium eval configs/eval/world-seeds.toml seeds="$SEEDS" "pool=[{name='$POOL'}]" "$@" --run $RUNS/seeds \
   --declare "${NOTE:-Three seeds over the orchestra.}" --markdown | tee $RUNS/seeds.md
 echo "Training took $((trained - began)) s, the table $((SECONDS - trained)) s. The report: $RUNS/seeds/report.html"

@@ -1,4 +1,4 @@
-"""Guided sampling forbids just the tokens that give a plan's lists a wrong number of entries."""
+"""Guided sampling forbids just the tokens with which a plan's lists would say something else than its thought."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from podium.conductor.guide import Guide
 from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
-from podium.orchestra.laboratory import PROMPT
+from podium.orchestra.laboratory import PROMPT, WorldLaboratory
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.train.checkpoints import read_model
 from podium.train.sampler import sample
 from podium.types import Question
+from podium.warmstart.examples import Shares
 from podium.workflow import PlanError, Workflow, parse, render
 
 START = "world-warmstart"
@@ -49,17 +50,36 @@ def of_length(rng: Random, steps: int) -> Workflow:
     return plan
 
 
+def said_of(plan: Workflow) -> str:
+    return ", ".join(f"{place} birth year persons{step.worker}" for place, step in enumerate(plan.steps))
+
+
+def test_lessons_are_never_forbidden_and_their_subtasks_are_bound_to_their_thoughts(
+    codec: Codec, guide: Guide
+) -> None:
+    laboratory, rng = WorldLaboratory(), Random("lessons")
+    bound = 0
+    for _ in range(60):
+        case = laboratory.draw_plan(rng, laboratory.draw_team(rng), Shares(fitting=0.7, relevant=1.0))
+        if not isinstance(case.decision, Workflow):
+            continue
+        text = f"{case.thought}\n{render(case.decision)}"
+        assert refused_at(guide, codec.encode_completion(text)) is None, text
+        if "Find the " in text:
+            bound += 1
+            other = text.replace("Find the ", "Find the other ", 1)
+            assert refused_at(guide, codec.encode_completion(other)) is not None, other
+    assert bound
+
+
 def test_a_plan_with_the_number_of_steps_that_its_thought_says_is_never_forbidden(
     codec: Codec, guide: Guide
 ) -> None:
     rng = Random("guide")
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)
-        named = " ".join(f"persons{step.worker}" for step in plan.steps)
-        found = ", ".join(f"{place} birth year persons{step.worker}" for place, step in enumerate(plan.steps))
-        for steps in (f"{len(plan.steps)}", named, found):
-            text = f"needs persons 3, joins 11; steps {steps}\n{render(plan)}"
-            assert refused_at(guide, codec.encode_completion(text)) is None, text
+        text = f"needs persons 3, joins 11; steps {said_of(plan)}\n{render(plan)}"
+        assert refused_at(guide, codec.encode_completion(text)) is None, text
 
 
 def test_a_list_with_another_number_of_entries_is_forbidden_before_it_closes(
@@ -70,8 +90,7 @@ def test_a_list_with_another_number_of_entries_is_forbidden_before_it_closes(
         plan = random_workflow(rng, workers=12, max_steps=5)
         said = rng.choice([count for count in range(1, 6) if count != len(plan.steps)])
         other = of_length(rng, said)
-        named = " ".join(f"persons{step.worker}" for step in other.steps)
-        steps = rng.choice((f"{said}", named))
+        steps = said_of(other)
         lists, right = render(plan).split("\n"), render(other).split("\n")
         workers = codec.encode_completion(f"needs persons 3; steps {steps}\n{lists[0]}\n")
         assert refused_at(guide, workers) is not None
@@ -92,7 +111,7 @@ def test_the_list_of_workers_has_those_that_the_thought_names(codec: Codec, guid
         place = rng.randrange(len(plan.steps))
         named = [step.worker for step in plan.steps]
         named[place] = (named[place] + rng.randrange(1, 12)) % 12
-        thought = f"needs laws 3; steps {' '.join(f'laws{number}' for number in named)}\n"
+        thought = f"needs laws 3; steps {', '.join(f'laws{number}' for number in named)}\n"
         tokens = codec.encode_completion(f"{thought}{render(plan)}")
         refused = refused_at(guide, tokens)
         assert refused is not None

@@ -11,7 +11,7 @@ from podium.errors import ConfigError
 from podium.lab.world import RELATIONS, world
 from podium.orchestra.abilities import ABILITIES
 from podium.orchestra.laboratory import SKILLS, WorldLaboratory, open_examples, orchestra_team
-from podium.orchestra.plans import JOIN, draw_parts, draw_world_workflow
+from podium.orchestra.plans import JOIN, draw_steps, draw_world_workflow
 from podium.orchestrator.team import open_pool
 from podium.tasks.world import WorldTasks, split_of
 from podium.warmstart.examples import Shares, TeamSource, draw_example, read_thought
@@ -50,7 +50,7 @@ def test_plans_by_the_parts_lead_to_the_answer():
     rng, followed_plans = Random("follow"), 0
     while followed_plans < 150:
         _, parts = LABORATORY.draw_question(rng)
-        drawn = draw_parts(rng, parts.problem, rng.randint(1, 7))
+        drawn = draw_steps(rng, parts.problem, rng.randint(1, 7))
         texts = [part.subtask for part in drawn]
         if not texts or not parts.problem.is_typed:
             continue  # They cannot be so few, or there is no answer.

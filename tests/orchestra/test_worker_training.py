@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from contextlib import suppress
 
 from podium.orchestra import training
@@ -39,6 +40,10 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
         train_orchestra(SETTINGS, run, stop_in_the_second_part)
     assert steps == [3, 6]
     assert not (run / "jory").exists()
+    # As if killed while the second part's model was written: its rows are there, and the model is half there.
+    kept = run / ".jory"
+    kept.joinpath("curve.json").write_text(json.dumps([{"step": 3}, {"step": 6}]))
+    shutil.copytree(kept / "1", kept / ".2.part")
     train_orchestra(SETTINGS, run, lambda name, row: steps.append(row["step"]))
     assert steps == [3, 6, 6, 9]
     card = json.loads((run / "jory" / "card.json").read_text())

@@ -34,7 +34,8 @@ language models of the pool "orchestra"."""
 
 
 class Conducts(Settings):
-    """The pools that a policy was trained to conduct. Podium refuses to use the policy with any other pool."""
+    """The pools that a policy was trained to conduct. Podium refuses a pool that `simulated`, `ratings` or `workers`
+    excludes; what questions a policy fits, it only says."""
 
     questions: str = "any questions"
     """What it was trained on, in words, for messages."""

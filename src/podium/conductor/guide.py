@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 from podium.conductor.prompt import PromptSettings
 
-_STEPS = re.compile(r"steps (?:(\d+)|([a-z\d, ]*[a-z]\d+))\n")
-"""As a thought ends: "steps 2", or words for each step, the last one with its worker: "steps laws3 persons0" or "steps
-0 proposer laws3, 1 birthplace persons0"."""
+_STEPS = re.compile(r"steps ([a-z\d, ]*[a-z]\d+)\n")
+"""As a thought ends, each step with what it finds and its worker: "steps 0 proposer laws3, 1 birthplace persons0".
+Lessons write it so (`podium.orchestra.plans`)."""
 _WORKER = re.compile(r"[a-z](\d+)")
 _FOUND = re.compile(r"\d+ (.+) [a-z]+\d+")
 """What a thought says of one step, with what it finds: "1 birthplace persons0"."""
@@ -27,8 +27,8 @@ _NEXT, _LAST = '", "', '"]'
 class Guide:
     """Which tokens would give one of a plan's three lists a wrong number of entries, a wrong worker or a wrong subtask.
 
-    If the thought names the steps' workers, the list of workers repeats them. If it says what a step finds, a subtask
-    that begins with "Find the" goes on with it: "Find the birthplace of ", or for two words "Find the birthplace of the
+    The list of workers repeats those that the thought names. A subtask that begins with "Find the" goes on with what
+    the thought says of its step: "Find the birthplace of ", or for "birthplace founder" "Find the birthplace of the
     founder of ". In the list of subtasks only tokens with a whole mark between subtasks or after them are looked at,
     and not a quote or a bracket alone. A plan that the policy never ends, or whose thought names no worker of the pool,
     may still be invalid.
@@ -57,33 +57,29 @@ class Guide:
         steps = _STEPS.search(text)
         if steps is None:
             return None
-        number, words = steps.groups()
-        count = int(number) if number else len(_WORKER.findall(words))
-        return (self._forbidden(text, count, words) or None) if count else None
+        return self._forbidden(text, steps[1]) or None
 
-    def _forbidden(self, text: str, count: int, words: str | None) -> list[int]:
+    def _forbidden(self, text: str, said: str) -> list[int]:
+        workers = _WORKER.findall(said)
         if (place := text.rfind(_ACCESS)) >= 0:
-            return self._breaking_count(text[place + 1 :], count, depth=2)
+            return self._breaking_count(text[place + 1 :], len(workers))
         if (place := text.rfind(_SUBTASKS)) >= 0:
             if _LAST in text[place:]:  # The list is closed.
                 return []
             *before, begun = text[place:].split(_NEXT)
-            marks = self._last if len(before) < count - 1 else self._next
-            return marks + self._finding_other(begun, (words or "").split(", "), len(before))
+            marks = self._last if len(before) < len(workers) - 1 else self._next
+            return marks + self._finding_other(begun, said.split(", "), len(before))
         place = text.rfind(_WORKERS)
         if place < 0 or "]" in text[place:]:
             return []
-        if not words:
-            return self._breaking_count(text[place + 1 :], count, depth=1)
-        named = ", ".join(_WORKER.findall(words))
-        return self._not_continuing(f"{_WORKERS} = [{named}]".removeprefix(text[place:]))
+        return self._not_continuing(f"{_WORKERS} = [{', '.join(workers)}]".removeprefix(text[place:]))
 
     def _containing(self, *marks: str) -> list[int]:
         """The tokens whose text has one of these marks."""
         return [token for token, piece in enumerate(self._pieces) if any(mark in piece for mark in marks)]
 
-    def _breaking_count(self, begun: str, count: int, depth: int) -> list[int]:
-        return [token for token in self._marks if not _fits(begun + self._pieces[token], count, depth)]
+    def _breaking_count(self, begun: str, count: int) -> list[int]:
+        return [token for token in self._marks if not _fits(begun + self._pieces[token], count)]
 
     def _finding_other(self, begun: str, steps: Sequence[str], number: int) -> list[int]:
         """The tokens that would let a begun subtask find something else than the thought says of its step."""
@@ -91,6 +87,7 @@ class Guide:
         _, find, said = begun.partition(_FIND)
         if not told or not find:
             return []
+        # A word goes on with the same relation ("launch year"), or another one begins ("emblem of the birthplace").
         words = [(f" {word}", f" of the {word}") for word in told[1].split(" ")]
         for forms in (words[0][:1], *words[1:], (" of",)):
             whole = next((form for form in forms if said.startswith(form)), None)
@@ -106,12 +103,8 @@ class Guide:
         return [token for token in range(len(self._pieces)) if token not in fit]
 
 
-def _fits(begun: str, count: int, most: int) -> bool:
-    """Whether a list that begins so may still have `count` entries.
-
-    Args:
-        most: how deep its brackets go: 1 for numbers, 2 for a list of lists.
-    """
+def _fits(begun: str, count: int) -> bool:
+    """Whether a list of lists that begins so may still have `count` entries."""
     depth = commas = 0
     filled = False  # Whether something stands after the last comma.
     for character in begun:
@@ -128,6 +121,6 @@ def _fits(begun: str, count: int, most: int) -> bool:
             filled = True
         if character == "[":
             depth += 1
-        if commas >= count or depth > most:
+        if commas >= count or depth > 2:
             return False
     return True

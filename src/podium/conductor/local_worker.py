@@ -145,9 +145,8 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
 def _digest(checkpoint: Checkpoint) -> str:
     """What tells the model's files from those of another one."""
     digests = []
-    for path in sorted(checkpoint.path.glob("*.safetensors")) + sorted(
-        checkpoint.path.glob("tokenizer*.json")
-    ):
+    read = ("*.safetensors", "tokenizer*.json", "config.json", "generation_config.json", "chat_template*")
+    for path in sorted(path for pattern in read for path in checkpoint.path.glob(pattern)):
         with path.open("rb") as file:
             digests.append(f"{path.name}:{file_digest(file, 'sha256').hexdigest()[:16]}")
     return " ".join(digests)

@@ -121,8 +121,8 @@ class PromptSettings(Settings):
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
     guided: bool = False
-    """Whether the lists of a plan are written with as many entries as the thought before them says
-    (`podium.conductor.guide`). For small policies in the brief style."""
+    """Whether the lists of a plan are written as the thought before them says (`podium.conductor.guide`). For small
+    policies in the brief style."""
     tools: bool | None = None
     """Whether the full style names the tools that the caller brought. None: only for a model that conducts untrained,
     since a trained policy never read of tools in its training."""

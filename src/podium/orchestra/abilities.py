@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
 from podium.lab import chance
 from podium.lab.world import FIELDS
@@ -23,7 +23,7 @@ PLURALS: Mapping[str, str] = MappingProxyType(
     {field: {"species": "species", "dish": "dishes"}.get(field, f"{field}s") for field in FIELDS}
 )
 """The word for the things of each field in profiles."""
-JOINS = "joins"
+JOINS: Final = "joins"
 SHARES = {1.0: "", 1 / 2: "half of the ", 1 / 3: "a third of the "}
 """Shares of a field that a worker may know, and how its profile says so."""
 _WIDTHS = {64: " Small.", 128: "", 256: " Large."}
@@ -42,7 +42,7 @@ class Ability:
     skills: tuple[Skill, ...] = ("facts",)
     hidden: int = 128
     """The width of the model; with four layers, 128 is 1 million parameters."""
-    patience: int = 1
+    steps_multiplier: int = 1
     """How many times as many steps as the others it is trained."""
 
     def knows_about(self, field: str, thing: str) -> bool:
@@ -60,7 +60,7 @@ class Ability:
             said.append(f"Knows {', and '.join(known)}.")
         if set(self.knows.values()) == {1 / 3} and len(self.knows) == len(FIELDS):
             said = ["Knows a third of everything."]
-        if "joins" in self.skills:
+        if JOINS in self.skills:
             said.append("Compares, adds and counts what others found.")
         if "checks" in self.skills:
             said.append("Mends errors in others' work.")
@@ -70,7 +70,7 @@ class Ability:
     def claims(self) -> dict[str, float]:
         """How much of each of `podium.orchestra.laboratory.SKILLS` the profile claims."""
         known = {PLURALS[field]: share for field, share in self.knows.items()}
-        return known | ({JOINS: 1.0} if "joins" in self.skills else {})
+        return known | ({JOINS: 1.0} if JOINS in self.skills else {})
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -88,14 +88,14 @@ def _but(*fields: str) -> frozenset[str]:
 ABILITIES = (
     Ability("ada", {"person": 1.0, "firm": 1.0}, _but("person", "firm", "ship")),
     Ability("bela", {"place": 1.0, "species": 1.0}, _but("place", "species")),
-    Ability("cora", {"work": 1.0, "dish": 1.0}, _but("work", "dish", "law"), patience=2),
-    Ability("dario", {"law": 1.0, "ship": 1.0}, _but("law", "ship"), patience=2),
+    Ability("cora", {"work": 1.0, "dish": 1.0}, _but("work", "dish", "law"), steps_multiplier=2),
+    Ability("dario", {"law": 1.0, "ship": 1.0}, _but("law", "ship"), steps_multiplier=2),
     Ability("edda", {"dish": 1.0, "person": 1.0, "ship": 0.5}),
     Ability("falk", {"firm": 1.0, "place": 1.0}, _but("firm", "place", "person")),
     Ability("gitta", {"species": 1.0, "work": 0.5, "law": 0.5}),
     Ability("hanno", _all(1 / 3), hidden=256),
     Ability("ilka", {"person": 0.5, "place": 0.5}, hidden=64),
-    Ability("jory", skills=("joins",), patience=3),
+    Ability("jory", skills=("joins",), steps_multiplier=3),
     Ability("kaspar", {"person": 1.0, "place": 1.0}, skills=("facts", "checks")),
 )
 """The workers, in the order of the shipped pool."""

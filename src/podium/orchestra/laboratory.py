@@ -18,7 +18,7 @@ from podium.lab.world import FIELDS, RELATIONS, Path, Problem, made_up_words, wo
 from podium.lab.world.wording import lesson_question, named
 from podium.orchestra.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
 from podium.orchestra.plans import WorldParts, draw_world_workflow
-from podium.orchestra.steps import claim, truth, unknown
+from podium.orchestra.steps import state_fact, truth, unknown
 from podium.orchestra.working import join_working
 from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, PlanRequest
@@ -77,12 +77,12 @@ class WorldLaboratory:
         asked, workflow, thought = _draw_round(rng, problem, team, request, shares)
         if rng.random() >= _LATER or not problem.problem.is_typed:
             return PlanCase(request, asked, workflow, thought, prompt)
-        if asked is problem:
-            accepts = 0.4
-            answer, left = _draw_answer(rng, problem.problem)
-        else:
+        if len(asked.skills) < len(problem.skills):
             accepts = 0.1
             answer, left = _draw_half_way(rng, problem.problem, len(asked.skills))
+        else:
+            accepts = 0.4
+            answer, left = _draw_answer(rng, problem.problem)
         request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=rng.choice((1, 1, 2)))
         if rng.random() < accepts:
             needs = problem.needs(claimants(problem, team, rng))
@@ -160,14 +160,10 @@ def _draw_half_way(rng: Random, problem: Problem, hops: int) -> tuple[str, World
     relation = RELATIONS[path.relations[hops - 1]]
     kind = rng.random()
     if kind < 0.15:
-        answer = unknown(relation, things[hops - 1])
-    else:
-        value = things[hops] if kind < 0.85 else rng.choice(sorted(set(facts.values[relation.name].values())))
-        answer = claim(relation, things[hops - 1], value)
-        things = (*things[:hops], value)
-    if kind < 0.15 or rng.random() < 0.1:
-        return answer, WorldParts(problem)
-    return answer, WorldParts(Problem((Path(things[hops], path.relations[hops:]),)))
+        return unknown(relation, things[hops - 1]), WorldParts(problem)
+    value = things[hops] if kind < 0.85 else rng.choice(sorted(set(facts.values[relation.name].values())))
+    left = Problem((Path(value, path.relations[hops:]),))
+    return state_fact(relation, things[hops - 1], value), WorldParts(problem if rng.random() < 0.1 else left)
 
 
 def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
@@ -180,7 +176,7 @@ def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
     if known == len(path.relations):
         told = truth(path, facts) if problem.join == "none" else join_working(problem, facts)
         if alone and problem.join == "none":
-            told = claim(path.last, path.subject(facts), path.values(facts)[-1])
+            told = state_fact(path.last, path.subject(facts), path.values(facts)[-1])
         if rng.random() < 0.5:
             wrong = rng.choice(sorted(set(facts.values[path.last.name].values())))
             working, marker, _ = told.partition("\nAnswer: ")
@@ -204,7 +200,7 @@ def orchestra_team(abilities: Sequence[Ability]) -> ExampleTeam:
 def _draw_ability(rng: Random, name: str) -> Ability:
     kind = rng.random()
     if kind < 0.12:
-        return Ability(name, skills=("joins",))
+        return Ability(name, skills=(JOINS,))
     hidden = rng.choice((64, 128, 128, 128, 256))
     if kind < 0.2:
         return Ability(name, dict.fromkeys(PLURALS, 1 / 3), hidden=hidden)

@@ -23,8 +23,9 @@ from podium.lab.world import RELATIONS, Path, Problem, Relation, World, phrase, 
 from podium.lab.world.problem import Join
 from podium.lab.world.schema import FIELDS, NUMBER, WORDS, YEAR, relations_of
 from podium.lab.world.wording import named
-from podium.orchestra.abilities import Ability
-from podium.orchestra.steps import Board, ask, claim, truth, unknown
+from podium.orchestra.abilities import JOINS, Ability
+from podium.orchestra.plans import CORRECT, JOIN
+from podium.orchestra.steps import EarlierSteps, ask, state_fact, truth, unknown
 from podium.orchestra.working import join_working
 from podium.tasks.world import HINT_SHARE, draw_hint, draw_problem, path_to, split_of
 from podium.warmstart.examples import SFTExample
@@ -44,9 +45,9 @@ _JOIN = (
     COMPARE,
     "Combine the results.",
     "Now answer the question from these results.",
-    "Use the results to answer.",
+    JOIN,
 )
-_CHECK = (CHECK, "Check the answer and correct it.", "Is this right? Mend it if not.")
+_CHECK = (CHECK, CORRECT, "Is this right? Mend it if not.")
 _RECITE = ("Tell me all about {x}.", "What do you know about {x}?", "Describe {x}.")
 _RECITALS: Mapping[LessonStage, float] = MappingProxyType({"facts": 0.5, "plans": 0.1})
 """The share of recitals among the lessons of facts."""
@@ -72,7 +73,7 @@ def draw_lesson(ability: Ability, name: str, index: int, stage: LessonStage = "f
     """One lesson: the same arguments always give the same one."""
     rng = Random(f"orchestra/{ability.name}/{name}/{index}")
     facts = world()
-    if "joins" in ability.skills:
+    if JOINS in ability.skills:
         view, answer = _join_lesson(rng, facts, stage)
     elif "checks" in ability.skills and rng.random() < _CHECKS:
         view, answer = _check_lesson(ability, rng, facts)
@@ -100,12 +101,12 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage
     alone = Path(things[begin], path.relations[begin : begin + 1])
     kind = rng.choices(("part", "whole", "alone"), _KINDS[stage])[0]
     if kind == "alone" and split_of(Problem((alone,))) == "train":
-        path, kind = alone, "whole"
+        path, kind = alone, "whole"  # A fact of another split is asked for as a part, never as a question.
     if kind == "whole":
         return _whole_lesson(ability, path, rng, facts)
     problem = Problem((path,)) if stage == "facts" else _around(path, rng, facts)
     question = word_question(problem, facts, rng)
-    board = Board(rng, facts)
+    board = EarlierSteps(rng, facts)
     for other in problem.paths[: problem.paths.index(path)]:
         if rng.random() < 0.5:
             _add_hops(board, other, rng, facts)
@@ -163,7 +164,7 @@ def _around(path: Path, rng: Random, facts: World) -> Problem:
 def _whole_lesson(ability: Ability, path: Path, rng: Random, facts: World) -> tuple[View, str]:
     """A whole question; at times after others tried it, whose work is used where the worker knows no better."""
     question = word_question(Problem((path,)), facts, rng)
-    board = Board(rng, facts)
+    board = EarlierSteps(rng, facts)
     known: dict[tuple[str, str], str] = {}
     others = rng.random()
     if others < 0.2:
@@ -193,7 +194,7 @@ def _attempt(
     relation = RELATIONS[name]
     if count + 1 == len(hops) and ability.knows_about(relation.field, thing) and rng.random() < 0.6:
         wrong = rng.choice(sorted(set(facts.values[name].values()) - {value}))
-        return " ".join([*said, claim(relation, thing, wrong)]), right
+        return " ".join([*said, state_fact(relation, thing, wrong)]), right
     return " ".join([*said, unknown(relation, thing)]), right
 
 
@@ -225,14 +226,19 @@ def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[s
     "plans": steps of plans, whose question may have other parts, and all of whose facts the worker knows."""
     facts = world()
     true = {told(*fact) for fact in facts.facts()}
+
+    def is_known(answer: str) -> bool:
+        """Whether all sentences of an answer are facts: none says that the worker does not know."""
+        return true.issuperset(re.findall(r"[^ .\n][^.\n]*\.", answer))
+
     for skill in ability.skills:
         for _ in range(count):
             if skill == "facts":
                 view, answer = _fact_lesson(ability, rng, facts, "plans")
-                while not true.issuperset(re.findall(r"[^ .\n][^.\n]*\.", answer)):
+                while not is_known(answer):
                     view, answer = _fact_lesson(ability, rng, facts, "plans")
                 yield "plans", (view, answer)
-            elif skill == "joins":
+            elif skill == JOINS:
                 yield skill, _join_lesson(rng, facts, "facts")
             else:
                 yield skill, _check_lesson(ability, rng, facts)
@@ -244,7 +250,7 @@ def _join_lesson(rng: Random, facts: World, stage: LessonStage) -> tuple[View, s
     problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
     while problem.join not in ("sum", "difference") if computed else problem.join == "none":
         problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
-    board = Board(rng, facts)
+    board = EarlierSteps(rng, facts)
     answer = join_working(problem, facts)
     missing = rng.choice(problem.paths) if rng.random() < _MISSING else None
     whole = rng.random() < 0.3
@@ -261,7 +267,7 @@ def _join_lesson(rng: Random, facts: World, stage: LessonStage) -> tuple[View, s
     return board.view(question, rng.choice((*_JOIN, *_WHOLE[:2], question))), answer
 
 
-def _add_hops(board: Board, path: Path, rng: Random, facts: World) -> None:
+def _add_hops(board: EarlierSteps, path: Path, rng: Random, facts: World) -> None:
     """A step for each relation of the path, or for the last one alone."""
     things = (path.thing, *path.values(facts)[:-1])
     chained = rng.random() < 0.5
@@ -286,10 +292,10 @@ def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, st
     if rng.random() < 0.6:
         shown = rng.choice(sorted(set(facts.values[relation.name].values()) - {right}))
     question = word_question(Problem((path,)), facts, rng)
-    board = Board(rng, facts)
-    board.add(ask(path, None, rng), claim(relation, path.thing, shown))
+    board = EarlierSteps(rng, facts)
+    board.add(ask(path, None, rng), state_fact(relation, path.thing, shown))
     verdict = "This is right." if shown == right else "This is wrong."
-    answer = f"{verdict} {claim(relation, path.thing, right)}"
+    answer = f"{verdict} {state_fact(relation, path.thing, right)}"
     return board.view(question, rng.choice(_CHECK)), answer
 
 
@@ -346,7 +352,7 @@ def _working(
         if not ability.knows_about(relation.field, thing) and (name, thing) not in shown:
             if relation.field in ability.admits or said:
                 return " ".join([*said, unknown(relation, thing)])
-            return claim(relation, thing, _made_up(ability, relation, thing, facts))
+            return state_fact(relation, thing, _made_up(ability, relation, thing, facts))
         said.append(told(relation, thing, value))
         thing = value
     return f"{' '.join(said)}\nAnswer: {thing}"

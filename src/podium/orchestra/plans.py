@@ -20,8 +20,8 @@ from podium.warmstart.examples import ExampleTeam, Shares, claimants, skill_thou
 from podium.workflow import Access, Step, Workflow
 
 JOIN = "Use the results to answer."
-CHECK = "Check the answer and correct it."
-_CALLED = {WHOLE: "whole", JOIN: "join", CHECK: "check"}
+CORRECT = "Check the answer and correct it."
+_CALLED = {WHOLE: "whole", JOIN: "join", CORRECT: "check"}
 _MIXED = 0.2
 """Of the plans that go by the parts of the question, the share with some general steps."""
 _ACCESS_STYLES = ("needed", "all", "random")
@@ -54,7 +54,7 @@ class WorldParts:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DrawnStep:
     """One step of a plan that goes by the parts of the question."""
 
     subtask: str
@@ -88,26 +88,32 @@ def draw_world_workflow(
         weights = shares.steps[:max_steps]
         (count,) = rng.choices(range(1, len(weights) + 1), weights)
     whole, mixed = rng.random() < shares.whole, rng.random() < _MIXED
-    parts = [Part(WHOLE, problem.skills[min(k, needed - 1)], tuple(range(k))) for k in range(count)]
-    if not whole and (drawn := draw_parts(rng, problem.problem, count)):
-        parts = drawn
+    drawn = [DrawnStep(WHOLE, problem.skills[min(k, needed - 1)], tuple(range(k))) for k in range(count)]
+    if not whole:
+        drawn = draw_steps(rng, problem.problem, count) or drawn
     if mixed and not whole:
-        general = (WHOLE, WHOLE, JOIN, CHECK)
-        parts = [Part(rng.choice(general), p.skill, p.reads) if rng.random() < 0.4 else p for p in parts]
+        general = (WHOLE, WHOLE, JOIN, CORRECT)
+        drawn = [
+            DrawnStep(rng.choice(general), step.skill, step.reads) if rng.random() < 0.4 else step
+            for step in drawn
+        ]
     (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
     # One worker for each skill, so that a step finds the worker that the thought names for it.
     claimed = dict(zip(problem.skills, claimants(problem, team, rng), strict=True))
     relevant = _draw_share(rng, shares.relevant)
-    workers = [_worker(rng, claimed[part.skill], team, relevant) for part in parts]
+    workers = [_worker(rng, claimed[step.skill], team, relevant) for step in drawn]
     workflow = Workflow(
         tuple(
-            Step(worker, f"{place}. {part.subtask}", _access(rng, access, place, part.reads))
-            for place, (part, worker) in enumerate(zip(parts, workers, strict=True))
+            Step(worker, f"{place}. {step.subtask}", _access(rng, access, place, step.reads))
+            for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
         )
     )
-    found = [f"{place} {part.called} {part.skill}" for place, part in enumerate(parts)]
-    steps = ", ".join(f"{what}{worker}" for what, worker in zip(found, workers, strict=True))
-    return workflow, f"{problem.needs([claimed[skill] for skill in problem.skills])}; steps {steps}"
+    said = [
+        f"{place} {step.called} {step.skill}{worker}"
+        for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
+    ]
+    needs = problem.needs([claimed[skill] for skill in problem.skills])
+    return workflow, f"{needs}; steps {', '.join(said)}"
 
 
 def _draw_share(rng: Random, mean: float) -> float:
@@ -115,39 +121,39 @@ def _draw_share(rng: Random, mean: float) -> float:
     return float(rng.random() ** (1 / mean - 1)) if mean else 0.0
 
 
-def draw_parts(rng: Random, problem: Problem, count: int) -> list[Part]:
-    """The parts of a problem as `count` steps: relations that follow each other are merged at random, and steps that
-    are left over check the answer. Empty: they cannot be so few."""
+def draw_steps(rng: Random, problem: Problem, count: int) -> list[DrawnStep]:
+    """The parts of a problem as at most `count` steps: relations that follow each other are merged at random, and if a
+    step is left over, it checks the answer. Empty: they cannot be so few."""
     joins = int(problem.join != "none")
     if count < len(problem.paths) + joins:
         return []
     relations = sum(len(path.relations) for path in problem.paths)
     cuts = [(p, place) for p, path in enumerate(problem.paths) for place in range(1, len(path.relations))]
     kept = set(rng.sample(cuts, min(len(cuts), count - joins - len(problem.paths))))
-    parts: list[Part] = []
+    steps: list[DrawnStep] = []
     ends: list[int] = []
     for p, path in enumerate(problem.paths):
         begin, source = 0, None
         for end in range(1, len(path.relations) + 1):
             if end == len(path.relations) or (p, end) in kept:
-                parts.append(_find(path, begin, end, source))
-                begin, source = end, len(parts) - 1
-        ends.append(len(parts) - 1)
+                steps.append(_find(path, begin, end, source))
+                begin, source = end, len(steps) - 1
+        ends.append(len(steps) - 1)
     if joins:
-        parts.append(Part(JOIN, JOINS, tuple(ends)))
-    for place in range(len(parts), min(count, relations + joins + 1)):
-        parts.append(Part(CHECK, parts[-1].skill, (place - 1,)))
-    return parts
+        steps.append(DrawnStep(JOIN, JOINS, tuple(ends)))
+    for place in range(len(steps), min(count, relations + joins + 1)):
+        steps.append(DrawnStep(CORRECT, steps[-1].skill, (place - 1,)))
+    return steps
 
 
-def _find(path: Path, begin: int, end: int, source: int | None) -> Part:
+def _find(path: Path, begin: int, end: int, source: int | None) -> DrawnStep:
     """A step that follows the relations from `begin` to `end` of a path."""
     first = RELATIONS[path.relations[begin]]
     words = named(path.thing, first.field) if source is None else f"the result of step {source}"
     for name in path.relations[begin:end]:
         words = f"the {RELATIONS[name].noun} of {words}"
     reads = () if source is None else (source,)
-    return Part(f"Find {words}.", PLURALS[first.field], reads, path.relations[begin:end])
+    return DrawnStep(f"Find {words}.", PLURALS[first.field], reads, path.relations[begin:end])
 
 
 def _worker(rng: Random, claimant: str, team: ExampleTeam, relevant: float) -> int:

@@ -31,7 +31,7 @@ def ask(path: Path, reference: str | None, rng: Random) -> str:
     return rng.choice(_FIND).format(x=phrase(path.last, words, rng))
 
 
-def claim(relation: Relation, thing: str, value: str) -> str:
+def state_fact(relation: Relation, thing: str, value: str) -> str:
     """What somebody says of one fact, rightly or wrongly."""
     return f"{told(relation, thing, value)}\nAnswer: {value}"
 
@@ -49,7 +49,7 @@ def unknown(relation: Relation, thing: str) -> str:
     return _UNKNOWN.format(x=phrase(relation, named(thing, relation.field), Random(0)))
 
 
-class Board:
+class EarlierSteps:
     """The steps that a later step sees: some plans number their subtasks, and a step may be missing."""
 
     def __init__(self, rng: Random, facts: World) -> None:

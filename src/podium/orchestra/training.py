@@ -1,4 +1,4 @@
-"""Trains the workers of the orchestra, one after the other or side by side, and measures what each one then knows.
+"""Trains the workers of the orchestra, one after the other, and measures what each one then knows.
 
 A worker is trained by next-token prediction on the answers of its lessons. Its folder is an ordinary checkpoint with a
 `card.json`: how often it answers rightly, by relation and by the form of the subtask. A run that was killed continues
@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 import torch
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from tokenizers import Tokenizer
 
 from podium.conductor.checkpoint import Checkpoint
@@ -56,6 +56,7 @@ name = "vote"
 kind = "vote"
 profile = "Counts votes."
 """
+_PROMPT = PromptSettings(style="brief")
 _ROW_EVERY = 200
 """A row of metrics is the mean over this many steps."""
 
@@ -67,7 +68,7 @@ class OrchestraSettings(Settings):
     workers: tuple[str, ...] = tuple(ability.name for ability in ABILITIES)
     """Those to train, by name."""
     steps: int = Field(default=4000, ge=1)
-    """Of each worker in the first stage of its lessons, times its patience."""
+    """Of each worker in the first stage of its lessons, times its `steps_multiplier`."""
     plan_steps: int = Field(default=1200, ge=0)
     """The same in the second stage, with a learning rate that starts again at `plan_rate` of its peak."""
     plan_rate: float = Field(default=0.5, gt=0, le=1)
@@ -82,7 +83,7 @@ class OrchestraSettings(Settings):
     vocabulary_lessons: int = Field(default=1500, ge=1)
     """Lessons of each worker on which the tokenizer is trained."""
     layers: int = Field(default=4, ge=1)
-    width: int = Field(default=1, ge=1)
+    width_multiplier: int = Field(default=1, ge=1, validation_alias=AliasChoices("width_multiplier", "width"))
     """How many times as wide as in `abilities` the models are, with as many times the heads. With 5, and 8 layers, most
     have 37 million parameters."""
 
@@ -162,31 +163,34 @@ def train_worker(
         model = make_model(_sizes(ability, settings), tokenizer.get_vocab_size())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device)
+    left = _parts(ability, settings)[finished:]
     curve = parts / "curve.json"
     rows: list[dict[str, Any]] = json.loads(curve.read_text()) if finished else []
-    for part in _parts(ability, settings)[finished:]:
+    if left:  # The run may have been killed between a part's rows and its model.
+        rows = [row for row in rows if row["step"] <= left[0].begin]
+    for part in left:
         with device:
             for row in _train_part(model, ability, tokenizer, settings, part):
                 rows.append(row)
                 show(ability.name, row)
         parts.mkdir(exist_ok=True)
         replace_file(curve, json.dumps(rows).encode())
-        _keep(model, tokenizer, parts / f"{part.place + 1}", dtype="float32")
-    _keep(model, tokenizer, folder)
+        save_policy(model, tokenizer, _PROMPT, parts / f"{part.place + 1}", dtype="float32")
+    save_policy(model, tokenizer, _PROMPT, folder)
     card = measure_worker(folder, ability)
     replace_file(folder / "card.json", _card_text(card | {"curve": rows}).encode())
     shutil.rmtree(parts)
 
 
 def _sizes(ability: Ability, settings: OrchestraSettings) -> WarmStartSettings:
-    hidden, width = ability.hidden * settings.width, settings.width
+    hidden = ability.hidden * settings.width_multiplier
     return WarmStartSettings(
         seed=settings.seed,
         hidden=hidden,
         inner=hidden * 8 // 3 // 32 * 32,
         layers=settings.layers,
-        heads=4 * width,
-        kv_heads=2 * width,
+        heads=4 * settings.width_multiplier,
+        kv_heads=2 * settings.width_multiplier,
     )
 
 
@@ -204,7 +208,8 @@ class _Part:
 
 
 def _parts(ability: Ability, settings: OrchestraSettings) -> list[_Part]:
-    steps, plan_steps = settings.steps * ability.patience, settings.plan_steps * ability.patience
+    steps = settings.steps * ability.steps_multiplier
+    plan_steps = settings.plan_steps * ability.steps_multiplier
 
     def rates(first: int, last: int, of: int, peak: float) -> tuple[float, ...]:
         return tuple(
@@ -255,15 +260,6 @@ def _train_part(
                 "part_cpu_s": round(seconds, 1),
             }
             losses.clear()
-
-
-def _keep(model: PolicyModel, tokenizer: Tokenizer, folder: Path, **dtype: Any) -> None:
-    """Write a model under a temporary name and rename it, so that a kill leaves the whole model or none."""
-    part = folder.with_name(f"{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    save_policy(model, tokenizer, PromptSettings(style="brief"), part, **dtype)
-    shutil.rmtree(folder, ignore_errors=True)
-    part.rename(folder)
 
 
 def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str, Any]:

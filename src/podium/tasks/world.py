@@ -33,7 +33,7 @@ HOP_SHARES = (0.2, 0.25, 0.2, 0.15, 0.12, 0.08)
 """Shares of questions with 1 to 6 hops."""
 HINT_SHARE = 0.15
 """Share of questions with a planted wrong hint."""
-KEPT_WORDING_SHARE = 0.25
+_KEPT_WORDINGS = 0.25
 """Share of test questions in a wording that no other split has."""
 _KEPT_COMPOSITIONS = 0.15
 _EXACT = Exact()
@@ -74,7 +74,7 @@ class WorldTasks(GeneratedTasks):
         problem = draw_problem(rng, hops, facts)
         while split_of(problem) != self.split:
             problem = draw_problem(rng, hops, facts)
-        kept = self.split == "test" and rng.random() < KEPT_WORDING_SHARE
+        kept = self.split == "test" and rng.random() < _KEPT_WORDINGS
         return Task(
             id=f"{self.name}/{self.seed}/{index}",
             question=Question(text=word_question(problem, facts, rng, kept=kept)),

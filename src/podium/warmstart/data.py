@@ -1,9 +1,9 @@
 """The sources of SFT examples, and the batches made of them.
 
-A source is either the embedded questions and teams, or recordings with their pools. It draws the examples of a stage,
-defines the policy's prompt, and runs the acceptance check at the end. A source never runs out of batches, and the same
-name always gives the same ones. Examples are drawn for several batches at once and sorted by length, so that a batch
-has little padding.
+A source is either a laboratory with its teams (embedded, or world), or recordings with their pools. It draws the
+examples of a stage, defines the policy's prompt, and runs the acceptance check at the end. A source never runs out of
+batches, and the same name always gives the same ones. Examples are drawn for several batches at once and sorted by
+length, so that a batch has little padding.
 """
 
 from __future__ import annotations

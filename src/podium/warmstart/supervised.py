@@ -63,7 +63,7 @@ class WarmStartSettings(Settings):
 
     seed: int = 0
     tasks: str = "embedded"
-    """Where the examples' questions come from: the embedded tasks, or a recording, NAME.parquet."""
+    """Where the examples' questions come from: the embedded tasks, world, or a recording, NAME.parquet."""
     extra_sources: tuple[SourceSettings, ...] = Field(
         default=(), validation_alias=AliasChoices("extra_sources", "also")
     )
@@ -336,30 +336,16 @@ def run_warmstart(
             }
             rows.append(row)
             show(row)
-        _keep(model, tokenizer, data, folder / _STAGES / f"{place + 1}", dtype="float32")
+        stage = folder / _STAGES / f"{place + 1}"
+        save_policy(model, tokenizer, data.prompt, stage, conducts=data.conducts, dtype="float32")
     reports = data.run_check(
         model, tokenizer, synthetic_teams=settings.synthetic_teams, cases=check_cases, seed=settings.seed
     )
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
-    _keep(model, tokenizer, data, policy)
+    save_policy(model, tokenizer, data.prompt, policy, conducts=data.conducts)
     shutil.rmtree(folder / _STAGES)
     return reports
-
-
-def _keep(
-    model: PolicyModel,
-    tokenizer: Tokenizer,
-    data: DataSource,
-    folder: Path,
-    *,
-    dtype: StoredDtype = "bfloat16",
-) -> None:
-    """Write a policy under a temporary name and rename it, so that a kill leaves the whole policy or none."""
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    save_policy(model, tokenizer, data.prompt, part, conducts=data.conducts, dtype=dtype)
-    part.rename(folder)
 
 
 def save_policy(
@@ -371,10 +357,18 @@ def save_policy(
     conducts: Conducts | None = None,
     dtype: StoredDtype = "bfloat16",
 ) -> None:
-    """Write a policy and its tokenizer as a checkpoint folder. With bfloat16 the shipped file is half as large."""
+    """Write a policy and its tokenizer as a checkpoint folder, in the place of one that is there. With bfloat16 the
+    shipped file is half as large.
+
+    It is made under a hidden name beside the folder, so a kill leaves the whole policy or none.
+    """
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
     config = model.shape.config(bos=BEGIN_ID, eos=END_ID, pad=PAD_ID, dtype=dtype)
-    write_model(model, folder, config=config, companions=(), dtype=dtype)
-    save_tokenizer(tokenizer, folder)
+    write_model(model, part, config=config, companions=(), dtype=dtype)
+    save_tokenizer(tokenizer, part)
     file = PodiumFile(prompt=prompt, conducts=conducts)
     podium_json = json.dumps(file.model_dump(include={"prompt", "conducts"}, exclude_none=True), indent=2)
-    (folder / "podium.json").write_text(podium_json + "\n", encoding="utf-8")
+    (part / "podium.json").write_text(podium_json + "\n", encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
