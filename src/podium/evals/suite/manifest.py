@@ -40,7 +40,7 @@ class SuiteRow(Value):
     of: str | None = None
     """For a control: the label of its planner's row."""
     by_seed: bool = False
-    """Whether each seed has a checkpoint of its own."""
+    """Whether each seed has a checkpoint of its own. False for controls."""
     cells: tuple[CellFile, ...]
 
 
@@ -129,7 +129,7 @@ def _row(label: str, cells: list[Cell], checked: Checked) -> SuiteRow:
         kind=_kind(first),
         rules_out="" if first.control is None else PLAN_CONTROLS[first.control].rules_out,
         of=None if first.control is None else first.entry.row,
-        by_seed=len({cell.entry.conductor for cell in cells}) > 1,
+        by_seed=first.control is None and len({cell.entry.conductor for cell in cells}) > 1,
         cells=tuple(
             CellFile(key=cell.key, seed=cell.seed, answers=checked.answers[cell.key]) for cell in cells
         ),
