@@ -9,6 +9,8 @@ import pytest
 from podium.config import build
 from podium.errors import ConfigError
 from podium.executor import Dispatcher
+from podium.orchestrator import Orchestrator
+from podium.planner import Plan, PlanRequest
 from podium.rollout import Rollout, Scorer
 from podium.rollout.random_pools import PoolDraw, PoolSource
 from podium.tasks.graders.text_graders import Exact
@@ -20,6 +22,7 @@ from podium.workers.failing import FailingWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workers.spec import OpenAISpec
 from podium.workers.vote import VoteWorker
+from podium.workflow import Step, Workflow
 
 POOL = Pool([ScriptedWorker(name, []) for name in ("ada", "bram", "cleo", "dora", "egon")])
 
@@ -113,6 +116,31 @@ def test_failing_changes_neither_who_is_drawn_nor_what_planners_see() -> None:
     sick = PoolSource(POOL, PoolDraw(random=True, least=2, most=4, failing=0.9))
     for i in range(50):
         assert sick.draw(str(i)).profiles == healthy.draw(str(i)).profiles
+
+
+async def test_a_planner_sees_other_names_of_the_same_workers_and_tools_keep_theirs() -> None:
+    pool = Pool([ScriptedWorker("ada", ["Ada."]), ScriptedWorker("bram", ["Bram."]), VoteWorker("vote")])
+    source = PoolSource(pool, PoolDraw(renamed=True, failing=0.5))
+    drawn = [source.draw(str(i)) for i in range(50)]
+    seen = [tuple(profile.name for profile in each.profiles_for("Who?")) for each in drawn]
+    assert len(set(seen)) > 40
+    assert {names[2] for names in seen} == {"vote"}
+    assert all(each.names == ("ada", "bram", "vote") for each in drawn), "traces and accounts keep their own"
+    assert source.draw("7").profiles_for("Who?") == drawn[7].profiles_for("Who?")
+
+    class Asked:
+        name = "the first worker"
+
+        async def plan(self, request: PlanRequest) -> Plan:
+            self.names = [profile.name for profile in request.pool]
+            return Plan("", Workflow((Step(0, "Answer."),)))
+
+    planner = Asked()
+    answering = PoolSource(pool, PoolDraw(renamed=True)).draw("7")
+    trace = await Orchestrator(planner, answering).answer(Question(text="Who?"))
+    assert trace.answer == "Ada."
+    assert tuple(planner.names) == seen[7] != answering.names
+    assert [span.worker for span in trace.spans] == ["ada"]
 
 
 def test_tools_of_ours_never_fail() -> None:

@@ -22,10 +22,11 @@ from podium.orchestra.steps import state_fact, truth, unknown
 from podium.orchestra.working import join_working
 from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, PlanRequest
+from podium.rollout.random_pools import NAMES
 from podium.tasks.world import HOP_SHARES, draw_problem, split_of
 from podium.types import Profile, Question
 from podium.warmstart.data import LaboratoryData
-from podium.warmstart.examples import NAMES, ExampleTeam, PlanCase, Shares, claimants
+from podium.warmstart.examples import ExampleTeam, PlanCase, Shares, claimants
 from podium.workers.pool import is_tool
 from podium.workflow import Acceptance, Workflow
 

@@ -17,6 +17,14 @@ from podium.errors import ConfigError
 from podium.workers.failing import FailingWorker
 from podium.workers.pool import Pool, is_tool
 
+NAMES = (
+    "ada", "bram", "cleo", "dora", "egon", "gus", "hana", "ivo", "jana", "kai", "lena", "milo", "nora", "otto",
+    "pia", "quin", "rosa", "sven", "tara", "udo", "vera", "wim", "xena", "yuri", "zoe", "alma", "boris", "celia",
+    "dirk", "elsa", "fritz", "greta", "hugo", "iris", "jonas", "karla", "luis", "maja", "nils", "olga", "paul",
+    "rita", "simon", "tilda", "ursa", "viktor", "wanda", "yara",
+)  # fmt: skip
+"""Names of the members of synthetic teams, and of workers whose own names planners must not know."""
+
 
 class PoolDraw(Settings):
     """How the pool of a question is drawn from the workers of the pool file."""
@@ -32,6 +40,10 @@ class PoolDraw(Settings):
     subsets: Literal["all", "train", "test"] = "all"
     """Which sets of workers are drawn. "train" leaves out a quarter of all sets, whatever their order; "test" draws
     only from that quarter, so that a test can offer sets that a training with "train" has never seen."""
+    renamed: bool = False
+    """Whether the workers of each question, but not tools, have other names, drawn at random, for the planner. Then a
+    policy goes by what is said of a worker: one that knows the names does not need it, and is lost with a new worker.
+    """
     failing: float = Field(default=0.0, ge=0, lt=1)
     """The probability that a drawn worker fails all calls of a question. It then fails in all rollouts of the question.
     Votes, calculators and code tools never fail in this way."""
@@ -56,6 +68,10 @@ class PoolSource:
                 f"Random pools of {settings.least} to {settings.most} cannot be drawn from {len(kept)} workers; "
                 "set pool_draw.least and pool_draw.most to fit."
             )
+        if settings.renamed and len(kept) > len(NAMES):
+            raise ConfigError(
+                f"There are names for {len(NAMES)} workers; leave renamed out, or some workers."
+            )
         if settings.subsets != "all" and not settings.random:
             raise ConfigError('pool_draw.subsets is for random pools; set random = true, or subsets = "all".')
         self._pool, self._settings, self._kept = pool, settings, kept
@@ -65,6 +81,11 @@ class PoolSource:
         """The pool of the question with this name. The same name always gives the same pool, with the same workers
         failing."""
         pool = self._pool.subset(self._drawn(name))
+        if self._settings.renamed:
+            workers = [worker.profile.name for worker in pool if not is_tool(worker)]
+            pool = pool.called(
+                dict(zip(workers, Random(f"names/{name}").sample(NAMES, len(workers)), strict=True))
+            )
         rate = self._settings.failing
         if not rate:
             return pool

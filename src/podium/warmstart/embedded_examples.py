@@ -13,10 +13,10 @@ from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
 from podium.conductor.checkpoint import EMBEDDED_QUESTIONS
 from podium.lab import SKILLS, Problem, read_problem
 from podium.planner import PlanRequest
+from podium.rollout.random_pools import NAMES
 from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Profile, Question
 from podium.warmstart.examples import (
-    NAMES,
     PROMPT,
     ExampleTeam,
     PlanCase,

@@ -29,13 +29,6 @@ from podium.planner import PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Workflow, render
 
-NAMES = (
-    "ada", "bram", "cleo", "dora", "egon", "gus", "hana", "ivo", "jana", "kai", "lena", "milo", "nora", "otto",
-    "pia", "quin", "rosa", "sven", "tara", "udo", "vera", "wim", "xena", "yuri", "zoe", "alma", "boris", "celia",
-    "dirk", "elsa", "fritz", "greta", "hugo", "iris", "jonas", "karla", "luis", "maja", "nils", "olga", "paul",
-    "rita", "simon", "tilda", "ursa", "viktor", "wanda", "yara",
-)  # fmt: skip
-"""Names of the members of synthetic teams."""
 PROMPT = PromptSettings(style="brief", pool="described", examples=0)
 _QUERIES = 14
 """Numbers that one lookup example queries."""
