@@ -35,7 +35,7 @@ SKILLS = (*PLURALS.values(), JOINS)
 PROMPT = PromptSettings(style="brief", pool="described", examples=0, levels=4, rounds=True, guided=True)
 _HOP_SHARES = (0.12, 0.18, 0.2, 0.2, 0.18, 0.12)
 """Shares of lessons about questions with 1 to 6 hops: more of the long ones than the task set has."""
-_LATER = 0.35
+_LATER = 0.25
 """The share of plans that come after an earlier round."""
 _STOPS = 0.7
 """Of the plans with fewer steps than relations and with another round left, the share that stop where steps end."""
@@ -70,11 +70,7 @@ class WorldLaboratory:
         return _draw_question(Random(f"unseen/{seed}/{index}"), "validation", HOP_SHARES)
 
     def draw_plan(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
-        """A plan of the first round, or after a plan whose answer was right, wrong or incomplete.
-
-        Of a later round the thought says what the answer leaves open ("needs none" if it looks whole). Whether the plan
-        then is one, or accepts the answer, is drawn and not chosen to be good.
-        """
+        """A plan of the first round, or after a plan whose answer was right, wrong or incomplete."""
         question, problem = self.draw_question(rng)
         max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
         prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
@@ -82,7 +78,6 @@ class WorldLaboratory:
         asked, workflow, thought = _draw_round(rng, problem, team, request, shares)
         if rng.random() >= _LATER or not problem.problem.is_typed:
             return PlanCase(request, asked, workflow, thought, prompt)
-        left: WorldParts | None
         if len(asked.skills) < len(problem.skills):
             accepts = 0.1
             answer, left = _draw_half_way(rng, problem.problem, len(asked.skills))
@@ -91,9 +86,9 @@ class WorldLaboratory:
             answer, left = _draw_answer(rng, problem.problem)
         request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=rng.choice((1, 1, 2)))
         if rng.random() < accepts:
-            needs = "needs none" if left is None else left.needs(claimants(left, team, rng))
-            return PlanCase(request, left or problem, Acceptance(), f"{needs}; steps 0", prompt)
-        asked, again, thought = _draw_round(rng, left or problem, team, request, shares)
+            needs = problem.needs(claimants(problem, team, rng))
+            return PlanCase(request, problem, Acceptance(), f"{needs}; steps 0", prompt)
+        asked, again, thought = _draw_round(rng, left, team, request, shares)
         return PlanCase(request, asked, again, thought, prompt)
 
     def reading_text(self, problem: WorldParts) -> str:
@@ -159,23 +154,22 @@ def _draw_round(
 
 def _draw_half_way(rng: Random, problem: Problem, hops: int) -> tuple[str, WorldParts]:
     """What the last step of a plan says that goes so many hops, seldom a wrong value or that it does not know; and the
-    parts that are left."""
+    parts for the next round: mostly those that are left."""
     facts = world()
     (path,) = problem.paths
     things = (path.thing, *path.values(facts))
     relation = RELATIONS[path.relations[hops - 1]]
     kind = rng.random()
     if kind < 0.15:
-        left = Path(things[hops - 1], path.relations[hops - 1 :])
-        return unknown(relation, things[hops - 1]), WorldParts(Problem((left,)))
+        return unknown(relation, things[hops - 1]), WorldParts(problem)
     value = things[hops] if kind < 0.85 else rng.choice(sorted(set(facts.values[relation.name].values())))
-    left = Path(value, path.relations[hops:])
-    return state_fact(relation, things[hops - 1], value), WorldParts(Problem((left,)))
+    left = Problem((Path(value, path.relations[hops:]),))
+    return state_fact(relation, things[hops - 1], value), WorldParts(problem if rng.random() < 0.1 else left)
 
 
-def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts | None]:
-    """An answer to the whole question, right, wrong or incomplete, and the parts that it leaves open. None: it looks
-    whole, be it right or wrong. It tells the whole path, or only the last fact."""
+def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
+    """An answer to the whole question, right, wrong or incomplete, and the parts that a second round may ask for: what
+    an incomplete answer leaves open, or all. It tells the whole path, or only the last fact."""
     facts = world()
     path = rng.choice(problem.paths)
     known = rng.randint(0, len(path.relations))
@@ -188,18 +182,14 @@ def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts | None]
             wrong = rng.choice(sorted(set(facts.values[path.last.name].values())))
             working, marker, _ = told.partition("\nAnswer: ")
             told = f"{working}{marker}{wrong}"
-        return told, None
+        return told, WorldParts(problem)
     things = (path.thing, *path.values(facts))
     missing = unknown(RELATIONS[path.relations[known]], things[known])
     if not known or problem.join != "none":
         return missing, WorldParts(problem)
-    left = WorldParts(Problem((Path(things[known], path.relations[known:]),)))
-    reached = Path(path.thing, path.relations[:known])
-    if rng.random() < 0.5:  # It stops early and does not say so.
-        early = state_fact(reached.last, reached.subject(facts), things[known])
-        return early if alone else truth(reached, facts), left
-    said = truth(reached, facts).partition("\n")[0]
-    return missing if alone else f"{said} {missing}", left
+    said = truth(Path(path.thing, path.relations[:known]), facts).partition("\n")[0]
+    left = Problem((Path(things[known], path.relations[known:]),))
+    return missing if alone else f"{said} {missing}", WorldParts(left if rng.random() < 0.7 else problem)
 
 
 def orchestra_team(abilities: Sequence[Ability]) -> ExampleTeam:
