@@ -19,7 +19,7 @@ done
 for seed in $(seq 0 $((SEEDS - 1))); do
   cat <<TRAININGS
 grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/rounds-$seed start=$RUNS/seed-$seed/policy
-grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-$seed start=$RUNS/start
+grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-$seed
 grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-$seed
 grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-all-$seed pool_draw.without=[] pool_draw.subsets=all
 TRAININGS

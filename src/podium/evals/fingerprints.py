@@ -47,9 +47,8 @@ def fingerprint(path: Path) -> list[Any] | None:
     if path == Path() or not path.exists():
         return None
     files = sorted(path.iterdir()) if path.is_dir() else [path]
-    return [
-        _described(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()
-    ]
+    found = ((file, file.stat()) for file in files if file.is_file())
+    return [_described(file, about.st_size, about.st_mtime_ns) for file, about in found]
 
 
 @cache

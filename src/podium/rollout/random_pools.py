@@ -83,7 +83,7 @@ class PoolSource:
         pool = self._pool.subset(self._drawn(name))
         if self._settings.renamed:
             workers = [worker.profile.name for worker in pool if not is_tool(worker)]
-            pool = pool.called(
+            pool = pool.aliased(
                 dict(zip(workers, Random(f"names/{name}").sample(NAMES, len(workers)), strict=True))
             )
         rate = self._settings.failing

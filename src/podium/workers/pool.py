@@ -36,7 +36,7 @@ class Pool:
         ConfigError: none at all, two of one name, a fallback that is not in the pool, a circle of fallbacks.
     """
 
-    __slots__ = ("_by_name", "_called", "_profiles", "_ratings", "_workers", "folder", "secrets", "source")
+    __slots__ = ("_aliases", "_by_name", "_profiles", "_ratings", "_workers", "folder", "secrets", "source")
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Pool:
         """Paths in that file are seen from here."""
         self.secrets = Secrets.of_proxies() if secrets is None else secrets
         """Its workers remove these from messages and replies; an endpoint that plans for the pool does so too."""
-        self._called: Mapping[str, str] = {}
+        self._aliases: Mapping[str, str] = {}
         self._fill(workers, ratings)
         for worker in self._workers:
             self._check_fallbacks(worker)
@@ -88,9 +88,9 @@ class Pool:
         profiles = self._profiles
         if self._ratings is not None:
             profiles = tuple(self._ratings.rated(profile, question) for profile in profiles)
-        if not self._called:
+        if not self._aliases:
             return profiles
-        return tuple(p.model_copy(update={"name": self._called.get(p.name, p.name)}) for p in profiles)
+        return tuple(p.model_copy(update={"name": self._aliases.get(p.name, p.name)}) for p in profiles)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,20 +142,20 @@ class Pool:
         """
         return self._with((*self._workers, *workers))
 
-    def called(self, names: Mapping[str, str]) -> Pool:
+    def aliased(self, aliases: Mapping[str, str]) -> Pool:
         """The same pool, whose workers planners see under other names.
 
         Args:
-            names: the other names by the workers' own.
+            aliases: the other names by the workers' own.
         """
         pool = self._with(self._workers)
-        pool._called = names
+        pool._aliases = aliases
         return pool
 
     def _with(self, workers: Sequence[Worker]) -> Pool:
         """Other workers, and the rest of this pool. Fallbacks are not checked."""
         part = Pool.__new__(Pool)
-        part._called = self._called
+        part._aliases = self._aliases
         part.source, part.folder, part.secrets = self.source, self.folder, self.secrets
         part._fill(workers, self._ratings)
         return part

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from podium.errors import UsageError
 from podium.evals.compare import replays_conditioned
 from podium.evals.fingerprints import fingerprints
 from podium.evals.plan_selection import VoterPrices
-from podium.evals.suite.cells import TRAINING, Job, Table, Training, cells_of, tables_of
+from podium.evals.suite.cells import TRAINING, Cell, Job, Table, Training, cells_of, tables_of
 from podium.evals.suite.settings import EACH_WORKER, Decline, PlannerEntry, SuiteSettings
 from podium.executor import Dispatcher
 from podium.orchestrator import planning
@@ -174,11 +173,14 @@ class OpenTable:
         score, cost = np.array(training.score_QW), np.array(training.cost_QW)
         return ScoredAnswers(training.workers, training.texts, score, cost)
 
-    def files(self, entry: PlannerEntry) -> list[Any]:
-        """The fingerprints of all files on which the answers of a planner and of its controls depend."""
+    def cells(
+        self, settings: SuiteSettings, entry: PlannerEntry, controls: Sequence[str], seed: int
+    ) -> tuple[Cell, ...]:
+        """The cells of a planner and of its controls, told apart also by the files that they read."""
         before = untrained_of(entry, self.pool)
         planners = [entry, *([] if before is None else [before])]
-        return fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
+        files = fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
+        return cells_of(settings, self.table, entry, controls, seed, files=files)
 
     def pays(self, entry: PlannerEntry) -> bool:
         """Whether answers or plans of this planner cost money."""
@@ -295,7 +297,7 @@ async def check_suite(settings: SuiteSettings) -> Checked:
                 controls = opened.controls(entry)
                 chooses |= _chooses(entry, controls)
                 for seed, each in enumerate(of_seeds):
-                    cells = cells_of(settings, table, each, controls, seed, files=opened.files(each))
+                    cells = opened.cells(settings, each, controls, seed)
                     jobs.append(Job(settings=settings, cells=cells))
                     answers |= {cell.key: sizes[seed] for cell in cells}
             if chooses:
@@ -376,5 +378,4 @@ def _training_jobs(settings: SuiteSettings, opened: OpenTable) -> Iterator[Job]:
     settings = settings.model_copy(update={"repeats": 1})
     for name in opened.models:
         entry = PlannerEntry(planner=f"single:{name}")
-        cells = cells_of(settings, opened.table, entry, (), 0, files=opened.files(entry))
-        yield Job(settings=settings, cells=cells)
+        yield Job(settings=settings, cells=opened.cells(settings, entry, (), 0))
