@@ -147,7 +147,7 @@ def _around(path: Path, rng: Random, facts: World) -> Problem:
         join = rng.choice(("pair", *joins.get(last.gives, ())))
         others = [path_to(rng, last, rng.choice((1, 1, 2)), facts)]
         if join == "pair" and rng.random() < 0.8:
-            others = list(_problem(rng, rng.choice((1, 1, 2, 3)), facts).paths[:1])
+            others = list(draw_problem(rng, rng.choice((1, 1, 2, 3)), facts, split="train").paths[:1])
         if len(path.relations) == 1 and last.gives in WORDS and rng.random() < 0.5:
             join = "count"
             others = [Path(thing, path.relations) for thing in rng.sample(facts.things[last.field], 3)]
@@ -247,9 +247,9 @@ def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[s
 def _join_lesson(rng: Random, facts: World, stage: LessonStage) -> tuple[View, str]:
     """What others found on the paths of a question, and what follows from it."""
     computed = stage == "plans" and rng.random() < _COMPUTED
-    problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
+    problem = draw_problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts, split="train")
     while problem.join not in ("sum", "difference") if computed else problem.join == "none":
-        problem = _problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts)
+        problem = draw_problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts, split="train")
     board = EarlierSteps(rng, facts)
     answer = join_working(problem, facts)
     missing = rng.choice(problem.paths) if rng.random() < _MISSING else None
@@ -297,14 +297,6 @@ def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, st
     verdict = "This is right." if shown == right else "This is wrong."
     answer = f"{verdict} {state_fact(relation, path.thing, right)}"
     return board.view(question, rng.choice(_CHECK)), answer
-
-
-def _problem(rng: Random, hops: int, facts: World) -> Problem:
-    """A problem of the train split."""
-    while True:
-        problem = draw_problem(rng, hops, facts)
-        if split_of(problem) == "train":
-            return problem
 
 
 def _path(ability: Ability, rng: Random, facts: World) -> tuple[Path, int]:

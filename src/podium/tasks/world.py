@@ -71,9 +71,7 @@ class WorldTasks(GeneratedTasks):
         """See `GeneratedTasks`."""
         (hops,) = rng.choices(range(1, len(self.hop_shares) + 1), self.hop_shares)
         facts = world()
-        problem = draw_problem(rng, hops, facts)
-        while split_of(problem) != self.split:
-            problem = draw_problem(rng, hops, facts)
+        problem = draw_problem(rng, hops, facts, split=self.split)
         kept = self.split == "test" and rng.random() < _KEPT_WORDINGS
         return Task(
             id=f"{self.name}/{self.seed}/{index}",
@@ -91,15 +89,16 @@ class WorldTasks(GeneratedTasks):
         )
 
 
-def draw_problem(rng: Random, hops: int, facts: World) -> Problem:
-    """A problem with this many hops."""
+def draw_problem(rng: Random, hops: int, facts: World, *, split: Split | None = None) -> Problem:
+    """A problem with this many hops, of one split or of any."""
     while True:
         problem = _draw(rng, hops, facts)
         try:
             problem.answer(facts)
         except ValueError:
             continue  # Neither of two equal values is the larger one.
-        return problem
+        if split in (None, split_of(problem)):
+            return problem
 
 
 def _draw(rng: Random, hops: int, facts: World) -> Problem:
