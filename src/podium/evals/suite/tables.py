@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
@@ -125,12 +125,27 @@ def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Ite
         told = []
         for begin, end in pairwise(bounds):
             part = [rollout for rollouts in by_seed.values() for rollout in rollouts[begin:end]]
-            calls = sum(any(span.worker == decline.worker for span in r.trace.spans) for r in part)
+            calls = sum(_calls(rollout, decline.worker) for rollout in part)
             told.append((calls / max(1, len(part)), sum(r.correct for r in part) / max(1, len(part))))
         called, right = (
             ", ".join(f"{100 * share:.0f}" for share in shares) for shares in zip(*told, strict=True)
         )
+        left = [
+            _left_after([_calls(rollout, decline.worker) for rollout in rollouts[decline.at :]])
+            for rollouts in by_seed.values()
+        ]
+        told_left = ", ".join("never" if after is None else str(after) for after in left)
         yield (
             f"{label}: it calls {decline.worker} for {called} % of the questions before {decline.worker} turns bad, of "
-            f"the next {_SOON}, and of the others; of these {right} % are answered rightly."
+            f"the next {_SOON}, and of the others; of these {right} % are answered rightly. Questions after that until "
+            f"{_SOON} in a row do without {decline.worker}, for each seed: {told_left}."
         )
+
+
+def _calls(rollout: Rollout, worker: str) -> bool:
+    return any(span.worker == worker for span in rollout.trace.spans)
+
+
+def _left_after(calls: Sequence[bool]) -> int | None:
+    """After how many questions the first `_SOON` in a row have no call; None: nowhere so many."""
+    return next((k for k in range(len(calls) - _SOON + 1) if not any(calls[k : k + _SOON])), None)
