@@ -119,26 +119,30 @@ def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Ite
         return
     for label, evaluation in evaluations.items():
         by_seed: dict[tuple[str, str], list[Rollout]] = defaultdict(list)
-        for rollout in sorted(evaluation.rollouts, key=lambda rollout: rollout.trace.started_at):
+        for rollout in evaluation.rollouts:
             by_seed[_seed(rollout), rollout.trace.seed.split("/")[-1]].append(rollout)
+        for rollouts in by_seed.values():
+            rollouts.sort(key=lambda rollout: rollout.trace.started_at)
         bounds = (0, decline.at, decline.at + _SOON, None)
         told = []
         for begin, end in pairwise(bounds):
             part = [rollout for rollouts in by_seed.values() for rollout in rollouts[begin:end]]
-            calls = sum(_calls(rollout, decline.worker) for rollout in part)
-            told.append((calls / max(1, len(part)), sum(r.correct for r in part) / max(1, len(part))))
+            calling = sum(_calls(rollout, decline.worker) for rollout in part)
+            told.append((calling / max(1, len(part)), sum(r.correct for r in part) / max(1, len(part))))
         called, right = (
             ", ".join(f"{100 * share:.0f}" for share in shares) for shares in zip(*told, strict=True)
         )
-        left = [
-            _left_after([_calls(rollout, decline.worker) for rollout in rollouts[decline.at :]])
-            for rollouts in by_seed.values()
-        ]
-        told_left = ", ".join("never" if after is None else str(after) for after in left)
+        left = []
+        for rollouts in by_seed.values():
+            calls = [_calls(rollout, decline.worker) for rollout in rollouts]
+            after = _left_after(calls[decline.at :])
+            usual = 100 * sum(calls[: decline.at]) / max(1, decline.at)
+            left.append(f"{'never' if after is None else after} ({usual:.0f} %)")
         yield (
             f"{label}: it calls {decline.worker} for {called} % of the questions before {decline.worker} turns bad, of "
             f"the next {_SOON}, and of the others; of these {right} % are answered rightly. Questions after that until "
-            f"{_SOON} in a row do without {decline.worker}, for each seed: {told_left}."
+            f"{_SOON} in a row do without {decline.worker}, for each seed, with its share of calls before: "
+            f"{', '.join(left)}."
         )
 
 
