@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What else Conductors over the orchestra learn: pools that change, to see an answer and plan again, and the cost dial.
-# It goes on from what runs/world.sh made: four trainings for each of three seeds, two at a time, each on one core, and
+# It goes on from what runs/world.sh made: five trainings for each of three seeds, two at a time, each on one core, and
 # then a table for each question. Give it the SEEDS and the POOL of runs/world.sh.
 #   runs/world-more.sh
 #   SEEDS=1 runs/world-more.sh
@@ -16,14 +16,20 @@ began=$SECONDS
 for seed in $(seq 0 $((SEEDS - 1))); do
   [ -d $RUNS/seed-$seed/policy ] || { echo "There is no $RUNS/seed-$seed/policy; run runs/world.sh first." >&2; exit 2; }
 done
+# The dial has a start of its own. A policy that its gate does not pass is there all the same.
+[ -d $RUNS/dial-start/policy ] ||
+  podium train --stage warmstart --config configs/warmstart-world-dial.toml --run $RUNS/dial-start ||
+  [ -d $RUNS/dial-start/policy ]
 for seed in $(seq 0 $((SEEDS - 1))); do
   cat <<TRAININGS
+grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-first-$seed
 grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/rounds-$seed start=$RUNS/seed-$seed/policy
-grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-$seed
 grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-$seed
 grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-all-$seed pool_draw.without=[] pool_draw.subsets=all
 TRAININGS
 done | OMP_NUM_THREADS=1 xargs -P 2 -L 1 podium train pool="$POOL"
+seq 0 $((SEEDS - 1)) | OMP_NUM_THREADS=1 xargs -P 2 -I SEED podium train --config configs/world-dial.toml \
+  --run $RUNS/dial-SEED pool="$POOL" grpo.seed=SEED start=$RUNS/dial-first-SEED/policy
 trained=$SECONDS
 for table in adaptive decline rounds dial; do
   sed "s|^name = \"orchestra\"|name = \"$POOL\"|" configs/eval/world-$table.toml > $RUNS/$table.toml

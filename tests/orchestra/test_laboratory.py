@@ -177,6 +177,17 @@ def test_the_share_of_plans_that_ask_the_whole_question_is_as_the_settings_say()
     assert 0.37 < sum(asked) / len(asked) < 0.6
 
 
+def test_plans_have_a_step_fewer_for_each_level_of_cost_sensitivity_if_the_settings_say_so():
+    rng = Random("saving")
+    for _ in range(200):
+        _, parts = LABORATORY.draw_question(rng)
+        level, needed = rng.randrange(4), len(parts.skills)
+        for saving, fewer in ((1.0, level), (0.0, 0)):
+            shares = Shares(fitting=1.0, saving=saving)
+            plan, _ = draw_world_workflow(rng, parts, TEAM, level=level, shares=shares)
+            assert len(plan.steps) == max(1, min(needed - fewer, 5))
+
+
 def test_examples_show_questions_of_the_train_split_and_the_check_those_of_validation():
     rng = Random("splits")
     assert {split_of(LABORATORY.draw_question(rng)[1].problem) for _ in range(100)} == {"train"}

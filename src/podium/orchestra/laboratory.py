@@ -75,7 +75,8 @@ class WorldLaboratory:
         max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
         prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
         request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 2)))
-        asked, workflow, thought = _draw_round(rng, problem, team, request, shares)
+        level = prompt.cost_sensitivity
+        asked, workflow, thought = _draw_round(rng, problem, team, request, level=level, shares=shares)
         if rng.random() >= _LATER or not problem.problem.is_typed:
             return PlanCase(request, asked, workflow, thought, prompt)
         if len(asked.skills) < len(problem.skills):
@@ -88,7 +89,7 @@ class WorldLaboratory:
         if rng.random() < accepts:
             needs = problem.needs(claimants(problem, team, rng))
             return PlanCase(request, problem, Acceptance(), f"{needs}; steps 0", prompt)
-        asked, again, thought = _draw_round(rng, left, team, request, shares)
+        asked, again, thought = _draw_round(rng, left, team, request, level=level, shares=shares)
         return PlanCase(request, asked, again, thought, prompt)
 
     def reading_text(self, problem: WorldParts) -> str:
@@ -137,7 +138,7 @@ def _loosened(rng: Random, problem: Problem) -> Problem:
 
 
 def _draw_round(
-    rng: Random, problem: WorldParts, team: ExampleTeam, request: PlanRequest, shares: Shares
+    rng: Random, problem: WorldParts, team: ExampleTeam, request: PlanRequest, *, level: int, shares: Shares
 ) -> tuple[WorldParts, Workflow, str]:
     """A plan of one round, with the parts that it asks for and its thought.
 
@@ -149,7 +150,8 @@ def _draw_round(
     if long and request.rounds > 1 and rng.random() < _STOPS:
         problem = WorldParts(Problem((Path(path.thing, path.relations[: request.max_steps]),)))
         shares = shares.model_copy(update={"whole": 0.0, "fitting": 1.0})
-    return problem, *draw_world_workflow(rng, problem, team, max_steps=request.max_steps, shares=shares)
+    drawn = draw_world_workflow(rng, problem, team, max_steps=request.max_steps, level=level, shares=shares)
+    return problem, *drawn
 
 
 def _draw_half_way(rng: Random, problem: Problem, hops: int) -> tuple[str, WorldParts]:

@@ -73,17 +73,21 @@ class DrawnStep:
 
 
 def draw_world_workflow(
-    rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int = 5, shares: Shares
+    rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int = 5, level: int = 0, shares: Shares
 ) -> tuple[Workflow, str]:
     """Draw a valid and coherent workflow that is not chosen to be good, and its thought.
 
     Number of steps, workers, style of the subtasks and style of the access lists are drawn independently, as `shares`
     says. Subtasks are numbered, because a small model cannot count steps without numbers. How often a worker fits its
     step is drawn for each plan, so that plans in which all do are not rare, however long.
+
+    Args:
+        level: of cost sensitivity; some plans have as many steps fewer than the question has parts.
     """
     needed = len(problem.skills)
     if shares.fitting and rng.random() < shares.fitting:
-        count = min(needed, max_steps)
+        fewer = level if shares.saving and rng.random() < shares.saving else 0
+        count = max(1, min(needed - fewer, max_steps))
     else:
         weights = shares.steps[:max_steps]
         (count,) = rng.choices(range(1, len(weights) + 1), weights)
