@@ -27,7 +27,7 @@ async def first_right(task: Task, rollout: Rollout) -> bool:
 
 
 async def show(run: Path) -> None:
-    """One line for each row whose planner planned later rounds."""
+    """One line for each row with answers that a planner might plan again."""
     manifest = Manifest.load(run / SUITE)
     for table in manifest.tables:
         print(f"{table.label}\n")
@@ -35,9 +35,9 @@ async def show(run: Path) -> None:
         print("| --- | ---: | ---: | ---: | ---: | ---: |")
         asked: dict[str, Task] = {}
         for label, evaluation in evaluations_of(table, Results(run)).items():
-            again = [r for r in evaluation.rollouts if any(x.workflow for x in r.trace.rounds[1:])]
-            if not again:
+            if all(len(rollout.trace.rounds) < 2 for rollout in evaluation.rollouts):
                 continue
+            again = [r for r in evaluation.rollouts if any(x.workflow for x in r.trace.rounds[1:])]
             if not asked:
                 count = len(evaluation.by_question) // manifest.seeds
                 for seed in range(manifest.seeds):
