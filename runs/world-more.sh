@@ -16,7 +16,7 @@ began=$SECONDS
 for seed in $(seq 0 $((SEEDS - 1))); do
   [ -d $RUNS/seed-$seed/policy ] || { echo "There is no $RUNS/seed-$seed/policy; run runs/world.sh first." >&2; exit 2; }
 done
-# The dial has a start of its own. A policy that its gate does not pass is there all the same.
+# The dial has a start of its own. A policy that fails the gate is written too, and is used.
 [ -d $RUNS/dial-start/policy ] ||
   podium train --stage warmstart --config configs/warmstart-world-dial.toml --run $RUNS/dial-start ||
   [ -d $RUNS/dial-start/policy ]

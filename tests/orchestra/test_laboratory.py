@@ -188,6 +188,19 @@ def test_plans_have_a_step_fewer_for_each_level_of_cost_sensitivity_if_the_setti
             assert len(plan.steps) == max(1, min(needed - fewer, 5))
 
 
+def test_a_plan_saves_as_much_as_its_prompt_says():
+    rng, levels = Random("prompted"), set()
+    for _ in range(200):
+        case = LABORATORY.draw_plan(rng, TEAM, Shares(fitting=1.0, saving=1.0))
+        stopped = case.request.rounds > 1 and len(case.problem.skills) == case.request.max_steps
+        if isinstance(case.decision, Workflow) and not stopped:
+            level = case.prompt.cost_sensitivity
+            expected = max(1, min(len(case.problem.skills) - level, case.request.max_steps))
+            assert len(case.decision.steps) == expected
+            levels.add(level)
+    assert levels == {0, 1, 2, 3}
+
+
 def test_examples_show_questions_of_the_train_split_and_the_check_those_of_validation():
     rng = Random("splits")
     assert {split_of(LABORATORY.draw_question(rng)[1].problem) for _ in range(100)} == {"train"}

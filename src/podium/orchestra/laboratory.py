@@ -149,7 +149,7 @@ def _draw_round(
     long = len(path.relations) > request.max_steps and not others and problem.problem.join == "none"
     if long and request.rounds > 1 and rng.random() < _STOPS:
         problem = WorldParts(Problem((Path(path.thing, path.relations[: request.max_steps]),)))
-        shares = shares.model_copy(update={"whole": 0.0, "fitting": 1.0})
+        shares = shares.model_copy(update={"whole": 0.0, "fitting": 1.0, "saving": 0.0})
     drawn = draw_world_workflow(rng, problem, team, max_steps=request.max_steps, level=level, shares=shares)
     return problem, *drawn
 

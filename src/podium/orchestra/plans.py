@@ -82,7 +82,7 @@ def draw_world_workflow(
     step is drawn for each plan, so that plans in which all do are not rare, however long.
 
     Args:
-        level: of cost sensitivity; some plans have as many steps fewer than the question has parts.
+        level: of cost sensitivity; at level n, some plans have n steps fewer than the question has parts.
     """
     needed = len(problem.skills)
     if shares.fitting and rng.random() < shares.fitting:

@@ -109,7 +109,8 @@ def _on_looks(table: SuiteTable) -> list[str]:
 
 
 _SOON = 50
-"""Questions after a worker turned bad that are counted apart from the later ones."""
+"""So many questions after a worker turned bad are counted apart from the later ones. A worker without a call in so many
+in a row was left."""
 
 
 def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
@@ -132,17 +133,16 @@ def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Ite
         called, right = (
             ", ".join(f"{100 * share:.0f}" for share in shares) for shares in zip(*told, strict=True)
         )
-        left = []
-        for rollouts in by_seed.values():
+        left: list[str] = []
+        for (seed, _), rollouts in by_seed.items():
             calls = [_calls(rollout, decline.worker) for rollout in rollouts]
             after = _left_after(calls[decline.at :])
             usual = 100 * sum(calls[: decline.at]) / max(1, decline.at)
-            left.append(f"{'never' if after is None else after} ({usual:.0f} %)")
+            left.append(f"seed {seed} {'never' if after is None else after} ({usual:.0f} %)")
         yield (
             f"{label}: it calls {decline.worker} for {called} % of the questions before {decline.worker} turns bad, of "
-            f"the next {_SOON}, and of the others; of these {right} % are answered rightly. Questions after that until "
-            f"{_SOON} in a row do without {decline.worker}, for each seed, with its share of calls before: "
-            f"{', '.join(left)}."
+            f"the next {_SOON}, and of the others; of these {right} % are answered rightly. After so many questions "
+            f"{_SOON} in a row do without {decline.worker} (in brackets: its share of calls before): {', '.join(left)}."
         )
 
 
