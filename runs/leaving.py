@@ -1,7 +1,7 @@
 """How fast a Conductor with --leave-failing leaves a worker that turns bad, and how often one that does not.
 
 Simulated outcomes: each question has three of eight workers, and its answer is right with a given probability. From
-some question on no answer of one worker is right.
+some question on one worker's answers are all wrong, or its calls fail.
 
     python runs/leaving.py
 """
@@ -16,6 +16,9 @@ from podium.planner import Plan, PlanRequest
 
 WORKERS = tuple("abcdefgh")
 STREAMS, QUIET, BEFORE, AFTER = 200, 300, 100, 150
+RATES = [(right, 0.0) for right in (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)] + [
+    (0.8, lost) for lost in (0.01, 0.05, 0.1)
+]
 
 
 class NoPlans:
@@ -27,50 +30,56 @@ class NoPlans:
         raise NotImplementedError
 
 
-def ask(planner: LeavingPlanner, rng: Random, right: float, bad: str = "") -> None:
-    """One question with its outcome."""
-    workers = rng.sample([name for name in WORKERS if name not in planner.left], 3)
-    planner.take(workers, float(rng.random() < right and bad not in workers))
+def ask(
+    planner: LeavingPlanner, rng: Random, right: float, lost: float, *, bad: str = "", fails: bool = False
+) -> None:
+    """One question with its outcome. A plan with a failed call is wrong, and so is every one with the bad worker."""
+    workers = rng.sample([name for name in WORKERS if name not in planner.left] or WORKERS, 3)
+    failed = {name for name in workers if rng.random() < lost or (fails and name == bad)}
+    is_right = not failed and bad not in workers and rng.random() < right
+    planner.take([name for name in workers if name not in failed], failed, float(is_right))
 
 
-def is_kept(rng: Random, right: float) -> bool:
+def is_kept(rng: Random, right: float, lost: float) -> bool:
     """Whether nobody is left while all stay as they are."""
     planner = LeavingPlanner(NoPlans())
     for _ in range(QUIET):
-        ask(planner, rng, right)
+        ask(planner, rng, right, lost)
         if planner.left:
             return False
     return True
 
 
-def questions_until_left(rng: Random, right: float) -> int | None:
-    """Questions from a worker's turn until it is left; None: it is not left."""
+def questions_until_left(rng: Random, right: float, lost: float, fails: bool) -> int:
+    """Questions from a worker's turn until it is left; `AFTER` + 1: it is not left."""
     planner = LeavingPlanner(NoPlans())
     for _ in range(BEFORE):
-        ask(planner, rng, right)
+        ask(planner, rng, right, lost)
     if "a" in planner.left:  # It was left without need.
-        return questions_until_left(rng, right)
+        return questions_until_left(rng, right, lost, fails)
     for number in range(1, AFTER + 1):
-        ask(planner, rng, right, bad="a")
+        ask(planner, rng, right, lost, bad="a", fails=fails)
         if "a" in planner.left:
             return number
-    return None
+    return AFTER + 1
 
 
 def main() -> None:
     print(f"Simulated outcomes, {STREAMS} streams each.\n")
     print(
-        f"| answers right before | somebody left in {QUIET} quiet questions | left within 50 | within 100 | median |"
+        f"| answers right before | calls that fail before | somebody left in {QUIET} quiet questions "
+        "| its answers are wrong: left within 50 | median | its calls fail: left within 50 | median |"
     )
-    print("| ---: | ---: | ---: | ---: | ---: |")
-    for right in (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4):
-        quiet = [is_kept(Random(f"quiet/{right}/{k}"), right) for k in range(STREAMS)]
-        waits = [questions_until_left(Random(f"bad/{right}/{k}"), right) or AFTER + 1 for k in range(STREAMS)]
-        within = [sum(wait <= most for wait in waits) / STREAMS for most in (50, 100)]
-        print(
-            f"| {right:.0%} | {1 - sum(quiet) / STREAMS:.1%} | {within[0]:.0%} | {within[1]:.0%} "
-            f"| {median(waits):.0f} |"
-        )
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for right, lost in RATES:
+        quiet = [is_kept(Random(f"quiet/{right}/{k}"), right, lost) for k in range(STREAMS)]
+        cells = [f"{right:.0%}", f"{lost:.0%}", f"{1 - sum(quiet) / STREAMS:.1%}"]
+        for fails in (False, True):
+            waits = [
+                questions_until_left(Random(f"bad/{right}/{k}"), right, lost, fails) for k in range(STREAMS)
+            ]
+            cells += [f"{sum(wait <= 50 for wait in waits) / STREAMS:.0%}", f"{median(waits):.0f}"]
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

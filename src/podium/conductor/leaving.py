@@ -1,4 +1,4 @@
-"""A planner that leaves a worker whose answers turn out wrong, once it is told outcomes.
+"""A planner that leaves a worker whose calls fail or whose answers turn out wrong, once it is told outcomes.
 
 For each worker it sums up how much more probable its latest outcomes are if it has begun to fail than if it has not
 (Page's CUSUM, 1954). A worker whose sum is too high is not shown to the planner for a while. The planner itself stays
@@ -18,6 +18,8 @@ from podium.workflow import live_steps
 
 _FAILING = 0.15
 """The share of a failing worker's plans that are right, relative to the share before."""
+_LOST = 0.5
+"""The share of a failing worker's calls that fail."""
 _LIMIT = math.log(2000)
 """A worker is left when its outcomes since some question are so many times as probable if it fails as if not."""
 _MOST_USUAL = 0.8
@@ -26,6 +28,8 @@ _AWAY = 100
 """Outcomes of later questions after which a worker that was left is shown again."""
 _PRIOR_RIGHT, _PRIOR = 5.0, 10.0
 """A worker without outcomes is taken to be in plans of which half are right, as if ten had been judged."""
+_FEWEST_LOST = 0.05
+"""No worker's calls are taken to fail more seldom, so that a few failures in a row do not suffice."""
 
 
 @dataclass(slots=True)
@@ -35,24 +39,48 @@ class _Record:
     right: float = _PRIOR_RIGHT
     judged: float = _PRIOR
     """Its judged plans, of which `right` are right."""
-    suspicion: float = 0.0
-    """In nats."""
+    lost: float = _PRIOR * _FEWEST_LOST
+    calls: float = _PRIOR
+    """Its calls, of which `lost` failed."""
+    errors: float = 0.0
+    """In nats: how much its plans say that its answers have become wrong."""
+    failures: float = 0.0
+    """In nats: how much its calls say that more of them fail than did."""
+
+    @property
+    def suspicion(self) -> float:
+        return max(self.errors, self.failures)
+
+    @suspicion.setter
+    def suspicion(self, nats: float) -> None:
+        self.errors = self.failures = nats
 
     def take(self, score: float) -> None:
         """One more plan, with its score in [0, 1]."""
         usual = min(_MOST_USUAL, self.right / self.judged)
-        failing = _FAILING * usual
-        gained = score * math.log(failing / usual) + (1 - score) * math.log((1 - failing) / (1 - usual))
-        self.suspicion = max(0.0, self.suspicion + gained)
+        self.errors = max(0.0, self.errors + _gained(score, usual, _FAILING * usual))
         self.right += score
         self.judged += 1
+
+    def take_call(self, failed: bool) -> None:
+        """One more call."""
+        usual = max(_FEWEST_LOST, self.lost / self.calls)
+        self.failures = max(0.0, self.failures + _gained(failed, usual, max(_LOST, usual)))
+        self.lost += failed
+        self.calls += 1
+
+
+def _gained(outcome: float, usual: float, failing: float) -> float:
+    """In nats: how much more probable this outcome is if an outcome is 1 with probability `failing` and not `usual`."""
+    return outcome * math.log(failing / usual) + (1 - outcome) * math.log((1 - failing) / (1 - usual))
 
 
 class LeavingPlanner:
     """Shows `planner` all workers but those that it has left.
 
     A plan has several workers, and its outcome does not say which of them was wrong. So all of them are suspected, and
-    when the first one is left, the others begin anew. Only if a call failed is the blame known.
+    when the first one is left, the others begin anew. A call that failed says who is to blame: four in a row of a
+    worker whose calls hardly ever failed are enough.
 
     Args:
         tools: names of workers that are suspected only for calls that failed, such as a vote: their answers are as
@@ -90,20 +118,30 @@ class LeavingPlanner:
 
     def learn(self, trace: Trace, score: float) -> None:
         """Take in the score, in [0, 1], of a trace's answer. Call it in the order in which the questions were asked."""
-        self.take(_answerable(trace, score, self._tools), score)
+        self.take(*_callees(trace), score)
 
-    def take(self, workers: Collection[str], score: float) -> None:
-        """Take in the score of an answer that these workers gave, by name."""
-        if not workers:
+    def take(self, answered: Collection[str], failed: Collection[str], score: float) -> None:
+        """Take in the score of an answer.
+
+        Args:
+            answered: names of the workers whose calls the answer is due to.
+            failed: names of those whose calls failed.
+        """
+        if not answered and not failed:
             return
         self._judged += 1
         for name in [name for name, since in self._left.items() if self._judged - since >= _AWAY]:
             # Half of the suspicion stays, so that a worker that still fails is soon left again.
             del self._left[name]
             self._records[name].suspicion = _LIMIT / 2
-        for name in workers:
-            self._records.setdefault(name, _Record()).take(score)
-        shown = [name for name in workers if name not in self._left]
+        # Of a right answer all are due their part; for a wrong one those are to blame whose calls failed, if any did.
+        suspects = set(answered) if score == 1 else set(failed) or {*answered} - self._tools
+        for name in {*answered, *failed}:
+            record = self._records.setdefault(name, _Record())
+            record.take_call(name in failed)
+            if name in suspects:
+                record.take(score)
+        shown = [name for name in (*answered, *failed) if name not in self._left]
         suspect = max(shown, key=lambda name: (self._records[name].suspicion, name), default=None)
         if suspect is not None and self._records[suspect].suspicion >= _LIMIT:
             self._left[suspect] = self._judged
@@ -117,16 +155,13 @@ class LeavingPlanner:
         self._left.clear()
 
 
-def _answerable(trace: Trace, score: float, tools: frozenset[str]) -> frozenset[str]:
-    """The workers to which the answer may be due: of a right one all; of a wrong one those whose calls failed, or, if
-    none did, all but the tools."""
-    ran: set[str] = set()
+def _callees(trace: Trace) -> tuple[frozenset[str], frozenset[str]]:
+    """The workers of the steps that led to the answer: those that answered, and those that had a failed call."""
+    answered: set[str] = set()
     failed: set[str] = set()
     for round_ in trace.rounds:
         live = live_steps(round_.workflow) if round_.workflow is not None else ()
         for span in round_.spans:
             if span.position in live and span.status in ("done", "failed"):
-                (failed if span.status == "failed" else ran).add(span.worker)
-    if score == 1:
-        return frozenset(ran)
-    return frozenset(failed or ran - tools)
+                (failed if span.status == "failed" else answered).add(span.worker)
+    return frozenset(answered), frozenset(failed)
