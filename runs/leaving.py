@@ -34,10 +34,11 @@ def ask(
     planner: LeavingPlanner, rng: Random, right: float, lost: float, *, bad: str = "", fails: bool = False
 ) -> None:
     """One question with its outcome. A plan with a failed call is wrong, and so is every one with the bad worker."""
-    workers = rng.sample([name for name in WORKERS if name not in planner.left] or WORKERS, 3)
+    shown = [name for name in WORKERS if name not in planner.left] or WORKERS
+    workers = rng.sample(shown, min(3, len(shown)))
     failed = {name for name in workers if rng.random() < lost or (fails and name == bad)}
     is_right = not failed and bad not in workers and rng.random() < right
-    planner.take([name for name in workers if name not in failed], failed, float(is_right))
+    planner.update([name for name in workers if name not in failed], failed, float(is_right))
 
 
 def is_kept(rng: Random, right: float, lost: float) -> bool:

@@ -102,8 +102,9 @@ async def test_a_failed_call_says_who_is_to_blame() -> None:
     failed = 0
     for number in range(40, 90):
         trace = await ask(planner, number, broken)
-        failed += any(span.status == "failed" for span in trace.spans)
-        planner.learn(trace, 0.0 if any(span.status == "failed" for span in trace.spans) else 1.0)
+        fails = any(span.status == "failed" for span in trace.spans)
+        failed += fails
+        planner.learn(trace, 0.0 if fails else 1.0)
         if failed < 3:
             assert planner.left == (), "a worker may fail now and then"
     assert planner.left == ("bob",)
@@ -113,9 +114,9 @@ async def test_a_failed_call_says_who_is_to_blame() -> None:
 def test_a_failed_call_counts_even_if_the_answer_is_right() -> None:
     planner = LeavingPlanner(FirstAndAnother())
     for _ in range(40):
-        planner.take(("ada", "bob"), (), 1.0)
+        planner.update(("ada", "bob"), (), 1.0)
     for _ in range(6):
-        planner.take(("ada",), ("bob",), 1.0)
+        planner.update(("ada",), ("bob",), 1.0)
     assert planner.left == ("bob",)
 
 
@@ -125,7 +126,7 @@ def test_a_worker_whose_calls_fail_as_seldom_as_ever_is_kept() -> None:
         rng, planner = Random(f"flaky/{stream}"), LeavingPlanner(FirstAndAnother())
         for _ in range(300):
             fails = rng.random() < 0.05
-            planner.take(("ada",) if fails else ("ada", "bob"), ("bob",) if fails else (), float(not fails))
+            planner.update(("ada",) if fails else ("ada", "bob"), ("bob",) if fails else (), float(not fails))
             if planner.left:
                 alarms += 1
                 break

@@ -18,7 +18,7 @@ from podium.workflow import live_steps
 
 _FAILING = 0.15
 """The share of a failing worker's plans that are right, relative to the share before."""
-_LOST = 0.5
+_FAILED = 0.5
 """The share of a failing worker's calls that fail."""
 _LIMIT = math.log(2000)
 """A worker is left when its outcomes since some question are so many times as probable if it fails as if not."""
@@ -28,7 +28,7 @@ _AWAY = 100
 """Outcomes of later questions after which a worker that was left is shown again."""
 _PRIOR_RIGHT, _PRIOR = 5.0, 10.0
 """A worker without outcomes is taken to be in plans of which half are right, as if ten had been judged."""
-_FEWEST_LOST = 0.05
+_FEWEST_FAILED = 0.05
 """No worker's calls are taken to fail more seldom, so that a few failures in a row do not suffice."""
 
 
@@ -39,34 +39,33 @@ class _Record:
     right: float = _PRIOR_RIGHT
     judged: float = _PRIOR
     """Its judged plans, of which `right` are right."""
-    lost: float = _PRIOR * _FEWEST_LOST
+    failed_calls: float = _PRIOR * _FEWEST_FAILED
     calls: float = _PRIOR
-    """Its calls, of which `lost` failed."""
-    errors: float = 0.0
+    """Its calls, of which `failed_calls` failed."""
+    answer_cusum: float = 0.0
     """In nats: how much its plans say that its answers have become wrong."""
-    failures: float = 0.0
+    call_cusum: float = 0.0
     """In nats: how much its calls say that more of them fail than did."""
 
     @property
-    def suspicion(self) -> float:
-        return max(self.errors, self.failures)
+    def cusum(self) -> float:
+        return max(self.answer_cusum, self.call_cusum)
 
-    @suspicion.setter
-    def suspicion(self, nats: float) -> None:
-        self.errors = self.failures = nats
+    def reset(self, nats: float = 0.0) -> None:
+        self.answer_cusum = self.call_cusum = nats
 
-    def take(self, score: float) -> None:
+    def update(self, score: float) -> None:
         """One more plan, with its score in [0, 1]."""
         usual = min(_MOST_USUAL, self.right / self.judged)
-        self.errors = max(0.0, self.errors + _gained(score, usual, _FAILING * usual))
+        self.answer_cusum = max(0.0, self.answer_cusum + _gained(score, usual, _FAILING * usual))
         self.right += score
         self.judged += 1
 
-    def take_call(self, failed: bool) -> None:
+    def update_call(self, failed: bool) -> None:
         """One more call."""
-        usual = max(_FEWEST_LOST, self.lost / self.calls)
-        self.failures = max(0.0, self.failures + _gained(failed, usual, max(_LOST, usual)))
-        self.lost += failed
+        usual = max(_FEWEST_FAILED, self.failed_calls / self.calls)
+        self.call_cusum = max(0.0, self.call_cusum + _gained(failed, usual, max(_FAILED, usual)))
+        self.failed_calls += failed
         self.calls += 1
 
 
@@ -118,9 +117,9 @@ class LeavingPlanner:
 
     def learn(self, trace: Trace, score: float) -> None:
         """Take in the score, in [0, 1], of a trace's answer. Call it in the order in which the questions were asked."""
-        self.take(*_callees(trace), score)
+        self.update(*_callees(trace), score)
 
-    def take(self, answered: Collection[str], failed: Collection[str], score: float) -> None:
+    def update(self, answered: Collection[str], failed: Collection[str], score: float) -> None:
         """Take in the score of an answer.
 
         Args:
@@ -131,22 +130,23 @@ class LeavingPlanner:
             return
         self._judged += 1
         for name in [name for name, since in self._left.items() if self._judged - since >= _AWAY]:
-            # Half of the suspicion stays, so that a worker that still fails is soon left again.
+            # Half of the evidence stays, so that a worker that still fails is soon left again.
             del self._left[name]
-            self._records[name].suspicion = _LIMIT / 2
+            self._records[name].reset(_LIMIT / 2)
         # Of a right answer all are due their part; for a wrong one those are to blame whose calls failed, if any did.
-        suspects = set(answered) if score == 1 else set(failed) or {*answered} - self._tools
-        for name in {*answered, *failed}:
+        concerned = set(answered) if score == 1 else set(failed) or set(answered) - self._tools
+        called = {*answered, *failed}
+        for name in called:
             record = self._records.setdefault(name, _Record())
-            record.take_call(name in failed)
-            if name in suspects:
-                record.take(score)
-        shown = [name for name in (*answered, *failed) if name not in self._left]
-        suspect = max(shown, key=lambda name: (self._records[name].suspicion, name), default=None)
-        if suspect is not None and self._records[suspect].suspicion >= _LIMIT:
+            record.update_call(name in failed)
+            if name in concerned:
+                record.update(score)
+        shown = [name for name in called if name not in self._left]
+        suspect = max(shown, key=lambda name: (self._records[name].cusum, name), default=None)
+        if suspect is not None and self._records[suspect].cusum >= _LIMIT:
             self._left[suspect] = self._judged
             for record in self._records.values():
-                record.suspicion = 0.0
+                record.reset()
 
     def forget(self) -> None:
         """Forget all outcomes."""
