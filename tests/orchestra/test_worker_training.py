@@ -4,9 +4,17 @@ import asyncio
 import json
 import shutil
 from contextlib import suppress
+from pathlib import Path
+from random import Random
 
+import podium
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.local_worker import prompt_of
+from podium.lab.world import RELATIONS, world
 from podium.orchestra import training
-from podium.orchestra.training import OrchestraSettings, complete, train_orchestra
+from podium.orchestra.lessons import fact_subtasks
+from podium.orchestra.measuring import complete, generate
+from podium.orchestra.training import OrchestraSettings, train_orchestra
 from podium.orchestrator.team import open_pool
 from podium.workers.base import Request
 from podium.workers.view import View
@@ -54,5 +62,24 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     reply = asyncio.run(pool.named("jory").answer(Request((), seed="0", structured=view)))
     assert reply.usage.output_tokens > 0
     assert len(complete(run / "jory", ["Question: Who?\nSubtask: Say it.\nResponse: "], max_tokens=5)) == 1
+    # Others may be added later, or by another process at the same time.
+    train_orchestra(SETTINGS.model_copy(update={"workers": ("ilka",)}), run)
+    assert (run / "ilka" / "tokenizer.json").read_bytes() == (run / "jory" / "tokenizer.json").read_bytes()
+    assert open_pool(str(run / "pool.toml")).names == ("ilka", "jory", "vote")
     monkeypatch.setattr(training, "train_worker", None)  # Nothing is left to train.
     train_orchestra(SETTINGS, run)
+
+
+def test_transformers_writes_what_the_workers_own_engine_writes():
+    facts = world()
+    rng = Random("generate")
+    relation = RELATIONS["place.mayor"]
+    views = [
+        view for place in facts.things["place"][:8] for _, view in fact_subtasks(relation, place, facts, rng)
+    ]
+    prompts = [prompt_of(view) for view in views]
+    bela = Path(podium.__file__).parent / "assets" / "orchestra" / "bela"
+    written = generate(Checkpoint.read(bela), prompts, 96, "cpu")
+    own = complete(bela, prompts)
+    # One computes in bf16, the other in fp32.
+    assert sum(one == other for one, other in zip(written, own, strict=True)) > 0.9 * len(prompts)

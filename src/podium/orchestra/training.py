@@ -7,15 +7,13 @@ with the last part of the worker that it finished.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import torch
@@ -23,23 +21,18 @@ from pydantic import AliasChoices, Field
 from tokenizers import Tokenizer
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.local_worker import prompt_of
-from podium.conductor.opening import open_local_policy
-from podium.conductor.policy import Sampling
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
-from podium.lab.world import RELATIONS, world
 from podium.orchestra.abilities import ABILITIES, Ability
-from podium.orchestra.lessons import LessonStage, draw_lesson, fact_subtasks, skill_lessons
+from podium.orchestra.lessons import LessonStage, draw_lesson
+from podium.orchestra.measuring import measure_worker
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.checkpoints import read_model
 from podium.train.model import PolicyModel
 from podium.train.optimizer import learning_rate, muon, step
-from podium.types import Message
 from podium.warmstart.data import batches
 from podium.warmstart.supervised import WarmStartSettings, example_loss, make_model, save_policy
 from podium.warmstart.tokenizer import train_tokenizer
-from podium.workers.answer import final_answer, normalise
 
 POOL = "pool.toml"
 """The pool file in the run folder."""
@@ -93,7 +86,8 @@ def train_orchestra(
     folder: Path,
     show: Callable[[str, dict[str, Any]], None] = lambda name, row: None,
 ) -> None:
-    """Train the workers that are not yet in the run folder.
+    """Train the workers that are not yet in the run folder. Several processes may do so at once, each with its own
+    workers: all have the same tokenizer.
 
     Args:
         folder: gets a folder for each worker, and a pool file of all.
@@ -102,7 +96,7 @@ def train_orchestra(
     Raises:
         RunMismatchError: the folder belongs to another configuration.
     """
-    RunFolder.open(folder, settings)
+    RunFolder.open(folder, settings, changeable={"workers"})
     left = [
         ability
         for ability in ABILITIES
@@ -131,7 +125,8 @@ def _write_pool(folder: Path) -> None:
 
 def _kept_tokenizer(folder: Path) -> Tokenizer | None:
     """The tokenizer of the workers that the run folder has, trained or half trained."""
-    kept = next((path.parent for path in sorted(folder.rglob("tokenizer.json"))), None)
+    files = (*folder.glob("*/tokenizer.json"), *folder.glob("*/[0-9]*/tokenizer.json"))
+    kept = next((path.parent for path in files), None)
     return None if kept is None else Checkpoint.read(kept).tokenizer()
 
 
@@ -163,6 +158,8 @@ def train_worker(
         model = make_model(_sizes(ability, settings), tokenizer.get_vocab_size())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device)
+    if device.type == "cuda":
+        model.dtype = torch.bfloat16
     left = _parts(ability, settings)[finished:]
     curve = parts / "curve.json"
     rows: list[dict[str, Any]] = json.loads(curve.read_text()) if finished else []
@@ -262,61 +259,9 @@ def _train_part(
             losses.clear()
 
 
-def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str, Any]:
-    """How often a worker answers rightly, by form of the subtask and by relation, for what it was taught; and
-    how often it joins and mends rightly, where it was taught to.
-
-    Args:
-        cases: facts of each relation.
-    """
-    prompts: list[str] = []
-    asked: list[tuple[str, str, str]] = []
-    facts = world()
-    rng = Random(f"measure/{ability.name}")
-    for relation in RELATIONS.values():
-        known = [
-            thing for thing in facts.things[relation.field] if ability.knows_about(relation.field, thing)
-        ]
-        for thing in rng.sample(known, min(cases, len(known))):
-            for form, view in fact_subtasks(relation, thing, facts, rng):
-                prompts.append(prompt_of(view))
-                asked.append((form, relation.name, facts.value(relation.name, thing)))
-    for skill, lesson in skill_lessons(ability, rng, 2 * cases):
-        view, answer = lesson
-        prompts.append(prompt_of(view))
-        asked.append((skill, "all", final_answer(answer) or ""))
-    answers = complete(folder, prompts)
-    right: dict[str, dict[str, list[bool]]] = {}
-    for (form, name, value), answer in zip(asked, answers, strict=True):
-        found = normalise(final_answer(answer) or "") == normalise(value)
-        right.setdefault(form, {}).setdefault(name, []).append(found)
-    return {
-        "worker": ability.name,
-        "right": {
-            form: {name: round(sum(found) / len(found), 3) for name, found in by_name.items()}
-            for form, by_name in right.items()
-        },
-    }
-
-
 def _card_text(card: Mapping[str, Any]) -> str:
     """The card as JSON, with a line for each form of the subtask."""
     lines = [f"  {json.dumps(form)}: {json.dumps(right)}" for form, right in card["right"].items()]
     rows = [f"  {json.dumps(row)}" for row in card["curve"]]
     name, right, curve = json.dumps(card["worker"]), ",\n".join(lines), ",\n".join(rows)
     return f'{{"worker": {name},\n "right": {{\n{right}}},\n "curve": [\n{curve}]}}\n'
-
-
-def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list[str]:
-    """The answers of the model in `folder` to prompts, the most likely tokens, written in batches."""
-    policy = open_local_policy(Checkpoint.read(folder))
-
-    async def written() -> list[str]:
-        sampling = Sampling(max_tokens=max_tokens)
-        messages = [(Message(role="user", content=prompt),) for prompt in prompts]
-        return [
-            done.text
-            for done in await asyncio.gather(*(policy.complete(each, sampling) for each in messages))
-        ]
-
-    return asyncio.run(written())

@@ -88,12 +88,10 @@ def encode(example: SFTExample, tokenizer: Tokenizer) -> tuple[list[int], list[b
 
 def _padded(examples: list[tuple[list[int], list[bool]]]) -> ExampleBatch:
     longest = max(len(tokens) for tokens, _ in examples)
-    tokens_BT = torch.full((len(examples), longest), PAD_ID)
-    learned_BT = torch.zeros(len(examples), longest, dtype=torch.bool)
-    for row, (tokens, learned) in enumerate(examples):
-        tokens_BT[row, : len(tokens)] = torch.tensor(tokens)
-        learned_BT[row, : len(learned)] = torch.tensor(learned)
-    return ExampleBatch(tokens_BT, learned_BT)
+    tokens_BT = [tokens + [PAD_ID] * (longest - len(tokens)) for tokens, _ in examples]
+    learned_BT = [learned + [False] * (longest - len(learned)) for _, learned in examples]
+    # One tensor each, since a GPU, if it is torch's default device, gets each tensor by itself.
+    return ExampleBatch(torch.tensor(tokens_BT), torch.tensor(learned_BT))
 
 
 _ANSWER_CHARS = 60

@@ -1,0 +1,108 @@
+"""What a worker of the orchestra knows: how often it answers rightly, by relation and by the form of the subtask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.conductor.local_worker import prompt_of
+from podium.conductor.opening import open_local_policy
+from podium.conductor.policy import Sampling
+from podium.lab.world import RELATIONS, world
+from podium.orchestra.abilities import Ability
+from podium.orchestra.lessons import fact_subtasks, skill_lessons
+from podium.types import Message
+from podium.workers.answer import final_answer, normalise
+
+_AT_ONCE = 512
+"""Prompts that a GPU reads in one batch."""
+
+
+def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str, Any]:
+    """How often a worker answers rightly, by form of the subtask and by relation, for what it was taught; and
+    how often it joins and mends rightly, where it was taught to.
+
+    Args:
+        cases: facts of each relation.
+    """
+    prompts: list[str] = []
+    asked: list[tuple[str, str, str]] = []
+    facts = world()
+    rng = Random(f"measure/{ability.name}")
+    for relation in RELATIONS.values():
+        known = [
+            thing for thing in facts.things[relation.field] if ability.knows_about(relation.field, thing)
+        ]
+        for thing in rng.sample(known, min(cases, len(known))):
+            for form, view in fact_subtasks(relation, thing, facts, rng):
+                prompts.append(prompt_of(view))
+                asked.append((form, relation.name, facts.value(relation.name, thing)))
+    for skill, lesson in skill_lessons(ability, rng, 2 * cases):
+        view, answer = lesson
+        prompts.append(prompt_of(view))
+        asked.append((skill, "all", final_answer(answer) or ""))
+    answers = complete(folder, prompts)
+    right: dict[str, dict[str, list[bool]]] = {}
+    for (form, name, value), answer in zip(asked, answers, strict=True):
+        found = normalise(final_answer(answer) or "") == normalise(value)
+        right.setdefault(form, {}).setdefault(name, []).append(found)
+    return {
+        "worker": ability.name,
+        "right": {
+            form: {name: round(sum(found) / len(found), 3) for name, found in by_name.items()}
+            for form, by_name in right.items()
+        },
+    }
+
+
+def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list[str]:
+    """The answers of the model in `folder` to prompts, the most likely tokens, written in batches: by transformers on a
+    GPU where there is one, else by the engine that the worker has."""
+    checkpoint = Checkpoint.read(folder)
+    if torch.cuda.is_available():
+        return generate(checkpoint, prompts, max_tokens, "cuda")
+    policy = open_local_policy(checkpoint)
+
+    async def written() -> list[str]:
+        sampling = Sampling(max_tokens=max_tokens)
+        messages = [(Message(role="user", content=prompt),) for prompt in prompts]
+        return [
+            done.text
+            for done in await asyncio.gather(*(policy.complete(each, sampling) for each in messages))
+        ]
+
+    return asyncio.run(written())
+
+
+def generate(checkpoint: Checkpoint, prompts: Sequence[str], max_tokens: int, device: str) -> list[str]:
+    """The same answers by transformers, in large batches on a device of torch."""
+    codec, (end,) = Codec.of(checkpoint), checkpoint.ends
+    model: Any = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype="auto")
+    model.eval().to(device)
+    encoded = [codec.encode((Message(role="user", content=prompt),)) for prompt in prompts]
+    answers = [""] * len(prompts)
+    by_length = sorted(range(len(prompts)), key=lambda number: len(encoded[number]))
+    for first in range(0, len(by_length), _AT_ONCE):
+        batch = by_length[first : first + _AT_ONCE]
+        longest = len(encoded[batch[-1]])
+        tokens = torch.tensor([[end] * (longest - len(encoded[n])) + encoded[n] for n in batch])
+        places = torch.arange(longest).expand_as(tokens)
+        seen = places >= torch.tensor([[longest - len(encoded[n])] for n in batch])
+        written = model.generate(
+            tokens.to(device),
+            attention_mask=seen.long().to(device),
+            max_new_tokens=max_tokens,
+            do_sample=False,
+            pad_token_id=end,
+        )
+        for number, row in zip(batch, written[:, longest:].tolist(), strict=True):
+            answers[number] = codec.decode(row[: row.index(end)] if end in row else row)
+    return answers
