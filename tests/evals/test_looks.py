@@ -35,6 +35,18 @@ def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Pa
     )
 
 
+def test_the_same_configuration_declared_anew_is_a_further_look(tmp_path: Path) -> None:
+    ledger = Looks(tmp_path / "mine.looks.jsonl")
+    for note in ("Before the change.", "After it."):
+        assert not ledger.is_declared("test", "a", note)
+        ledger.declare("mine.parquet", "test", "a", PLANNERS, note)
+        assert ledger.is_declared("test", "a", note)
+        looks = ledger.count("mine.parquet", "test", "a", PLANNERS)
+        assert ledger.count("mine.parquet", "test", "a", PLANNERS) == looks  # As if continued after a kill.
+    assert [look.note for look in looks] == ["Before the change.", "After it."]
+    assert sentence_on(looks, "a") == "Look 2 at the test split of mine.parquet, declared: After it."
+
+
 def test_the_ledger_stands_beside_the_file_of_the_questions_or_the_run(tmp_path: Path) -> None:
     recording = tmp_path / "data" / "mine.parquet"
     recording.parent.mkdir()

@@ -68,7 +68,7 @@ class Looking:
             "files": fingerprints(tasks, str(measured["pool"]), pool, planners),
         }
         look = cls(Looks(file), tasks, split, digest(described))
-        if note is not None and not look.ledger.is_declared(split, look.config):
+        if note is not None and not look.ledger.is_declared(split, look.config, note.strip()):
             look.ledger.declare(tasks, split, look.config, _ROWS, note.strip())
         return look
 

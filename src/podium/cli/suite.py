@@ -151,7 +151,7 @@ def _declare(manifest: Manifest, note: str) -> None:
         if (
             table.split != TRAIN
             and table.looks is not None
-            and not table.looks.is_declared(table.split, table.config)
+            and not table.looks.is_declared(table.split, table.config, note.strip())
         ):
             table.looks.declare(table.tasks, table.split, table.config, table.planners, note.strip())
 

@@ -2,7 +2,7 @@
 
 Each evaluation on a split other than train is a look. Choices that follow looks fit the split, so a table says how many
 there were. A run on test is declared before it runs. The same configuration evaluated again is no further look, because
-its figures are the same.
+its figures are the same; but it is one if it was declared anew, with another note, as after a change of the program.
 """
 
 from __future__ import annotations
@@ -66,9 +66,10 @@ class Looks:
         """The looks at a split, oldest first, without declarations."""
         return tuple(look for look in self.read() if look.split == split and not look.declared)
 
-    def is_declared(self, split: str, config: str) -> bool:
-        """Whether a run with this configuration was declared."""
-        return self._declaration(split, config) is not None
+    def is_declared(self, split: str, config: str, note: str | None = None) -> bool:
+        """Whether a run with this configuration was declared, with this note if one is given."""
+        declared = self._declarations(split, config)
+        return bool(declared) if note is None else any(look.note == note for look in declared)
 
     def declare(self, tasks: str, split: str, config: str, planners: tuple[str, ...], note: str) -> None:
         """Announce a run before it begins.
@@ -81,7 +82,8 @@ class Looks:
     def count(
         self, tasks: str, split: str, config: str, planners: tuple[str, ...], note: str = ""
     ) -> tuple[Look, ...]:
-        """Add a look, unless this configuration looked at the split before. Returns all looks at the split so far.
+        """Add a look, unless this configuration looked at the split before, as its newest declaration says. Returns all
+        looks at the split so far.
 
         Args:
             note: what for, if the run was not declared before.
@@ -89,15 +91,15 @@ class Looks:
         Raises:
             StoreError: the file cannot be written.
         """
-        looks = self.of_split(split)
-        if all(look.config != config for look in looks):
-            declaration = self._declaration(split, config)
-            self._add(tasks, split, config, planners, declaration.note if declaration else note)
+        notes = [look.note for look in self.of_split(split) if look.config == config]
+        declared = self._declarations(split, config)
+        if not notes or (declared and declared[-1].note not in notes):
+            self._add(tasks, split, config, planners, declared[-1].note if declared else note)
         return self.of_split(split)
 
-    def _declaration(self, split: str, config: str) -> Look | None:
+    def _declarations(self, split: str, config: str) -> tuple[Look, ...]:
         declared = (look for look in self.read() if look.declared)
-        return next((look for look in declared if (look.split, look.config) == (split, config)), None)
+        return tuple(look for look in declared if (look.split, look.config) == (split, config))
 
     def _add(
         self,
@@ -124,7 +126,7 @@ class Looks:
 
 def sentence_on(looks: tuple[Look, ...], config: str) -> str:
     """What a table says of its split: how often it was looked at, this configuration's look included, and what for."""
-    number = next(place for place, look in enumerate(looks, 1) if look.config == config)
+    number = max(place for place, look in enumerate(looks, 1) if look.config == config)
     this = looks[number - 1]
     said = f"Look {number} at the {this.split} split of {Path(this.tasks).name}"
     if this.note:
