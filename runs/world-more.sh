@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What else Conductors over the orchestra learn: pools that change, to see an answer and plan again, and the cost dial.
-# It goes on from what runs/world.sh made: five trainings for each of three seeds, two at a time, each on one core, and
+# It goes on from what runs/world.sh made: six trainings for each of three seeds, two at a time, each on one core, and
 # then a table for each question. Give it the SEEDS and the POOL of runs/world.sh.
 #   runs/world-more.sh
 #   SEEDS=1 runs/world-more.sh
@@ -16,14 +16,18 @@ began=$SECONDS
 for seed in $(seq 0 $((SEEDS - 1))); do
   [ -d $RUNS/seed-$seed/policy ] || { echo "There is no $RUNS/seed-$seed/policy; run runs/world.sh first." >&2; exit 2; }
 done
-# The dial has a start of its own. A policy that fails the gate is written too, and is used.
-[ -d $RUNS/dial-start/policy ] ||
-  podium train --stage warmstart --config configs/warmstart-world-dial.toml --run $RUNS/dial-start ||
-  [ -d $RUNS/dial-start/policy ]
+# The dial and rounds have starts of their own. A policy that fails the gate is written too, and is used.
+for kind in dial rounds; do
+  [ "$kind" = dial ] && start=$RUNS/start || start=$RUNS/seed-0/policy
+  [ -d $RUNS/$kind-start/policy ] ||
+    podium train --stage warmstart --config configs/warmstart-world-$kind.toml --run $RUNS/$kind-start start=$start ||
+    [ -d $RUNS/$kind-start/policy ]
+done
 for seed in $(seq 0 $((SEEDS - 1))); do
   cat <<TRAININGS
 grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-first-$seed
-grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/rounds-$seed start=$RUNS/seed-$seed/policy
+grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/rounds-$seed
+grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/once-$seed grpo.rounds=1
 grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-$seed
 grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-all-$seed pool_draw.without=[] pool_draw.subsets=all
 TRAININGS

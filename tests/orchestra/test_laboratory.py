@@ -109,6 +109,37 @@ def test_a_plan_with_too_few_steps_may_stop_half_way_if_another_round_can_go_on(
     assert stopped > 20
 
 
+def test_rounds_of_a_long_chain_take_its_relations_in_turn_each_from_what_the_last_one_found():
+    rng, begun, gone_on, accepted = Random("unfinished"), 0, 0, 0
+    shares = Shares(unfinished=1.0, fitting=0.5, relevant=0.5, whole=0.5)
+    for _ in range(100):
+        case = LABORATORY.draw_plan(rng, TEAM, shares)
+        needs, steps = case.thought.split("; steps ")
+        if isinstance(case.decision, Acceptance):
+            assert steps == "0"
+            assert case.request.outcomes
+            accepted += 1
+            continue
+        (path,) = case.problem.problem.paths
+        parts, begin = read_thought(needs), case.request.max_steps * len(case.request.outcomes)
+        left = len(parts) - begin
+        assert len(parts) > case.request.max_steps
+        assert len(case.decision.steps) == len(path.relations) == min(left, case.request.max_steps)
+        assert case.request.rounds * case.request.max_steps >= left
+        numbers = [entry.partition(" ")[0] for entry in steps.split(", ")]
+        assert numbers == [f"{begin + place}" for place in range(len(path.relations))]
+        noun = RELATIONS[path.relations[0]].noun
+        assert f"{begin} {noun} " in needs
+        subtask = case.decision.steps[0].subtask
+        assert subtask.startswith(f"{begin}. Find the {noun} of ")
+        assert path.thing in subtask
+        for outcome in case.request.outcomes[-1:]:
+            assert outcome.response.endswith(f"\nAnswer: {path.thing}")
+            gone_on += 1
+        begun += not begin
+    assert min(begun, gone_on, accepted) > 10
+
+
 def test_a_thought_names_the_parts_then_what_each_step_finds_with_the_plans_workers():
     rng, gone_by_parts = Random("thought"), 0
     for _ in range(200):

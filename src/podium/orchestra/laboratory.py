@@ -39,6 +39,12 @@ _LATER = 0.25
 """The share of plans that come after an earlier round."""
 _STOPS = 0.7
 """Of the plans with fewer steps than relations and with another round left, the share that stop where steps end."""
+_FEW = (2, 3, 3, 3, 3, 3, 4, 5)
+"""The steps that a plan of an unfinished question may have: mostly three."""
+_FINISHED = 0.25
+"""Of the lessons about unfinished questions, the share in which another question's answer is accepted instead."""
+_MISLED = 0.3
+"""Of the answers that a next round goes on from, the share that is wrong, so that it has to be read."""
 _LOOSE = 0.3
 """The share of lessons about relations that nothing has one after the other ("the spice of the launch year"): else a
 policy guesses the next relation from the one before, and misreads compositions that it never saw."""
@@ -71,6 +77,8 @@ class WorldLaboratory:
 
     def draw_plan(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
         """A plan of the first round, or after a plan whose answer was right, wrong or incomplete."""
+        if shares.unfinished and rng.random() < shares.unfinished:
+            return self._draw_unfinished(rng, team, shares)
         question, problem = self.draw_question(rng)
         max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
         prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
@@ -87,10 +95,45 @@ class WorldLaboratory:
             answer, left = _draw_answer(rng, problem.problem)
         request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=rng.choice((1, 1, 2)))
         if rng.random() < accepts:
-            needs = problem.needs(claimants(problem, team, rng))
-            return PlanCase(request, problem, Acceptance(), f"{needs}; steps 0", prompt)
+            return PlanCase(request, problem, Acceptance(), _accepting(problem, team, rng), prompt)
         asked, again, thought = _draw_round(rng, left, team, request, level=level, shares=shares)
         return PlanCase(request, asked, again, thought, prompt)
+
+    def _draw_unfinished(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
+        """One round of a question about a chain with more relations than a plan has steps; now and then the acceptance
+        of another question's answer."""
+        max_steps, finished = rng.choice(_FEW), rng.random() < _FINISHED
+        question, parts = self.draw_question(rng)
+        while not parts.problem.is_typed or _is_too_long(parts.problem, max_steps) == finished:
+            question, parts = self.draw_question(rng)
+        prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
+        shares = shares.model_copy(update={"whole": 0.0, "fitting": 1.0, "saving": 0.0})
+        request = PlanRequest(question, team.profiles, max_steps=max_steps)
+        path, facts = parts.problem.paths[0], world()
+        if finished:
+            plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, shares=shares)
+            told = truth(path, facts) if parts.problem.join == "none" else join_working(parts.problem, facts)
+            request = replace(request, outcomes=(Outcome(plan, told),), rounds=rng.choice((1, 1, 2)))
+            return PlanCase(request, parts, Acceptance(), _accepting(parts, team, rng), prompt)
+        begins = range(0, len(path.relations), max_steps)
+        last, thing = rng.choice(begins), path.thing
+        outcomes: list[Outcome] = []
+        for begin in begins:
+            part = Path(thing, path.relations[begin : begin + max_steps])
+            asked = WorldParts(Problem((part,)))
+            plan, thought = draw_world_workflow(
+                rng, asked, team, max_steps=max_steps, shares=shares, whole=parts, begin=begin
+            )
+            if begin == last:
+                break
+            (*_, thing) = part.values(facts)
+            if rng.random() < _MISLED:
+                thing = rng.choice(sorted(set(facts.values[part.last.name].values())))
+            outcomes.append(Outcome(plan, state_fact(part.last, part.subject(facts), thing)))
+        rounds = len(begins) - len(outcomes) + rng.choice((0, 0, 1))
+        return PlanCase(
+            replace(request, outcomes=tuple(outcomes), rounds=rounds), asked, plan, thought, prompt
+        )
 
     def reading_text(self, problem: WorldParts) -> str:
         """See `Laboratory`."""
@@ -145,13 +188,23 @@ def _draw_round(
     With more relations than steps, and if another round is left, it often stops half way: it goes relation by relation
     as far as its steps reach.
     """
-    path, *others = problem.problem.paths
-    long = len(path.relations) > request.max_steps and not others and problem.problem.join == "none"
-    if long and request.rounds > 1 and rng.random() < _STOPS:
+    path = problem.problem.paths[0]
+    too_long = _is_too_long(problem.problem, request.max_steps)
+    if too_long and request.rounds > 1 and rng.random() < _STOPS:
         problem = WorldParts(Problem((Path(path.thing, path.relations[: request.max_steps]),)))
         shares = shares.model_copy(update={"whole": 0.0, "fitting": 1.0, "saving": 0.0})
     drawn = draw_world_workflow(rng, problem, team, max_steps=request.max_steps, level=level, shares=shares)
     return problem, *drawn
+
+
+def _is_too_long(problem: Problem, max_steps: int) -> bool:
+    """Whether the problem is a chain with more relations than steps."""
+    return problem.join == "none" and len(problem.paths[0].relations) > max_steps
+
+
+def _accepting(parts: WorldParts, team: ExampleTeam, rng: Random) -> str:
+    """The thought before an acceptance."""
+    return f"{parts.needs(claimants(parts, team, rng))}; steps 0"
 
 
 def _draw_half_way(rng: Random, problem: Problem, hops: int) -> tuple[str, WorldParts]:

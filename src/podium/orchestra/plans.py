@@ -23,7 +23,7 @@ JOIN = "Use the results to answer."
 CORRECT = "Check the answer and correct it."
 _CALLED = {WHOLE: "whole", JOIN: "join", CORRECT: "check"}
 _MIXED = 0.2
-"""Of the plans that go by the parts of the question, the share with some general steps."""
+"""Of the plans that go by all parts of the question, the share with some general steps."""
 _ACCESS_STYLES = ("needed", "all", "random")
 
 
@@ -73,7 +73,15 @@ class DrawnStep:
 
 
 def draw_world_workflow(
-    rng: Random, problem: WorldParts, team: ExampleTeam, *, max_steps: int = 5, level: int = 0, shares: Shares
+    rng: Random,
+    problem: WorldParts,
+    team: ExampleTeam,
+    *,
+    max_steps: int = 5,
+    level: int = 0,
+    shares: Shares,
+    whole: WorldParts | None = None,
+    begin: int = 0,
 ) -> tuple[Workflow, str]:
     """Draw a valid and coherent workflow that is not chosen to be good, and its thought.
 
@@ -83,6 +91,8 @@ def draw_world_workflow(
 
     Args:
         level: of cost sensitivity; at level n, some plans have n steps fewer than the question has parts.
+        whole: all parts of the question, if `problem` has only those of one round. The thought names all of them.
+        begin: the place among them of the first part of `problem`. Steps are numbered from there.
     """
     needed = len(problem.skills)
     if shares.fitting and rng.random() < shares.fitting:
@@ -91,11 +101,11 @@ def draw_world_workflow(
     else:
         weights = shares.steps[:max_steps]
         (count,) = rng.choices(range(1, len(weights) + 1), weights)
-    whole, mixed = rng.random() < shares.whole, rng.random() < _MIXED
+    asks_whole, mixed = rng.random() < shares.whole, whole is None and rng.random() < _MIXED
     drawn = [DrawnStep(WHOLE, problem.skills[min(k, needed - 1)], tuple(range(k))) for k in range(count)]
-    if not whole:
+    if not asks_whole:
         drawn = draw_steps(rng, problem.problem, count) or drawn
-    if mixed and not whole:
+    if mixed and not asks_whole:
         general = (WHOLE, WHOLE, JOIN, CORRECT)
         drawn = [
             DrawnStep(rng.choice(general), step.skill, step.reads) if rng.random() < 0.4 else step
@@ -103,20 +113,21 @@ def draw_world_workflow(
         ]
     (access,) = rng.choices(_ACCESS_STYLES, (0.5, 0.35, 0.15))
     # One worker for each skill, so that a step finds the worker that the thought names for it.
-    claimed = dict(zip(problem.skills, claimants(problem, team, rng), strict=True))
+    parts = whole or problem
+    claimed = dict(zip(parts.skills, claimants(parts, team, rng), strict=True))
     relevant = _draw_share(rng, shares.relevant)
     workers = [_worker(rng, claimed[step.skill], team, relevant) for step in drawn]
     workflow = Workflow(
         tuple(
-            Step(worker, f"{place}. {step.subtask}", _access(rng, access, place, step.reads))
+            Step(worker, f"{begin + place}. {step.subtask}", _access(rng, access, place, step.reads))
             for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
         )
     )
     said = [
-        f"{place} {step.called} {step.skill}{worker}"
+        f"{begin + place} {step.called} {step.skill}{worker}"
         for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
     ]
-    needs = problem.needs([claimed[skill] for skill in problem.skills])
+    needs = parts.needs([claimed[skill] for skill in parts.skills])
     return workflow, f"{needs}; steps {', '.join(said)}"
 
 

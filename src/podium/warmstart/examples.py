@@ -109,6 +109,9 @@ class Shares(Settings):
     whole: float = Field(default=0.15, ge=0, le=1)
     """Share of the plans that ask the whole question in every step. Plans with too few steps for the question's parts
     do so too. Of the made-up world only."""
+    unfinished: float = Field(default=0.0, ge=0, le=1)
+    """Share of the plans that are about a chain with more relations than a plan has steps, in one of its rounds: a plan
+    stops where its steps end, and the next round goes on from its answer. Of the made-up world only."""
 
 
 class Parts(Protocol):
