@@ -1,4 +1,5 @@
-"""What later rounds do in the rows of a suite: how often they are planned, mend a wrong answer, and harm a right one.
+"""What later rounds do in the rows of a suite: how often they are planned, mend a wrong answer, and harm a right one;
+and how many tokens the planner reads and writes for a question.
 
     python runs/rounds.py RUN
 
@@ -27,16 +28,16 @@ async def first_right(task: Task, rollout: Rollout) -> bool:
 
 
 async def show(run: Path) -> None:
-    """One line for each row with answers that a planner might plan again."""
+    """A table for each table of the suite."""
     manifest = Manifest.load(run / SUITE)
     for table in manifest.tables:
         print(f"{table.label}\n")
-        print("| planner | planned again | right after the first round | mended | harmed | right |")
-        print("| --- | ---: | ---: | ---: | ---: | ---: |")
+        print(
+            "| planner | planned again | right after the first round | mended | harmed | right | planner's tokens |"
+        )
+        print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         asked: dict[str, Task] = {}
         for label, evaluation in evaluations_of(table, Results(run)).items():
-            if all(len(rollout.trace.rounds) < 2 for rollout in evaluation.rollouts):
-                continue
             again = [r for r in evaluation.rollouts if any(x.workflow for x in r.trace.rounds[1:])]
             if not asked:
                 count = len(evaluation.by_question) // manifest.seeds
@@ -49,7 +50,10 @@ async def show(run: Path) -> None:
             total = len(evaluation.rollouts)
             right = sum(rollout.correct for rollout in evaluation.rollouts)
             shares = (len(again), right - mended + harmed, mended, harmed, right)
-            print(f"| {label} | " + " | ".join(f"{100 * share / total:.1f} %" for share in shares) + " |")
+            cells = [f"{100 * share / total:.1f} %" for share in shares]
+            usages = [x.plan_usage for rollout in evaluation.rollouts for x in rollout.trace.rounds]
+            tokens = sum(usage.input_tokens + usage.output_tokens for usage in usages) / total
+            print(f"| {label} | {' | '.join(cells)} | {tokens:.0f} |")
         print()
 
 

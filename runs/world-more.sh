@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What else Conductors over the orchestra learn: pools that change, to see an answer and plan again, and the cost dial.
-# It goes on from what runs/world.sh made: six trainings for each of three seeds, two at a time, each on one core, and
-# then a table for each question. Give it the SEEDS and the POOL of runs/world.sh.
+# It goes on from what runs/world.sh made: two starts, six trainings for each of three seeds, two at a time, each on
+# one core, and then a table for each question. Give it the SEEDS and the POOL of runs/world.sh.
 #   runs/world-more.sh
 #   SEEDS=1 runs/world-more.sh
 # The same command continues what was stopped.

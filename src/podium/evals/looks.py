@@ -82,8 +82,8 @@ class Looks:
     def count(
         self, tasks: str, split: str, config: str, planners: tuple[str, ...], note: str = ""
     ) -> tuple[Look, ...]:
-        """Add a look, unless this configuration looked at the split before, as its newest declaration says. Returns all
-        looks at the split so far.
+        """Add a look, unless this configuration has one with the note of its newest declaration. Returns all looks at
+        the split so far.
 
         Args:
             note: what for, if the run was not declared before.

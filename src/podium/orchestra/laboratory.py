@@ -39,10 +39,10 @@ _LATER = 0.25
 """The share of plans that come after an earlier round."""
 _STOPS = 0.7
 """Of the plans with fewer steps than relations and with another round left, the share that stop where steps end."""
-_FEW = (2, 3, 3, 3, 3, 3, 4, 5)
-"""The steps that a plan of an unfinished question may have: mostly three."""
+_MOST_STEPS = (2, 3, 3, 3, 3, 3, 4, 5)
+"""The most steps of a plan of an unfinished question: mostly three."""
 _FINISHED = 0.25
-"""Of the lessons about unfinished questions, the share in which another question's answer is accepted instead."""
+"""Of these lessons, the share about a question that one plan answers, whose right answer is accepted."""
 _MISLED = 0.3
 """Of the answers that a next round goes on from, the share that is wrong, so that it has to be read."""
 _LOOSE = 0.3
@@ -100,9 +100,9 @@ class WorldLaboratory:
         return PlanCase(request, asked, again, thought, prompt)
 
     def _draw_unfinished(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
-        """One round of a question about a chain with more relations than a plan has steps; now and then the acceptance
-        of another question's answer."""
-        max_steps, finished = rng.choice(_FEW), rng.random() < _FINISHED
+        """One round of a question about a chain with more relations than a plan has steps; now and then a question that
+        one plan answers, whose answer is accepted."""
+        max_steps, finished = rng.choice(_MOST_STEPS), rng.random() < _FINISHED
         question, parts = self.draw_question(rng)
         while not parts.problem.is_typed or _is_too_long(parts.problem, max_steps) == finished:
             question, parts = self.draw_question(rng)
@@ -116,7 +116,7 @@ class WorldLaboratory:
             request = replace(request, outcomes=(Outcome(plan, told),), rounds=rng.choice((1, 1, 2)))
             return PlanCase(request, parts, Acceptance(), _accepting(parts, team, rng), prompt)
         begins = range(0, len(path.relations), max_steps)
-        last, thing = rng.choice(begins), path.thing
+        chosen, thing = rng.choice(begins), path.thing
         outcomes: list[Outcome] = []
         for begin in begins:
             part = Path(thing, path.relations[begin : begin + max_steps])
@@ -124,7 +124,7 @@ class WorldLaboratory:
             plan, thought = draw_world_workflow(
                 rng, asked, team, max_steps=max_steps, shares=shares, whole=parts, begin=begin
             )
-            if begin == last:
+            if begin == chosen:
                 break
             (*_, thing) = part.values(facts)
             if rng.random() < _MISLED:

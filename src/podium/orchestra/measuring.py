@@ -83,7 +83,8 @@ def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list
 
 
 def generate(checkpoint: Checkpoint, prompts: Sequence[str], max_tokens: int, device: str) -> list[str]:
-    """The same answers by transformers, in large batches on a device of torch."""
+    """Nearly the same answers by transformers, in large batches on a device of torch: in the precision of the saved
+    model, and not in fp32."""
     codec, (end,) = Codec.of(checkpoint), checkpoint.ends
     model: Any = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype="auto")
     model.eval().to(device)
