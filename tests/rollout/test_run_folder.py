@@ -120,9 +120,25 @@ RunFolder.open(Path("run"), {"seed": 1})
 def test_a_folder_of_which_a_kill_left_no_configuration_yet_is_begun_again(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
     folder = tmp_path / "run"
-    assert (killed.returncode, [file.name for file in folder.iterdir()]) == (9, [".config.json.part"])
+    (left,) = folder.iterdir()
+    assert killed.returncode == 9
+    assert (left.name.startswith(".config.json."), left.suffix) == (True, ".part")
     assert RunFolder.open(folder, CONFIG).configuration == CONFIG
-    assert [file.name for file in folder.iterdir()] == ["config.json"]
+    assert folder.joinpath("config.json").is_file()
+
+
+OPENED = """
+from pathlib import Path
+from podium.rollout.run_folder import RunFolder
+for _ in range(100):
+    RunFolder.open(Path("run"), {"seed": 1})
+"""
+
+
+def test_processes_that_open_a_folder_at_the_same_time_do_not_disturb_each_other(tmp_path: Path) -> None:
+    opening = [subprocess.Popen([sys.executable, "-c", OPENED], cwd=tmp_path) for _ in range(4)]
+    assert [process.wait() for process in opening] == [0, 0, 0, 0]
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["config.json"]
 
 
 @pytest.mark.parametrize("content", ["{", "[1]"])

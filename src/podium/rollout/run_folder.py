@@ -113,7 +113,9 @@ class RunFolder:
         if file.is_file():
             stored = _stored(file)
             _refuse_difference(path, stored if model is None else _renewed(stored, model), wanted, changeable)
-        elif path.exists() and (not path.is_dir() or any(entry != _part(file) for entry in path.iterdir())):
+        elif path.exists() and (
+            not path.is_dir() or any(not _is_part(entry, file) for entry in path.iterdir())
+        ):
             raise RunMismatchError(
                 f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
             )
@@ -130,7 +132,8 @@ class RunFolder:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file atomically: after a kill there is the old file or the new one, never a part.
+    """Write a file atomically: after a kill there is the old file or the new one, never a part. Several processes may
+    write the same file.
 
     Raises:
         StoreError: the disk is full or not writable.
@@ -149,8 +152,13 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _part(path: Path) -> Path:
-    """The temporary file that is written first and then renamed. A kill may leave it behind."""
-    return path.with_name(f".{path.name}.part")
+    """The temporary file of this process that is written first and then renamed. A kill may leave it behind."""
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
+
+
+def _is_part(path: Path, of: Path) -> bool:
+    """Whether a file is a temporary one of `of`, of any process."""
+    return path.name.startswith(f".{of.name}.") and path.suffix == ".part"
 
 
 def _stored(file: Path) -> dict[str, Any]:
