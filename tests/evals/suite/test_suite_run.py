@@ -139,6 +139,11 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     found = run(tmp_path, questions=6, planner=planners, processes=1)
     planned = {tuple(len(answer["trace"]["rounds"]) for answer in answers) for answers in found.values()}
     assert planned == {(1,) * 6, (2,) * 6}
+    manifest = Manifest.of(check(questions=6, planner=planners, processes=1), tmp_path)
+    (table,) = manifest.tables
+    comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path)))
+    # The table does not claim one round for both rows.
+    assert (manifest.rounds, comparison.rounds) == (1, None)
 
 
 def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_is_told_outcomes(

@@ -42,6 +42,7 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
     """
     rows = {row.label: row for row in table.rows}
     first = next(iter(evaluations))
+    taken = [len(rollout.trace.rounds) for each in evaluations.values() for rollout in each.rollouts]
     return Comparison(
         questions=len(evaluations[first].by_question),
         seed=evaluations[first].seed,
@@ -57,7 +58,8 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
         conditioned=table.conditioned,
         tasks=f"{table.tasks}/{table.split}",
         max_steps=manifest.max_steps,
-        rounds=manifest.rounds,
+        # A row may have more rounds than the suite, and then its label or its method says so.
+        rounds=manifest.rounds if max(taken, default=0) <= manifest.rounds else None,
         notes=(
             *table.notes,
             *_on_looks(table),
