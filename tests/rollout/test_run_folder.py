@@ -124,7 +124,7 @@ def test_a_folder_of_which_a_kill_left_no_configuration_yet_is_begun_again(tmp_p
     assert killed.returncode == 9
     assert (left.name.startswith(".config.json."), left.suffix) == (True, ".part")
     assert RunFolder.open(folder, CONFIG).configuration == CONFIG
-    assert folder.joinpath("config.json").is_file()
+    assert {file.name for file in folder.iterdir()} == {"config.json", left.name}
 
 
 OPENED = """

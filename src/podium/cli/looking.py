@@ -68,8 +68,8 @@ class Looking:
             "files": fingerprints(tasks, str(measured["pool"]), pool, planners),
         }
         look = cls(Looks(file), tasks, split, digest(described))
-        if note is not None and not look.ledger.is_declared(split, look.config, note.strip()):
-            look.ledger.declare(tasks, split, look.config, _ROWS, note.strip())
+        if note is not None:
+            look.ledger.declare(tasks, split, look.config, _ROWS, note)
         return look
 
     def count(self) -> tuple[str, ...]:

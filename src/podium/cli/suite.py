@@ -148,12 +148,8 @@ def _check_declared(manifest: Manifest, note: str | None) -> None:
 def _declare(manifest: Manifest, note: str) -> None:
     """Write into the ledgers what will be run on test or validation."""
     for table in manifest.tables:
-        if (
-            table.split != TRAIN
-            and table.looks is not None
-            and not table.looks.is_declared(table.split, table.config, note.strip())
-        ):
-            table.looks.declare(table.tasks, table.split, table.config, table.planners, note.strip())
+        if table.split != TRAIN and table.looks is not None:
+            table.looks.declare(table.tasks, table.split, table.config, table.planners, note)
 
 
 def _count(manifest: Manifest) -> None:

@@ -72,12 +72,14 @@ class Looks:
         return bool(declared) if note is None else any(look.note == note for look in declared)
 
     def declare(self, tasks: str, split: str, config: str, planners: tuple[str, ...], note: str) -> None:
-        """Announce a run before it begins.
+        """Announce a run before it begins, unless it was announced with this note.
 
         Raises:
             StoreError: the file cannot be written.
         """
-        self._add(tasks, split, config, planners, note, declared=True)
+        note = note.strip()
+        if not self.is_declared(split, config, note):
+            self._add(tasks, split, config, planners, note, declared=True)
 
     def count(
         self, tasks: str, split: str, config: str, planners: tuple[str, ...], note: str = ""

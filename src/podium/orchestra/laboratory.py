@@ -14,7 +14,7 @@ from random import Random
 from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
-from podium.lab.world import FIELDS, RELATIONS, Path, Problem, made_up_words, word_question, world
+from podium.lab.world import FIELDS, RELATIONS, Path, Problem, Relation, made_up_words, word_question, world
 from podium.lab.world.wording import lesson_question, named
 from podium.orchestra.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
 from podium.orchestra.plans import WorldParts, draw_world_workflow
@@ -81,7 +81,7 @@ class WorldLaboratory:
             return self._draw_unfinished(rng, team, shares)
         question, problem = self.draw_question(rng)
         max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
-        prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
+        prompt = _draw_prompt(rng)
         request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 2)))
         level = prompt.cost_sensitivity
         asked, workflow, thought = _draw_round(rng, problem, team, request, level=level, shares=shares)
@@ -106,13 +106,13 @@ class WorldLaboratory:
         question, parts = self.draw_question(rng)
         while not parts.problem.is_typed or _is_too_long(parts.problem, max_steps) == finished:
             question, parts = self.draw_question(rng)
-        prompt = PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
-        shares = shares.model_copy(update={"whole": 0.0, "fitting": 1.0, "saving": 0.0})
+        prompt = _draw_prompt(rng)
+        shares = _by_relations(shares)
         request = PlanRequest(question, team.profiles, max_steps=max_steps)
         path, facts = parts.problem.paths[0], world()
         if finished:
             plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, shares=shares)
-            told = truth(path, facts) if parts.problem.join == "none" else join_working(parts.problem, facts)
+            told = _answer(parts.problem, path)
             request = replace(request, outcomes=(Outcome(plan, told),), rounds=rng.choice((1, 1, 2)))
             return PlanCase(request, parts, Acceptance(), _accepting(parts, team, rng), prompt)
         begins = range(0, len(path.relations), max_steps)
@@ -128,7 +128,7 @@ class WorldLaboratory:
                 break
             (*_, thing) = part.values(facts)
             if rng.random() < _MISLED:
-                thing = rng.choice(sorted(set(facts.values[part.last.name].values())))
+                thing = _any_value(rng, part.last)
             outcomes.append(Outcome(plan, state_fact(part.last, part.subject(facts), thing)))
         rounds = len(begins) - len(outcomes) + rng.choice((0, 0, 1))
         return PlanCase(
@@ -192,9 +192,29 @@ def _draw_round(
     too_long = _is_too_long(problem.problem, request.max_steps)
     if too_long and request.rounds > 1 and rng.random() < _STOPS:
         problem = WorldParts(Problem((Path(path.thing, path.relations[: request.max_steps]),)))
-        shares = shares.model_copy(update={"whole": 0.0, "fitting": 1.0, "saving": 0.0})
+        shares = _by_relations(shares)
     drawn = draw_world_workflow(rng, problem, team, max_steps=request.max_steps, level=level, shares=shares)
     return problem, *drawn
+
+
+def _draw_prompt(rng: Random) -> PromptSettings:
+    """The prompt at a random level of cost sensitivity."""
+    return PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
+
+
+def _by_relations(shares: Shares) -> Shares:
+    """The same, for a plan with a step for each relation."""
+    return shares.model_copy(update={"whole": 0.0, "fitting": 1.0, "saving": 0.0})
+
+
+def _answer(problem: Problem, path: Path) -> str:
+    """The right answer to the whole problem, with what leads to it; without a join, `path` is all of it."""
+    return truth(path, world()) if problem.join == "none" else join_working(problem, world())
+
+
+def _any_value(rng: Random, relation: Relation) -> str:
+    """A value that the relation has for some thing."""
+    return rng.choice(sorted(set(world().values[relation.name].values())))
 
 
 def _is_too_long(problem: Problem, max_steps: int) -> bool:
@@ -217,7 +237,7 @@ def _draw_half_way(rng: Random, problem: Problem, hops: int) -> tuple[str, World
     kind = rng.random()
     if kind < 0.15:
         return unknown(relation, things[hops - 1]), WorldParts(problem)
-    value = things[hops] if kind < 0.85 else rng.choice(sorted(set(facts.values[relation.name].values())))
+    value = things[hops] if kind < 0.85 else _any_value(rng, relation)
     left = Problem((Path(value, path.relations[hops:]),))
     return state_fact(relation, things[hops - 1], value), WorldParts(problem if rng.random() < 0.1 else left)
 
@@ -230,11 +250,11 @@ def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
     known = rng.randint(0, len(path.relations))
     alone = rng.random() < 0.5
     if known == len(path.relations):
-        told = truth(path, facts) if problem.join == "none" else join_working(problem, facts)
+        told = _answer(problem, path)
         if alone and problem.join == "none":
             told = state_fact(path.last, path.subject(facts), path.values(facts)[-1])
         if rng.random() < 0.5:
-            wrong = rng.choice(sorted(set(facts.values[path.last.name].values())))
+            wrong = _any_value(rng, path.last)
             working, marker, _ = told.partition("\nAnswer: ")
             told = f"{working}{marker}{wrong}"
         return told, WorldParts(problem)

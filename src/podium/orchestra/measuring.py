@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
@@ -71,7 +70,7 @@ def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list
         return generate(checkpoint, prompts, max_tokens, "cuda")
     policy = open_local_policy(checkpoint)
 
-    async def written() -> list[str]:
+    async def complete_all() -> list[str]:
         sampling = Sampling(max_tokens=max_tokens)
         messages = [(Message(role="user", content=prompt),) for prompt in prompts]
         return [
@@ -79,12 +78,14 @@ def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list
             for done in await asyncio.gather(*(policy.complete(each, sampling) for each in messages))
         ]
 
-    return asyncio.run(written())
+    return asyncio.run(complete_all())
 
 
 def generate(checkpoint: Checkpoint, prompts: Sequence[str], max_tokens: int, device: str) -> list[str]:
     """Nearly the same answers by transformers, in large batches on a device of torch: in the precision of the saved
     model, and not in fp32."""
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415 - slow to import, and needed on a GPU alone
+
     codec, (end,) = Codec.of(checkpoint), checkpoint.ends
     model: Any = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype="auto")
     model.eval().to(device)
@@ -94,12 +95,11 @@ def generate(checkpoint: Checkpoint, prompts: Sequence[str], max_tokens: int, de
     for first in range(0, len(by_length), _AT_ONCE):
         batch = by_length[first : first + _AT_ONCE]
         longest = len(encoded[batch[-1]])
-        tokens = torch.tensor([[end] * (longest - len(encoded[n])) + encoded[n] for n in batch])
-        places = torch.arange(longest).expand_as(tokens)
-        seen = places >= torch.tensor([[longest - len(encoded[n])] for n in batch])
+        tokens = [[end] * (longest - len(encoded[n])) + encoded[n] for n in batch]
+        seen = [[0] * (longest - len(encoded[n])) + [1] * len(encoded[n]) for n in batch]
         written = model.generate(
-            tokens.to(device),
-            attention_mask=seen.long().to(device),
+            torch.tensor(tokens, device=device),
+            attention_mask=torch.tensor(seen, device=device),
             max_new_tokens=max_tokens,
             do_sample=False,
             pad_token_id=end,
