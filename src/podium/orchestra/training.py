@@ -16,7 +16,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import torch
 from pydantic import AliasChoices, Field
 from tokenizers import Tokenizer
 
@@ -30,6 +29,7 @@ from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.checkpoints import read_model
 from podium.train.model import PolicyModel
 from podium.train.optimizer import learning_rate, muon, step
+from podium.train.runtime import resolve_dtype, supervised_device
 from podium.warmstart.data import batches
 from podium.warmstart.supervised import WarmStartSettings, example_loss, make_model, save_policy
 from podium.warmstart.tokenizer import train_tokenizer
@@ -153,13 +153,11 @@ def train_worker(
     finished = max((int(part.name) for part in parts.glob("[0-9]*")), default=0)
     if finished:
         model = read_model(Checkpoint.read(parts / f"{finished}"))
-        model.dtype = make_model(_sizes(ability, settings), tokenizer.get_vocab_size()).dtype
     else:
         model = make_model(_sizes(ability, settings), tokenizer.get_vocab_size())
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = supervised_device()
     model.to(device)
-    if device.type == "cuda":
-        model.dtype = torch.bfloat16
+    model.dtype = resolve_dtype("auto", device.type)
     left = _parts(ability, settings)[finished:]
     curve = parts / "curve.json"
     rows: list[dict[str, Any]] = json.loads(curve.read_text()) if finished else []

@@ -34,15 +34,24 @@ def missing_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in _WANTED.items() if name not in environ}
 
 
-def resolve_dtype(precision: Precision) -> torch.dtype:
-    """The dtype of the matrix products. "auto" is bf16 if the processor multiplies bf16 natively, else fp32.
+def supervised_device() -> torch.device:
+    """Where supervised training runs: on a GPU where there is one, else on the CPU."""
+    import torch  # noqa: PLC0415 - the command line imports this module before torch may start
+
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def resolve_dtype(precision: Precision, device: str = "cpu") -> torch.dtype:
+    """The dtype of the matrix products. "auto" is bf16 on a GPU and on a processor that multiplies bf16 natively, else
+    fp32.
 
     "auto" reads the processor's capabilities and measures no time, so a resumed run gets the same dtype.
     """
-    import torch  # noqa: PLC0415 - the command line imports this module before torch may start
+    import torch  # noqa: PLC0415 - see above
 
     if precision == "auto":
-        precision = "bf16" if torch.cpu.get_capabilities().get("avx512_bf16", False) else "fp32"
+        native = device != "cpu" or torch.cpu.get_capabilities().get("avx512_bf16", False)
+        precision = "bf16" if native else "fp32"
     return torch.bfloat16 if precision == "bf16" else torch.float32
 
 

@@ -29,7 +29,7 @@ from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.checkpoints import StoredDtype, read_model, write_model
 from podium.train.model import PolicyModel
 from podium.train.optimizer import learning_rate, muon, step
-from podium.train.runtime import Precision, generator, resolve_dtype
+from podium.train.runtime import Precision, generator, resolve_dtype, supervised_device
 from podium.train.shape import ModelShape
 from podium.warmstart.data import (
     DataSource,
@@ -290,7 +290,8 @@ def run_warmstart(
     on_warning: Callable[[str], None] = lambda note: None,
     check_cases: int = 1000,
 ) -> Reports:
-    """Train a policy in a run folder. Writes `policy/`, `metrics.jsonl` and `gate.json` (the acceptance check).
+    """Train a policy in a run folder, on a GPU where there is one. Writes `policy/`, `metrics.jsonl` and `gate.json`
+    (the acceptance check).
 
     A run that was killed continues after the last stage that it finished.
 
@@ -322,22 +323,27 @@ def run_warmstart(
         model = make_model(settings, tokenizer.get_vocab_size())
     else:  # A stage's tokenizer is read, not made again: the lessons may have changed since.
         tokenizer, model = kept.tokenizer(), read_model(kept)
-    model.dtype = resolve_dtype(settings.dtype)
+    device = supervised_device()
+    model.to(device)
+    model.dtype = resolve_dtype(settings.dtype, device.type)
     rows = run.rows()
     rows.truncate(sum(math.ceil(stage.steps / _ROW_EVERY) for stage in settings.stages[:finished]))
     began = time.perf_counter() - max((row["seconds"] for row in rows.read()), default=0.0)
     for place in range(finished, len(settings.stages)):
         trained_steps = train_stage(model, tokenizer, settings, data, place)
-        while steps := list(islice(trained_steps, _ROW_EVERY)):
-            row = {
-                "step": steps[-1].step,
-                "loss": sum(step.loss for step in steps) / len(steps),
-                "seconds": time.perf_counter() - began,
-            }
-            rows.append(row)
-            show(row)
+        with device:
+            while steps := list(islice(trained_steps, _ROW_EVERY)):
+                row = {
+                    "step": steps[-1].step,
+                    "loss": sum(step.loss for step in steps) / len(steps),
+                    "seconds": time.perf_counter() - began,
+                }
+                rows.append(row)
+                show(row)
         stage = folder / _STAGES / f"{place + 1}"
         save_policy(model, tokenizer, data.prompt, stage, conducts=data.conducts, dtype="float32")
+    model.to("cpu")
+    model.dtype = resolve_dtype(settings.dtype)
     reports = data.run_check(
         model, tokenizer, synthetic_teams=settings.synthetic_teams, cases=check_cases, seed=settings.seed
     )
