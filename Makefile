@@ -121,13 +121,8 @@ smoke-train: setup-dev
 demo: setup
 	runs/demo.sh
 
-# Two workers at a time, each on one core; those that take longest begin.
-SLOWEST_FIRST := from podium.orchestra.abilities import ABILITIES; \
-  print(*(a.name for a in sorted(ABILITIES, key=lambda a: -a.steps_multiplier)), sep="\n")
-
 orchestra: setup
-	$(BIN)/python -c '$(SLOWEST_FIRST)' | OMP_NUM_THREADS=1 xargs -P 2 -I WORKER \
-	  $(BIN)/podium train --stage orchestra --run runs/orchestra "workers=['WORKER']"
+	runs/orchestra.sh
 
 long: setup
 	runs/embedded-long.sh

@@ -2,28 +2,25 @@
 # Conductors over the orchestra, whose workers are small language models: three seeds of GRPO, two at a time, each on
 # one core, and then all of them beside their start and each worker alone. configs/eval/world.toml compares the one that
 # ships with rival planners.
-#   runs/world.sh                                                     with the workers and the start that ship
-#   make orchestra && POOL=runs/orchestra/pool.toml START=none runs/world.sh     everything from nothing
-#   SEEDS=1 runs/world.sh                                             one seed instead of three
+#   runs/world.sh                                        with the workers and the start that ship
+#   runs/orchestra.sh start && FROM=nothing runs/world.sh     everything from nothing
+#   SEEDS=1 runs/world.sh                                one seed instead of three
 # The same command continues what was stopped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 RUNS=runs/world
 SEEDS=${SEEDS:-3}
-START=${START:-world-warmstart}
-POOL=${POOL:-orchestra}
 began=$SECONDS
 
+if [ "${FROM:-}" = nothing ]; then
+  POOL=${POOL:-runs/orchestra/pool.toml} START=$RUNS/warmstart/policy
+  [ -f "$POOL" ] && [ -d $START ] || { echo "There is no $POOL or no $START; run runs/orchestra.sh start first." >&2; exit 2; }
+else
+  POOL=${POOL:-orchestra} START=src/podium/assets/world-warmstart
+fi
 if [ ! -d $RUNS/start ]; then  # configs/world.toml and configs/eval/world-seeds.toml name it.
   mkdir -p $RUNS
-  if [ "$START" = none ]; then
-    START=$RUNS/warmstart/policy
-    # A policy that its gate does not pass is there all the same.
-    podium train --stage warmstart --config configs/warmstart-world.toml --run $RUNS/warmstart || [ -d "$START" ]
-  else
-    START=src/podium/assets/$START
-  fi
   cp -r "$START" $RUNS/start
 fi
 seq 0 $((SEEDS - 1)) | OMP_NUM_THREADS=1 xargs -P 2 -I SEED \
