@@ -1,5 +1,5 @@
 # make demo   set up, train a policy over small language models for a few minutes, evaluate, report, answer one question
-# make orchestra   train small language models that know parts of a made-up world, as workers: hours on two cores
+# make orchestra   train small language models that know parts of a made-up world, as workers: hours on two cores (AT_ONCE=11 on a GPU)
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; 2,000 odd requests to the server; an hour of fuzzing

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The orchestra from nothing: its workers, several at a time, each on one core. Those that take longest begin.
+# The orchestra from nothing, several trainings at a time, each on one core. The longest start first.
 #   runs/orchestra.sh                      the workers; `make orchestra` does so
-#   runs/orchestra.sh start                the start of Conductors over them too, which reads their profiles alone
-#   AT_ONCE=12 runs/orchestra.sh start     all at the same time: for a machine with a GPU and many cores
+#   runs/orchestra.sh start                also the start of the Conductors over them. It needs the workers' profiles
+#                                          alone, so it does not wait for them
+#   AT_ONCE=12 runs/orchestra.sh start     all at the same time: for a machine with many cores and a GPU, after
+#                                          `make install-gpu`
 # The same command continues what was stopped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,6 +12,10 @@ PATH="$PWD/.venv/bin:$PATH"
 WARMSTART=runs/world/warmstart
 began=$SECONDS
 
+case "${1:-}" in
+  "" | start) ;;
+  *) echo "There is no $1; leave it out, or give start." >&2; exit 2 ;;
+esac
 {
   # A policy that its gate does not pass is there all the same.
   [ "${1:-}" = start ] && [ ! -d $WARMSTART/policy ] &&
@@ -18,7 +24,8 @@ began=$SECONDS
 from podium.orchestra.abilities import ABILITIES
 
 for ability in sorted(ABILITIES, key=lambda ability: -ability.steps_multiplier):
-    print(f"""podium train --stage orchestra --run runs/orchestra "workers=['{ability.name}']" """)
+    print(f"podium train --stage orchestra --run runs/orchestra \"workers=['{ability.name}']\"")
 LIST
-} | tr '\n' '\0' | OMP_NUM_THREADS=1 xargs -0 -P "${AT_ONCE:-2}" -I COMMAND bash -c COMMAND
+} | tr '\n' '\0' | OMP_NUM_THREADS=1 xargs -0 -P "${AT_ONCE:-2}" -I COMMAND \
+  bash -c 'eval "$1" || { echo "This failed: $1" >&2; exit 1; }' _ COMMAND
 echo "The orchestra took $((SECONDS - began)) s."

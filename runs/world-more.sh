@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What else Conductors over the orchestra learn: pools that change, to see an answer and plan again, and the cost dial.
 # It goes on from what runs/world.sh made: two starts, six trainings for each of three seeds, two at a time, each on
-# one core, and then a table for each question. Give it the SEEDS and the POOL of runs/world.sh.
+# one core, and then a table for each question. Give it the SEEDS of runs/world.sh; the pool is that of its Conductors.
 #   runs/world-more.sh
 #   SEEDS=1 runs/world-more.sh
 # The same command continues what was stopped.
@@ -10,12 +10,12 @@ cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 RUNS=runs/world
 SEEDS=${SEEDS:-3}
-POOL=${POOL:-orchestra}
 began=$SECONDS
 
 for seed in $(seq 0 $((SEEDS - 1))); do
   [ -d $RUNS/seed-$seed/policy ] || { echo "There is no $RUNS/seed-$seed/policy; run runs/world.sh first." >&2; exit 2; }
 done
+POOL=$(python -c "import json; print(json.load(open('$RUNS/seed-0/config.json'))['pool'])")
 # The dial and rounds have starts of their own. A policy that fails the gate is written too, and is used.
 for kind in dial rounds; do
   [ "$kind" = dial ] && start=$RUNS/start || start=$RUNS/seed-0/policy

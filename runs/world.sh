@@ -2,9 +2,9 @@
 # Conductors over the orchestra, whose workers are small language models: three seeds of GRPO, two at a time, each on
 # one core, and then all of them beside their start and each worker alone. configs/eval/world.toml compares the one that
 # ships with rival planners.
-#   runs/world.sh                                        with the workers and the start that ship
+#   runs/world.sh                                             with the workers and the start that ship
 #   runs/orchestra.sh start && FROM=nothing runs/world.sh     everything from nothing
-#   SEEDS=1 runs/world.sh                                one seed instead of three
+#   SEEDS=1 runs/world.sh                                     one seed instead of three
 # The same command continues what was stopped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,16 +13,23 @@ RUNS=runs/world
 SEEDS=${SEEDS:-3}
 began=$SECONDS
 
-if [ "${FROM:-}" = nothing ]; then
-  POOL=${POOL:-runs/orchestra/pool.toml} START=$RUNS/warmstart/policy
-  [ -f "$POOL" ] && [ -d $START ] || { echo "There is no $POOL or no $START; run runs/orchestra.sh start first." >&2; exit 2; }
-else
-  POOL=${POOL:-orchestra} START=src/podium/assets/world-warmstart
-fi
+case "${FROM:-package}" in
+  package) POOL=orchestra START=src/podium/assets/world-warmstart ;;
+  nothing)
+    POOL=runs/orchestra/pool.toml START=$RUNS/warmstart/policy
+    for made in $START $(ls src/podium/assets/orchestra | sed 's|.*|runs/orchestra/&/card.json|'); do
+      [ -e "$made" ] || { echo "There is no $made yet; run \`runs/orchestra.sh start\` first." >&2; exit 2; }
+    done ;;
+  *) echo "FROM is $FROM; leave it out, or give nothing." >&2; exit 2 ;;
+esac
 if [ ! -d $RUNS/start ]; then  # configs/world.toml and configs/eval/world-seeds.toml name it.
   mkdir -p $RUNS
-  cp -r "$START" $RUNS/start
+  rm -rf $RUNS/.start && cp -r "$START" $RUNS/.start && mv $RUNS/.start $RUNS/start
 fi
+cmp -s "$START/model.safetensors" $RUNS/start/model.safetensors || {
+  echo "$RUNS has Conductors from another start than $START; move $RUNS/start, seed-* and seeds away." >&2
+  exit 2
+}
 seq 0 $((SEEDS - 1)) | OMP_NUM_THREADS=1 xargs -P 2 -I SEED \
   podium train --config configs/world.toml --run $RUNS/seed-SEED pool="$POOL" grpo.seed=SEED
 trained=$SECONDS

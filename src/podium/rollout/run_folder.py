@@ -110,12 +110,14 @@ class RunFolder:
         model = configuration if isinstance(configuration, BaseModel) else None
         wanted = json.loads(json.dumps(configuration)) if model is None else model.model_dump(mode="json")
         file = path / _CONFIG
+        # Before the file is looked for, since another process may write it meanwhile.
+        holds_something = path.exists() and (
+            not path.is_dir() or any(not _is_part(entry, file) for entry in path.iterdir())
+        )
         if file.is_file():
             stored = _stored(file)
             _refuse_difference(path, stored if model is None else _renewed(stored, model), wanted, changeable)
-        elif path.exists() and (
-            not path.is_dir() or any(not _is_part(entry, file) for entry in path.iterdir())
-        ):
+        elif holds_something:
             raise RunMismatchError(
                 f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
             )

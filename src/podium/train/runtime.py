@@ -35,7 +35,7 @@ def missing_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def supervised_device() -> torch.device:
-    """Where supervised training runs: on a GPU where there is one, else on the CPU."""
+    """Where supervised training runs: on a GPU where there is one (CUDA_VISIBLE_DEVICES= hides it), else on the CPU."""
     import torch  # noqa: PLC0415 - the command line imports this module before torch may start
 
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -45,7 +45,8 @@ def resolve_dtype(precision: Precision, device: str = "cpu") -> torch.dtype:
     """The dtype of the matrix products. "auto" is bf16 on a GPU and on a processor that multiplies bf16 natively, else
     fp32.
 
-    "auto" reads the processor's capabilities and measures no time, so a resumed run gets the same dtype.
+    "auto" reads the processor's capabilities and measures no time, so a run that is resumed on the same machine gets
+    the same dtype.
     """
     import torch  # noqa: PLC0415 - see above
 
