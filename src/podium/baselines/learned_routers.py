@@ -17,7 +17,16 @@ import numpy as np
 from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.by_ratings import read_per_usd
 from podium.baselines.encoder import sentence_vectors
-from podium.baselines.predictors import METHODS, Calibrated, Method, Predict, Remembered, fit, fit_calibrated
+from podium.baselines.predictors import (
+    METHODS,
+    Calibrated,
+    Method,
+    Predict,
+    Remembered,
+    fit,
+    fit_calibrated,
+    need_sklearn,
+)
 from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
 from podium.baselines.voting import Committee
 from podium.config import suggestion
@@ -237,16 +246,31 @@ def read_method(method: str, name: str) -> Method:
     raise ConfigError(f"The planner {name!r} has no method that is known; {suggestion(method, METHODS)}")
 
 
-def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
+def _read(argument: str, kind: str) -> tuple[Method, float, str]:
+    """The method, the price of a dollar, and the encoder's name, or "" for n-grams.
+
+    Raises:
+        ConfigError: there is no such method, the price is no number, or scikit-learn is not installed.
+    """
+    need_sklearn()
     method, _, rest = argument.partition(":")
     price, _, model = rest.partition(":")
     name = f"{kind}:{argument}"
     per_usd = read_per_usd(price, name, f"{kind}:{method}:10")
+    return read_method(method, name), per_usd, model
+
+
+def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
+    name = f"{kind}:{argument}"
+    method, per_usd, model = _read(argument, kind)
     assert context.scored is not None
     scored = context.scored.of([profile.name for profile in context.pool], name)
     vectors = sentence_vectors(model) if model else context.vectors
-    estimates = _estimates(scored, kind, read_method(method, name), model, vectors)
-    return PricedRouter(name, estimates, per_usd)
+    return PricedRouter(name, _estimates(scored, kind, method, model, vectors), per_usd)
+
+
+def _check(argument: str, kind: str) -> None:
+    _read(argument, kind)
 
 
 def _estimates(
@@ -270,6 +294,7 @@ ROUTER = Baseline(
     "router:METHOD:PER_USD",
     lambda argument, context: _open(argument, context, "router"),
     learns=True,
+    check=lambda argument: _check(argument, "router"),
     examples=lambda workers: [f"router:{method}:10" for method in METHODS],
 )
 COMMITTEE_ROUTER = Baseline(
@@ -277,5 +302,6 @@ COMMITTEE_ROUTER = Baseline(
     lambda argument, context: _open(argument, context, "committee-router"),
     needs=lambda argument: (VOTE,),
     learns=True,
+    check=lambda argument: _check(argument, "committee-router"),
     examples=lambda workers: [f"committee-router:{method}:10" for method in METHODS],
 )

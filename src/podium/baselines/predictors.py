@@ -60,7 +60,7 @@ def _fit(
     method: Method, x_QD: Any, target_QT: Floats, *, ngrams: bool, neighbours: int = 20
 ) -> Callable[[Any], Floats]:
     """Train a predictor on what was read of the texts: counts of n-grams, or an encoder's vectors."""
-    _need_sklearn()
+    need_sklearn()
     from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415 - an optional extra
     from sklearn.feature_extraction.text import TfidfTransformer  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
@@ -186,14 +186,15 @@ def _clusters(x_QD: Floats, target_QT: Floats) -> Callable[[Floats], Floats]:
     return lambda x_ND: mean_CT[found.predict(x_ND)]
 
 
-def _need_sklearn() -> None:
+def need_sklearn() -> None:
+    """`ConfigError` if scikit-learn is not installed."""
     if find_spec("sklearn") is None:
         raise ConfigError(_NO_SKLEARN)
 
 
 def ngram_vectors(texts: Sequence[str]) -> Floats:
     """[N, 2048]: hashed words and pairs of words, of length 1; all 0 for a text without words."""
-    _need_sklearn()
+    need_sklearn()
     from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
 
     words = HashingVectorizer(n_features=2**11, ngram_range=(1, 2), token_pattern=r"\S+")
@@ -206,7 +207,7 @@ def ngram_counts(texts: Sequence[str]) -> Any:
 
 
 def _counts(texts: Sequence[str]) -> Any:
-    _need_sklearn()
+    need_sklearn()
     from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
     from sklearn.pipeline import FeatureUnion  # noqa: PLC0415
 

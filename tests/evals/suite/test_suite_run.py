@@ -182,6 +182,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"pool": [{"decline": {"worker": "guss", "at": 3}}]}, "guss"),
     ({"pool": DRAWN, "planner": [{"name": "single:gus"}]}, "needs the same workers for every question"),
     ({"pool": DRAWN, "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "here they are drawn"),
+    ({"planner": [{"name": "router:rigde:0"}]}, "did you mean 'ridge'?"),
     ({"tasks": [{}, {"questions": 5}]}, "Two tables of the suite have one name"),
 ]
 
@@ -191,6 +192,17 @@ def test_what_cannot_run_is_refused_before_anything_runs(settings: dict[str, Any
     with pytest.raises(UsageError) as refused:
         check(**{**SMALL, **settings})
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["router:ridge:0", "committee-router:ridge:0", "threshold:gus>bram:ridge:0.3"]
+)
+def test_a_router_without_scikit_learn_is_refused_before_anything_runs(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podium.baselines.predictors.find_spec", lambda package: None)
+    with pytest.raises(UsageError, match="need scikit-learn, which is not installed"):
+        check(**{**SMALL, "planner": [{"name": name}]})
 
 
 def test_every_reason_has_its_line() -> None:

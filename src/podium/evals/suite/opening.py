@@ -360,6 +360,7 @@ def _cannot(opened: OpenTable, entry: PlannerEntry) -> str | None:
         )
     if baseline.needs_oracle and opened.oracle is None:
         return f"{entry.row} needs tasks that know the best plan, and {opened.table.tasks.name} does not."
+    baseline.check(argument)
     return None
 
 
