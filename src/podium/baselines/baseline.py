@@ -46,10 +46,6 @@ def _nothing(argument: str) -> tuple[str, ...]:
     return ()
 
 
-def _no_check(argument: str) -> None:
-    return None
-
-
 def _no_rows(workers: Sequence[str]) -> Iterable[tuple[str, str]]:
     return ()
 
@@ -76,9 +72,9 @@ class Baseline:
     """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know the plans."""
     learns: bool = False
     """Whether it needs `BaselineContext.scored`."""
-    check: Callable[[str], None] = _no_check
+    check: Callable[[str], object] = _nothing
     """For a planner that learns, whose `open` comes after its training questions are answered: `ConfigError` at once if
-    the argument cannot be used, or a package is missing."""
+    the argument cannot be used, or a package is missing. What it returns is not used."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
     """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""
     examples: Callable[[Sequence[str]], Iterable[str]] = _no_examples

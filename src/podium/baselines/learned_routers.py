@@ -269,10 +269,6 @@ def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
     return PricedRouter(name, _estimates(scored, kind, method, model, vectors), per_usd)
 
 
-def _check(argument: str, kind: str) -> None:
-    _read(argument, kind)
-
-
 def _estimates(
     scored: ScoredAnswers, kind: str, method: Method, model: str, vectors: Vectors | None
 ) -> Estimates:
@@ -294,7 +290,7 @@ ROUTER = Baseline(
     "router:METHOD:PER_USD",
     lambda argument, context: _open(argument, context, "router"),
     learns=True,
-    check=lambda argument: _check(argument, "router"),
+    check=lambda argument: _read(argument, "router"),
     examples=lambda workers: [f"router:{method}:10" for method in METHODS],
 )
 COMMITTEE_ROUTER = Baseline(
@@ -302,6 +298,6 @@ COMMITTEE_ROUTER = Baseline(
     lambda argument, context: _open(argument, context, "committee-router"),
     needs=lambda argument: (VOTE,),
     learns=True,
-    check=lambda argument: _check(argument, "committee-router"),
+    check=lambda argument: _read(argument, "committee-router"),
     examples=lambda workers: [f"committee-router:{method}:10" for method in METHODS],
 )

@@ -18,7 +18,7 @@ from podium.conductor.policy import Sampling
 from podium.lab.world import RELATIONS, world
 from podium.orchestra.abilities import Ability
 from podium.orchestra.lessons import fact_subtasks, skill_lessons
-from podium.train.runtime import supervised_device
+from podium.train.runtime import resolve_device
 from podium.types import Message
 from podium.workers.answer import final_answer, normalise
 
@@ -67,7 +67,7 @@ def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list
     """The answers of the model in `folder` to prompts, the most likely tokens, written in batches: by transformers on a
     GPU where there is one, else by the engine that the worker has."""
     checkpoint = Checkpoint.read(folder)
-    device = supervised_device().type
+    device = resolve_device().type
     if device != "cpu":
         return generate(checkpoint, prompts, max_tokens, device)
     policy = open_local_policy(checkpoint)

@@ -29,7 +29,7 @@ from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.checkpoints import read_model
 from podium.train.model import PolicyModel
 from podium.train.optimizer import learning_rate, muon, step
-from podium.train.runtime import resolve_dtype, supervised_device
+from podium.train.runtime import resolve_device, resolve_dtype
 from podium.warmstart.data import batches
 from podium.warmstart.supervised import WarmStartSettings, example_loss, make_model, save_policy
 from podium.warmstart.tokenizer import train_tokenizer
@@ -155,7 +155,7 @@ def train_worker(
         model = read_model(Checkpoint.read(parts / f"{finished}"))
     else:
         model = make_model(_sizes(ability, settings), tokenizer.get_vocab_size())
-    device = supervised_device()
+    device = resolve_device()
     model.to(device)
     model.dtype = resolve_dtype("auto", device.type)
     left = _parts(ability, settings)[finished:]

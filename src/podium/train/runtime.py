@@ -34,7 +34,7 @@ def missing_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in _WANTED.items() if name not in environ}
 
 
-def supervised_device() -> torch.device:
+def resolve_device() -> torch.device:
     """Where supervised training runs: on a GPU where there is one (CUDA_VISIBLE_DEVICES= hides it), else on the CPU."""
     import torch  # noqa: PLC0415 - the command line imports this module before torch may start
 

@@ -29,7 +29,7 @@ from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.checkpoints import StoredDtype, read_model, write_model
 from podium.train.model import PolicyModel
 from podium.train.optimizer import learning_rate, muon, step
-from podium.train.runtime import Precision, generator, resolve_dtype, supervised_device
+from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
 from podium.warmstart.data import (
     DataSource,
@@ -204,7 +204,7 @@ def make_tokenizer(settings: WarmStartSettings, data: DataSource) -> Tokenizer:
 
 
 def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
-    """A fresh model of these settings."""
+    """A fresh model of these settings, in fp32; the caller sets the dtype of its products."""
     shape = ModelShape(
         vocab=vocabulary,
         hidden=settings.hidden,
@@ -222,7 +222,6 @@ def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
         initialise(model, randomness)
     else:
         model.initialise(randomness)
-    model.dtype = resolve_dtype(settings.dtype)
     return model
 
 
@@ -323,7 +322,7 @@ def run_warmstart(
         model = make_model(settings, tokenizer.get_vocab_size())
     else:  # A stage's tokenizer is read, not made again: the lessons may have changed since.
         tokenizer, model = kept.tokenizer(), read_model(kept)
-    device = supervised_device()
+    device = resolve_device()
     model.to(device)
     model.dtype = resolve_dtype(settings.dtype, device.type)
     rows = run.rows()
