@@ -92,7 +92,7 @@ CHECKED = (
     ),
     Checked(r"(?:PYTHON|PIP_EXTRA_INDEX_URL)=\S+ make \.\.\.", "a form, with any target", _nothing),
     Checked(
-        r"(?:[A-Z]+=\S+ )*(?P<script>runs/[\w-]+\.sh)",
+        r"(?:[A-Z_]+=\S+ )*(?P<script>runs/[\w-]+\.sh)(?: [\w-]+)*",
         "needs what others have published, or trains for minutes",
         _script,
     ),
