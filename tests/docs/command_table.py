@@ -59,10 +59,20 @@ def _script(found: re.Match[str]) -> None:
     assert os.access(script, os.X_OK), f"{found['script']} cannot be executed"
     done = subprocess.run(["bash", "-n", str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for config in re.findall(
-        r"(?<![\w/$}])configs/[\w./-]+\.(?:toml|json)", script.read_text(encoding="utf-8")
-    ):
+    text = script.read_text(encoding="utf-8")
+    for argument in found["arguments"].split():
+        assert re.search(rf"^  (?:.* \| )?{re.escape(argument)}\)", text, re.MULTILINE), (
+            f"{found['script']} takes no {argument}"
+        )
+    for config in re.findall(r"(?<![\w/$}])configs/[\w./-]+\.(?:toml|json)", text):
         assert (ROOT / config).exists(), f"{found['script']} names {config}, which is not there"
+
+
+def _made(found: re.Match[str]) -> None:
+    """Some script makes or reads this folder."""
+    scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "runs").glob("*.sh")]
+    named = re.compile(rf"(?<![\w/]){re.escape(found['folder'])}(?![\w.-])")
+    assert any(named.search(text) for text in scripts), f"no script names {found['folder']}"
 
 
 def _extra(found: re.Match[str]) -> None:
@@ -92,10 +102,11 @@ CHECKED = (
     ),
     Checked(r"(?:PYTHON|PIP_EXTRA_INDEX_URL)=\S+ make \.\.\.", "a form, with any target", _nothing),
     Checked(
-        r"(?:[A-Z_]+=\S+ )*(?P<script>runs/[\w-]+\.sh)(?: [\w-]+)*",
+        r"(?:[A-Z_]+=\S+ )*(?P<script>runs/[\w-]+\.sh)(?P<arguments>(?: [\w-]+)*)",
         "needs what others have published, or trains for minutes",
         _script,
     ),
+    Checked(r"(?P<folder>runs/[\w-]+)", "a folder, no command", _made),
     Checked(
         r"(?:[A-Z]+=\S+ )*(?:python )?(?P<script>(?:benchmarks|runs)/[\w-]+\.py)(?: [\w./-]+)*",
         "measures for minutes, or needs what others have published",

@@ -26,9 +26,7 @@ _INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 _WITHIN_A_FILE = re.compile(r"(?:^|[\s=/])(podium [a-z].*)$", re.MULTILINE)
 _OUTPUT = re.compile(r"podium(?:\.\w+)?: ")
 _PROGRAMS = "podium|make|python3?|pytest|pip|hf|inspect|git|curl"
-_COMMAND = re.compile(
-    rf"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(?:(?:{_PROGRAMS})(?= )|(?:runs|benchmarks)/[\w-]+\.(?:sh|py))"
-)
+_COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(?:(?:{_PROGRAMS})(?= )|(?:runs|benchmarks)/\w)")
 
 
 @dataclass(frozen=True, slots=True)

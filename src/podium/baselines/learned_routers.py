@@ -25,7 +25,7 @@ from podium.baselines.predictors import (
     Remembered,
     fit,
     fit_calibrated,
-    need_sklearn,
+    require_sklearn,
 )
 from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
 from podium.baselines.voting import Committee
@@ -252,7 +252,7 @@ def _read(argument: str, kind: str) -> tuple[Method, float, str]:
     Raises:
         ConfigError: there is no such method, the price is no number, or scikit-learn is not installed.
     """
-    need_sklearn()
+    require_sklearn()
     method, _, rest = argument.partition(":")
     price, _, model = rest.partition(":")
     name = f"{kind}:{argument}"

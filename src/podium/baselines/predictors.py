@@ -60,7 +60,7 @@ def _fit(
     method: Method, x_QD: Any, target_QT: Floats, *, ngrams: bool, neighbours: int = 20
 ) -> Callable[[Any], Floats]:
     """Train a predictor on what was read of the texts: counts of n-grams, or an encoder's vectors."""
-    need_sklearn()
+    require_sklearn()
     from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415 - an optional extra
     from sklearn.feature_extraction.text import TfidfTransformer  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
@@ -186,7 +186,7 @@ def _clusters(x_QD: Floats, target_QT: Floats) -> Callable[[Floats], Floats]:
     return lambda x_ND: mean_CT[found.predict(x_ND)]
 
 
-def need_sklearn() -> None:
+def require_sklearn() -> None:
     """`ConfigError` if scikit-learn is not installed."""
     if find_spec("sklearn") is None:
         raise ConfigError(_NO_SKLEARN)
@@ -194,7 +194,7 @@ def need_sklearn() -> None:
 
 def ngram_vectors(texts: Sequence[str]) -> Floats:
     """[N, 2048]: hashed words and pairs of words, of length 1; all 0 for a text without words."""
-    need_sklearn()
+    require_sklearn()
     from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
 
     words = HashingVectorizer(n_features=2**11, ngram_range=(1, 2), token_pattern=r"\S+")
@@ -207,7 +207,7 @@ def ngram_counts(texts: Sequence[str]) -> Any:
 
 
 def _counts(texts: Sequence[str]) -> Any:
-    need_sklearn()
+    require_sklearn()
     from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
     from sklearn.pipeline import FeatureUnion  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
-from podium.baselines.predictors import need_sklearn, ngram_vectors
+from podium.baselines.predictors import ngram_vectors, require_sklearn
 from podium.baselines.scored import Floats, Vectors
 from podium.baselines.voting import Committee
 from podium.planner import Plan, PlanRequest
@@ -70,7 +70,7 @@ class Smoothie:
 def _open(argument: str, context: BaselineContext) -> Smoothie:
     name = f"smoothie:{argument}" if argument else "smoothie"
     if context.vectors is None:
-        need_sklearn()
+        require_sklearn()
     return Smoothie(read_workers(argument, context, name), context.vectors)
 
 

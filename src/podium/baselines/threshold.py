@@ -15,7 +15,7 @@ import numpy as np
 from podium.baselines.baseline import Baseline, BaselineContext, read_worker
 from podium.baselines.encoder import sentence_vectors
 from podium.baselines.learned_routers import read_method
-from podium.baselines.predictors import Predict, Remembered, fit_calibrated, need_sklearn
+from podium.baselines.predictors import Predict, Remembered, fit_calibrated, require_sklearn
 from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -75,6 +75,6 @@ BASELINE = Baseline(
     _open,
     needs=lambda argument: tuple(argument.partition(":")[0].split(">")),
     learns=True,
-    check=lambda argument: need_sklearn(),
+    check=lambda argument: require_sklearn(),
     examples=lambda workers: [f"threshold:{workers[0]}>{workers[-1]}:ridge:0.5"],
 )
