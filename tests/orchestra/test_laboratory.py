@@ -215,14 +215,17 @@ def test_plans_have_a_step_fewer_for_each_level_of_cost_sensitivity_if_the_setti
         level, needed = rng.randrange(4), len(parts.skills)
         for saving, fewer in ((1.0, level), (0.0, 0)):
             shares = Shares(fitting=1.0, saving=saving)
-            plan, _ = draw_world_workflow(rng, parts, TEAM, level=level, shares=shares)
+            plan, thought = draw_world_workflow(rng, parts, TEAM, level=level, shares=shares)
             assert len(plan.steps) == max(1, min(needed - fewer, 5))
+            assert f"; Thrift {level} last {len(plan.steps) - 1}; steps 0 " in thought
 
 
 def test_a_plan_saves_as_much_as_its_prompt_says():
     rng, levels = Random("prompted"), set()
     for _ in range(200):
         case = LABORATORY.draw_plan(rng, TEAM, Shares(fitting=1.0, saving=1.0))
+        if isinstance(case.decision, Workflow):
+            assert f"; Thrift {case.prompt.cost_sensitivity} last " in case.thought
         stopped = case.request.rounds > 1 and len(case.problem.skills) == case.request.max_steps
         if isinstance(case.decision, Workflow) and not stopped:
             level = case.prompt.cost_sensitivity

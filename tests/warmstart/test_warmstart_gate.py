@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from podium.conductor.checkpoint import Checkpoint
+from podium.orchestra.laboratory import WorldLaboratory
+from podium.train.checkpoints import read_model
 from podium.types import Profile
 from podium.warmstart.acceptance import (
     AcceptanceCheck,
@@ -48,12 +51,33 @@ def test_lengths_of_which_there_are_few_plans_are_left_out_unless_all_are(
     assert AcceptanceReport(1.0, 1.0, 1.0, 1.0, found).passed is passed
 
 
+@pytest.mark.parametrize(
+    ("steps", "passed"),
+    [((), True), ((2.5, 2.1, 1.7, 1.5), True), ((2.5, 2.1, 2.1, 2.0), False), ((1.9, 1.9, 1.9, 1.9), False)],
+)
+def test_a_policy_that_does_not_save_more_at_each_level_is_not_accepted(
+    steps: tuple[float, ...], passed: bool
+) -> None:
+    assert AcceptanceReport(1.0, 1.0, 1.0, 1.0, {"1": 1.0}, steps).passed is passed
+
+
 def test_a_form_can_be_measured_on_one_question_and_on_none() -> None:
     tokenizer = make_tokenizer(TINY, open_data(TINY.recorded))
     model = make_model(TINY, tokenizer.get_vocab_size())
     for prompts in ([], ["Question: What is 2 + 3?"]):
         report = measure_format(model, tokenizer, prompts, workers=3, max_steps=5)
         assert (len(report.valid_plans), report.passed) == (len(prompts), False)
+
+
+def test_steps_are_counted_at_every_level_of_the_prompt() -> None:
+    laboratory = WorldLaboratory()
+    policy = Checkpoint.read("world-warmstart")
+    completer = Completer(read_model(policy), policy.tokenizer(), seed=0, prompt=laboratory.prompt)
+    steps = AcceptanceCheck(laboratory, completer, seed=0).steps_by_level(20, None)
+    assert len(steps) == laboratory.prompt.levels
+    # No lesson of this policy depends on the level.
+    assert max(steps) - min(steps) < 0.5
+    assert 1.0 < min(steps) <= max(steps) < 5.0
 
 
 def test_a_team_without_claimed_skills_has_no_skill_to_get_wrong() -> None:

@@ -40,6 +40,7 @@ from podium.warmstart.acceptance import (
     COPYING,
     NAME_TO_NUMBER,
     SKILL_TO_NUMBER,
+    STEPS_SAVED,
     VALID_PLANS,
     AcceptanceReport,
     FormatReport,
@@ -202,5 +203,15 @@ def _print_acceptance(report: AcceptanceReport | FormatReport, console: Console)
             *shares,
         ]
     for what, share, least in shares:
-        verdict = "passed" if share >= least else "FAILED"
-        console.print(f"{what:<18} {share:7.2%}  {verdict} (at least {least:.0%})")
+        console.print(f"{what:<18} {share:7.2%}  {_verdict(share, least)} (at least {least:.0%})")
+    for level, saved in enumerate(
+        report.steps_saved if isinstance(report, AcceptanceReport) else (), start=1
+    ):
+        verdict = _verdict(saved, STEPS_SAVED)
+        console.print(
+            f"{f'saved at level {level}':<18} {saved:7.2f}  {verdict} (at least {STEPS_SAVED} steps)"
+        )
+
+
+def _verdict(figure: float, least: float) -> str:
+    return "passed" if figure >= least else "FAILED"

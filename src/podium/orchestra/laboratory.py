@@ -83,7 +83,7 @@ class WorldLaboratory:
         max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
         prompt = _draw_prompt(rng)
         request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 2)))
-        level = prompt.cost_sensitivity
+        level = prompt.cost_sensitivity if shares.saving else None
         asked, workflow, thought = _draw_round(rng, problem, team, request, level=level, shares=shares)
         if rng.random() >= _LATER or not problem.problem.is_typed:
             return PlanCase(request, asked, workflow, thought, prompt)
@@ -181,7 +181,13 @@ def _loosened(rng: Random, problem: Problem) -> Problem:
 
 
 def _draw_round(
-    rng: Random, problem: WorldParts, team: ExampleTeam, request: PlanRequest, *, level: int, shares: Shares
+    rng: Random,
+    problem: WorldParts,
+    team: ExampleTeam,
+    request: PlanRequest,
+    *,
+    level: int | None,
+    shares: Shares,
 ) -> tuple[WorldParts, Workflow, str]:
     """A plan of one round, with the parts that it asks for and its thought.
 

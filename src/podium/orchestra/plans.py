@@ -4,6 +4,10 @@ A thought names the parts of the question, each with a worker that claims its sk
 finds and the plan's worker: "needs 0 proposer laws3, 1 birthplace persons0; steps 0 proposer laws3, 1 birthplace
 persons7". A small model cannot count, but it copies what followed a number before. Numbers of workers stand without a
 space, so that they are other tokens than those of places.
+
+Where plans depend on the level of cost sensitivity, a thought also repeats it from the prompt, and says before the
+steps which the last one is: "needs ...; Thrift 1 last 0; steps ...". So the length of a plan is decided once, beside
+what it depends on.
 """
 
 from __future__ import annotations
@@ -78,7 +82,7 @@ def draw_world_workflow(
     team: ExampleTeam,
     *,
     max_steps: int = 5,
-    level: int = 0,
+    level: int | None = None,
     shares: Shares,
     whole: WorldParts | None = None,
     begin: int = 0,
@@ -90,14 +94,15 @@ def draw_world_workflow(
     step is drawn for each plan, so that plans in which all do are not rare, however long.
 
     Args:
-        level: of cost sensitivity; at level n, some plans have n steps fewer than the question has parts.
+        level: of cost sensitivity; at level n, some plans have n steps fewer than the question has parts, and the
+            thought repeats n. None: no plan has fewer.
         whole: all parts of the question, if `problem` has only those of one round. The thought names all of them.
         begin: the place among them of the first part of `problem`. Steps are numbered from there; "the result of step
             0" is that of the plan's own first step, as in access lists.
     """
     needed = len(problem.skills)
     if shares.fitting and rng.random() < shares.fitting:
-        fewer = level if shares.saving and rng.random() < shares.saving else 0
+        fewer = level if level and rng.random() < shares.saving else 0
         count = max(1, min(needed - fewer, max_steps))
     else:
         weights = shares.steps[:max_steps]
@@ -129,7 +134,8 @@ def draw_world_workflow(
         for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
     ]
     needs = parts.needs([claimed[skill] for skill in parts.skills])
-    return workflow, f"{needs}; steps {', '.join(said)}"
+    length = "" if level is None else f"; Thrift {level} last {begin + len(drawn) - 1}"
+    return workflow, f"{needs}{length}; steps {', '.join(said)}"
 
 
 def _draw_share(rng: Random, mean: float) -> float:

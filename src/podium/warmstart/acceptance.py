@@ -11,8 +11,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from random import Random
+from statistics import fmean
 from typing import Generic
 
 import torch
@@ -37,6 +38,8 @@ from podium.warmstart.tokenizer import BEGIN_ID, END_ID
 from podium.workflow import PlanError, parse
 
 NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
+STEPS_SAVED = 0.1
+"""How many steps fewer a plan must have, on average, for each level of cost sensitivity."""
 _GREEDY = 1e-4
 """A temperature so low that the most likely token is drawn."""
 _LONGEST = 192
@@ -64,6 +67,15 @@ class AcceptanceReport:
     """Parts of questions for which the thought names the right skill and a worker that claims it."""
     valid_plans: dict[str, float]
     """Valid plans at temperature 1, by number of steps; "all" if no number of steps occurred often."""
+    steps_by_level: tuple[float, ...] = ()
+    """Mean number of steps at temperature 1, for each level of cost sensitivity; () if the examples do not depend on
+    the level."""
+
+    @property
+    def steps_saved(self) -> tuple[float, ...]:
+        """For each level of cost sensitivity from 1, how many steps fewer its plans have than those of the level
+        before."""
+        return tuple(before - after for before, after in pairwise(self.steps_by_level))
 
     @property
     def passed(self) -> bool:
@@ -73,6 +85,7 @@ class AcceptanceReport:
             and self.skill_to_number >= SKILL_TO_NUMBER
             and self.copying >= COPYING
             and FormatReport(self.valid_plans).passed
+            and min(self.steps_saved, default=STEPS_SAVED) >= STEPS_SAVED
         )
 
 
@@ -113,15 +126,21 @@ def measure(
     *,
     cases: int = 1000,
     seed: int = 0,
+    saves: bool = False,
 ) -> dict[str, AcceptanceReport]:
-    """Run every test with `cases` cases, over each of `teams`; None stands for a new synthetic team in each case."""
+    """Run every test with `cases` cases, over each of `teams`; None stands for a new synthetic team in each case.
+
+    Args:
+        saves: whether plans have fewer steps at a higher level of cost sensitivity.
+    """
     completer = Completer(model, tokenizer, seed, prompt=laboratory.prompt)
     check = AcceptanceCheck(laboratory, completer, seed)
     copying = check.copying(cases)
     reports = {}
     for what, team in teams.items():
         names, skills = check.numbers(cases, team)
-        reports[what] = AcceptanceReport(names, skills, copying, *check.plans(cases, team))
+        levels = check.steps_by_level(cases, team) if saves else ()
+        reports[what] = AcceptanceReport(names, skills, copying, *check.plans(cases, team), levels)
     return reports
 
 
@@ -214,25 +233,40 @@ class AcceptanceCheck(Generic[P]):
 
     def plans(self, cases: int, known: ExampleTeam | None) -> tuple[float, dict[str, float]]:
         """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
-        rng = Random(f"gate/plans/{self.seed}")
-        cases_drawn: list[tuple[str, P, ExampleTeam]] = []
-        for index in range(cases):
-            question, problem = self.laboratory.unseen_question(self.seed, index)
-            team = known or self.laboratory.draw_team(rng)
-            (message,) = build_prompt(PlanRequest(question, team.profiles), self.laboratory.prompt)
-            cases_drawn.append((message.content, problem, team))
-        completions = self.completer.complete(
-            [(prompt,) for prompt, _, _ in cases_drawn], max_tokens=_LONGEST, temperature=1.0
-        )
+        cases_drawn, completions = self._planned(cases, known, self.laboratory.prompt)
         parts = right = 0
-        for text, (_, problem, team) in zip(completions, cases_drawn, strict=True):
+        for text, (problem, team) in zip(completions, cases_drawn, strict=True):
             read = read_thought(text)
             for place, skill in enumerate(problem.skills):
                 parts += 1
                 fit = [*map(str, team.fit(skill))] or ["none"]
                 right += place < len(read) and read[place][0] == skill and read[place][1] in fit
-        sizes = (len(team.profiles) for _, _, team in cases_drawn)
+        sizes = (len(team.profiles) for _, team in cases_drawn)
         return right / parts, valid_by_steps(zip(completions, sizes, strict=True), _MOST_STEPS)
+
+    def steps_by_level(self, cases: int, known: ExampleTeam | None) -> tuple[float, ...]:
+        """Mean number of steps of the plans for the same questions and teams, at each level of cost sensitivity."""
+        means = []
+        for level in range(self.laboratory.prompt.levels):
+            prompt = self.laboratory.prompt.model_copy(update={"cost_sensitivity": level})
+            _, completions = self._planned(cases, known, prompt)
+            means.append(fmean(map(_steps, completions)))
+        return tuple(means)
+
+    def _planned(
+        self, cases: int, known: ExampleTeam | None, prompt: PromptSettings
+    ) -> tuple[list[tuple[P, ExampleTeam]], list[str]]:
+        """Questions and teams, which depend on the seed alone, and what the policy writes for them at temperature 1."""
+        rng = Random(f"gate/plans/{self.seed}")
+        cases_drawn: list[tuple[P, ExampleTeam]] = []
+        prompts = []
+        for index in range(cases):
+            question, problem = self.laboratory.unseen_question(self.seed, index)
+            team = known or self.laboratory.draw_team(rng)
+            (message,) = build_prompt(PlanRequest(question, team.profiles), prompt)
+            prompts.append((message.content,))
+            cases_drawn.append((problem, team))
+        return cases_drawn, self.completer.complete(prompts, max_tokens=_LONGEST, temperature=1.0)
 
 
 def valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[str, float]:
@@ -245,11 +279,15 @@ def valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[str
     """
     valid: dict[int, list[bool]] = defaultdict(list)
     for text, workers in plans:
-        numbers = re.search(r"model_id = \[([\d, ]+)\]", text)
-        steps = numbers.group(1).count(",") + 1 if numbers else 1
         plan = parse(text, workers=workers, max_steps=max_steps)
-        valid[min(steps, max_steps)].append(not isinstance(plan, PlanError))
+        valid[min(_steps(text), max_steps)].append(not isinstance(plan, PlanError))
     often = {str(steps): v for steps, v in sorted(valid.items()) if len(v) >= _FEW or len(valid) == 1}
     if valid and not often:
         often = {_ALL: [*chain.from_iterable(valid.values())]}
     return {steps: sum(v) / len(v) for steps, v in often.items()}
+
+
+def _steps(plan: str) -> int:
+    """The number of steps of a plan; 1 if its list of workers cannot be read."""
+    numbers = re.search(r"model_id = \[([\d, ]+)\]", plan)
+    return numbers.group(1).count(",") + 1 if numbers else 1

@@ -132,9 +132,22 @@ class DataSource(Protocol):
         ...
 
     def run_check(
-        self, model: PolicyModel, tokenizer: Tokenizer, *, synthetic_teams: float, cases: int, seed: int
+        self,
+        model: PolicyModel,
+        tokenizer: Tokenizer,
+        *,
+        synthetic_teams: float,
+        saves: bool,
+        cases: int,
+        seed: int,
     ) -> Reports:
-        """Run the acceptance check."""
+        """Run the acceptance check.
+
+        Args:
+            synthetic_teams: the share of the examples that had a synthetic team.
+            saves: whether plans of the examples had fewer steps at a higher level of cost sensitivity.
+            cases: of each test.
+        """
         ...
 
 
@@ -209,7 +222,14 @@ class LaboratoryData(Generic[P]):
         return partial(draw_example, self._laboratory, teams=teams, shares=shares)
 
     def run_check(
-        self, model: PolicyModel, tokenizer: Tokenizer, *, synthetic_teams: float, cases: int, seed: int
+        self,
+        model: PolicyModel,
+        tokenizer: Tokenizer,
+        *,
+        synthetic_teams: float,
+        saves: bool,
+        cases: int,
+        seed: int,
     ) -> Reports:
         """Run the acceptance check over the fixed pool and over synthetic teams, if the examples had them."""
         teams: dict[str, ExampleTeam | None] = {}
@@ -217,7 +237,7 @@ class LaboratoryData(Generic[P]):
             teams[self._pool] = self.known
         if synthetic_teams > 0:
             teams["made-up teams"] = None
-        return measure(model, tokenizer, self._laboratory, teams, cases=cases, seed=seed)
+        return measure(model, tokenizer, self._laboratory, teams, cases=cases, seed=seed, saves=saves)
 
 
 class RecordedData:
@@ -272,7 +292,14 @@ class RecordedData:
         )
 
     def run_check(
-        self, model: PolicyModel, tokenizer: Tokenizer, *, synthetic_teams: float, cases: int, seed: int
+        self,
+        model: PolicyModel,
+        tokenizer: Tokenizer,
+        *,
+        synthetic_teams: float,
+        saves: bool,
+        cases: int,
+        seed: int,
     ) -> Reports:
         """Check whether the policy writes valid plans for validation questions."""
         pool = self._sources[0].pool

@@ -344,7 +344,12 @@ def run_warmstart(
     model.to("cpu")
     model.dtype = resolve_dtype(settings.dtype)
     reports = data.run_check(
-        model, tokenizer, synthetic_teams=settings.synthetic_teams, cases=check_cases, seed=settings.seed
+        model,
+        tokenizer,
+        synthetic_teams=settings.synthetic_teams,
+        saves=any(stage.shares.saving for stage in settings.stages),
+        cases=check_cases,
+        seed=settings.seed,
     )
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
