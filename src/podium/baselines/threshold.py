@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_worker
 from podium.baselines.encoder import sentence_vectors
 from podium.baselines.learned_routers import read_method
-from podium.baselines.predictors import Predict, Remembered, fit_calibrated, require_sklearn
+from podium.baselines.predictors import Method, Predict, Remembered, fit_calibrated, require_sklearn
 from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -42,13 +43,35 @@ class Threshold:
         self.gain(questions)
 
 
-def _open(argument: str, context: BaselineContext) -> Threshold:
+class _Read(NamedTuple):
+    """What a name says after "threshold:"."""
+
+    weak: str
+    strong: str
+    method: Method
+    share: float
+    """Of the questions that go to the strong worker."""
+    model: str
+    """The encoder; "" for n-grams."""
+
+
+def _name(argument: str) -> str:
+    return f"threshold:{argument}" if argument else "threshold"
+
+
+def _read(argument: str) -> _Read:
+    """Read what a name says after "threshold:".
+
+    Raises:
+        ConfigError: there is no such method, the share is none, or scikit-learn is not installed.
+    """
+    require_sklearn()
     workers, _, rest = argument.partition(":")
     weak, _, strong = workers.partition(">")
     method, _, rest = rest.partition(":")
     written, _, model = rest.partition(":")
-    name = f"threshold:{argument}" if argument else "threshold"
-    pair = read_worker(weak, context, name), read_worker(strong, context, name)
+    name = _name(argument)
+    known = read_method(method, name)
     try:
         share = float(written)
     except ValueError:
@@ -56,17 +79,25 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
     if not 0 <= share <= 1:
         raise ConfigError(
             f"The planner {name!r} needs the share of questions that go to {strong}, a number from 0 to 1, such as "
-            f"threshold:{workers}:ridge:0.3."
+            f"threshold:{workers}:{known}:0.3."
         )
+    return _Read(weak, strong, known, share, model)
+
+
+def _open(argument: str, context: BaselineContext) -> Threshold:
+    name, read = _name(argument), _read(argument)
+    pair = read_worker(read.weak, context, name), read_worker(read.strong, context, name)
     assert context.scored is not None
     scored = context.scored.of(pair, name)
     if len(scored.workers) < len(set(pair)):
         raise ConfigError(f"The planner {name!r} needs answers of both workers to training questions.")
     scores = dict(zip(scored.workers, scored.score_QW.T, strict=True))
     better_Q1 = (scores[pair[1]] > scores[pair[0]]).astype(float)[:, None]
-    vectors = sentence_vectors(model) if model else context.vectors
-    gain = fit_calibrated(read_method(method, name), scored.texts, better_Q1, vectors=vectors)
-    least = {0.0: math.inf, 1.0: -math.inf}.get(share, float(np.quantile(gain.unseen_QT, 1 - share)))
+    vectors = sentence_vectors(read.model) if read.model else context.vectors
+    gain = fit_calibrated(read.method, scored.texts, better_Q1, vectors=vectors)
+    least = {0.0: math.inf, 1.0: -math.inf}.get(
+        read.share, float(np.quantile(gain.unseen_QT, 1 - read.share))
+    )
     return Threshold(name, *pair, Remembered(gain.predict), least)
 
 
@@ -75,6 +106,6 @@ BASELINE = Baseline(
     _open,
     needs=lambda argument: tuple(argument.partition(":")[0].split(">")),
     learns=True,
-    check=lambda argument: require_sklearn(),
+    check=_read,
     examples=lambda workers: [f"threshold:{workers[0]}>{workers[-1]}:ridge:0.5"],
 )

@@ -183,6 +183,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"pool": DRAWN, "planner": [{"name": "single:gus"}]}, "needs the same workers for every question"),
     ({"pool": DRAWN, "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "here they are drawn"),
     ({"planner": [{"name": "router:rigde:0"}]}, "did you mean 'ridge'?"),
+    ({"planner": [{"name": "threshold:gus>bram:rigde:0.3"}]}, "did you mean 'ridge'?"),
+    ({"planner": [{"name": "threshold:gus>bram:ridge:30"}]}, "a number from 0 to 1"),
     ({"tasks": [{}, {"questions": 5}]}, "Two tables of the suite have one name"),
 ]
 
