@@ -16,6 +16,7 @@ from podium.errors import ConfigError, UsageError
 from podium.evals.suite.manifest import Manifest
 from podium.evals.suite.results import RESULTS, Results
 from podium.evals.suite.run import answers_left, run_suite
+from podium.evals.suite.settings import PoolEntry
 from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.orchestrator.team import open_pool
 from podium.rollout.random_pools import PoolDraw, PoolSource
@@ -226,6 +227,20 @@ def test_a_bad_file_is_one_sentence(settings: dict[str, Any], said: str) -> None
     with pytest.raises(ConfigError) as refused:
         check(**settings)
     assert said in str(refused.value).replace("'random'", "random").replace("'mine'", "mine")
+
+
+@pytest.mark.parametrize(
+    ("pool", "title"),
+    [
+        (PoolEntry(), "embedded"),
+        (PoolEntry(name="pools/mine.toml"), "mine"),
+        (PoolEntry(name="runs/orchestra/pool.toml"), "orchestra"),
+        (PoolEntry(name="pool.toml"), "pool"),
+        (PoolEntry(name="pools/mine.toml", label="all"), "all"),
+    ],
+)
+def test_a_table_calls_a_pool_by_its_label_or_its_file(pool: PoolEntry, title: str) -> None:
+    assert pool.title == title
 
 
 def test_a_bound_is_the_best_of_many_sampled_plans(tmp_path: Path) -> None:

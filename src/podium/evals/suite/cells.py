@@ -37,9 +37,7 @@ class Table(Value):
     @property
     def label(self) -> str:
         """The heading of the table."""
-        return (
-            f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.label or Path(self.pool.name).stem}"
-        )
+        return f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.title}"
 
     @property
     def training(self) -> Table:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
@@ -132,6 +133,12 @@ class PoolEntry(Settings):
     """A worker that turns bad; None: all stay as they are."""
     label: str = ""
     """What tables call it. Default: its name; two pools of the same workers need labels."""
+
+    @property
+    def title(self) -> str:
+        """What tables call it. A file that is called pool.toml has the name of its folder."""
+        file = Path(self.name)
+        return self.label or (file.parent.name if file.stem == "pool" else "") or file.stem
 
     @model_validator(mode="after")
     def _offers_it(self) -> Self:
