@@ -56,6 +56,8 @@ setup-dev: $(VENV)/dev.done
 
 install-gpu:
 	$(PYTHON) -m venv $(VENV)
+	@# A CPU build that is there would do for pip.
+	@$(PIP) uninstall --yes torch 2>/dev/null || true
 	$(PIP) install torch
 	$(PIP) install -e '.[train]'
 	@touch $(VENV)/torch.done $(VENV)/train.done

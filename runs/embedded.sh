@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every planner and control on the embedded questions, five seeds, and the report: 20 minutes on two cores. Workers are
+# Every planner and control on the embedded questions, five seeds, and the report: 5 minutes on two cores. Workers are
 # simulated. The same command continues a run that was stopped.
 #   RUN=runs/embedded-2 runs/embedded.sh questions=400     more questions
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What else Conductors over the orchestra learn: pools that change, to see an answer and plan again, and the cost dial.
-# It goes on from what runs/world.sh made: two starts, six trainings for each of three seeds, two at a time, each on
+# It goes on from what runs/world.sh made: two starts, five trainings for each of three seeds, two at a time, each on
 # one core, and then a table for each question. Give it the SEEDS of runs/world.sh; the pool is that of its Conductors.
 #   runs/world-more.sh
 #   SEEDS=1 runs/world-more.sh
@@ -25,15 +25,13 @@ for kind in dial rounds; do
 done
 for seed in $(seq 0 $((SEEDS - 1))); do
   cat <<TRAININGS
-grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-first-$seed
+grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-$seed
 grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/rounds-$seed
 grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/once-$seed grpo.rounds=1
 grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-$seed
 grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-all-$seed pool_draw.without=[] pool_draw.subsets=all
 TRAININGS
 done | OMP_NUM_THREADS=1 xargs -P 2 -L 1 podium train pool="$POOL"
-seq 0 $((SEEDS - 1)) | OMP_NUM_THREADS=1 xargs -P 2 -I SEED podium train --config configs/world-dial.toml \
-  --run $RUNS/dial-SEED pool="$POOL" grpo.seed=SEED start=$RUNS/dial-first-SEED/policy
 trained=$SECONDS
 for table in adaptive decline rounds dial; do
   sed "s|^name = \"orchestra\"|name = \"$POOL\"|" configs/eval/world-$table.toml > $RUNS/$table.toml
