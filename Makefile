@@ -56,8 +56,9 @@ setup-dev: $(VENV)/dev.done
 
 install-gpu:
 	$(PYTHON) -m venv $(VENV)
-	@# A CPU build that is there would do for pip.
-	@$(PIP) uninstall --yes torch 2>/dev/null || true
+	@# pip would keep a CPU build that is already there.
+	@rm -f $(VENV)/*.done
+	@$(PIP) freeze | grep -q '^torch==.*+cpu' && $(PIP) uninstall --yes torch || true
 	$(PIP) install torch
 	$(PIP) install -e '.[train]'
 	@touch $(VENV)/torch.done $(VENV)/train.done

@@ -23,6 +23,15 @@ for kind in dial rounds; do
     podium train --stage warmstart --config configs/warmstart-world-$kind.toml --run $RUNS/$kind-start start=$start ||
     [ -d $RUNS/$kind-start/policy ]
 done
+python - <<CHECK || exit 2
+import json, sys
+from podium.warmstart.acceptance import AcceptanceReport
+with open("$RUNS/dial-start/gate.json") as gate:
+    reports = [AcceptanceReport(**report) for report in json.load(gate).values()]
+if not all(report.tells_levels and report.steps_by_level for report in reports):
+    sys.exit("The start in $RUNS/dial-start does not tell the levels of cost sensitivity apart; "
+             "move it and what was trained from it, $RUNS/dial-[0-9], away, and train it with another seed.")
+CHECK
 for seed in $(seq 0 $((SEEDS - 1))); do
   cat <<TRAININGS
 grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-$seed

@@ -107,11 +107,12 @@ class WorldLaboratory:
         while not parts.problem.is_typed or _is_too_long(parts.problem, max_steps) == finished:
             question, parts = self.draw_question(rng)
         prompt = _draw_prompt(rng)
+        level = prompt.cost_sensitivity if shares.saving else None
         shares = _by_relations(shares)
         request = PlanRequest(question, team.profiles, max_steps=max_steps)
         path, facts = parts.problem.paths[0], world()
         if finished:
-            plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, shares=shares)
+            plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, level=level, shares=shares)
             told = _answer(parts.problem, path)
             request = replace(request, outcomes=(Outcome(plan, told),), rounds=rng.choice((1, 1, 2)))
             return PlanCase(request, parts, Acceptance(), _accepting(parts, team, rng), prompt)
@@ -122,7 +123,7 @@ class WorldLaboratory:
             part = Path(thing, path.relations[begin : begin + max_steps])
             asked = WorldParts(Problem((part,)))
             plan, thought = draw_world_workflow(
-                rng, asked, team, max_steps=max_steps, shares=shares, whole=parts, begin=begin
+                rng, asked, team, max_steps=max_steps, level=level, shares=shares, whole=parts, begin=begin
             )
             if begin == chosen:
                 break

@@ -78,6 +78,11 @@ class AcceptanceReport:
         return tuple(before - after for before, after in pairwise(self.steps_by_level))
 
     @property
+    def tells_levels(self) -> bool:
+        """Whether plans save enough at each level, or do not depend on it."""
+        return min(self.steps_saved, default=STEPS_SAVED) >= STEPS_SAVED
+
+    @property
     def passed(self) -> bool:
         """Whether reinforcement may begin."""
         return (
@@ -85,7 +90,7 @@ class AcceptanceReport:
             and self.skill_to_number >= SKILL_TO_NUMBER
             and self.copying >= COPYING
             and FormatReport(self.valid_plans).passed
-            and min(self.steps_saved, default=STEPS_SAVED) >= STEPS_SAVED
+            and self.tells_levels
         )
 
 

@@ -105,8 +105,8 @@ class Shares(Settings):
     """Share of the plans that have as many steps as the question has parts. `steps` draws the length of the others."""
     saving: float = Field(default=0.0, ge=0, le=1)
     """Share of those plans that have a step fewer for each level of cost sensitivity. A plan that is too short for the
-    question's parts then asks the whole question. Above 0, a thought also repeats the level and names the last step. Of
-    the made-up world only."""
+    question's parts then asks the whole question. Above 0, the thought of a plan also repeats the level and names
+    the last step. Of the made-up world only."""
     whole: float = Field(default=0.15, ge=0, le=1)
     """Share of the plans that ask the whole question in every step. Plans with too few steps for the question's parts
     do so too. Of the made-up world only."""

@@ -138,7 +138,8 @@ class PoolEntry(Settings):
     def title(self) -> str:
         """What tables call it. A file that is called pool.toml has the name of its folder."""
         file = Path(self.name)
-        return self.label or (file.parent.name if file.stem == "pool" else "") or file.stem
+        in_folder = file.stem == "pool" and file.parent != Path()
+        return self.label or (file.resolve().parent.name if in_folder else file.stem)
 
     @model_validator(mode="after")
     def _offers_it(self) -> Self:
