@@ -13,6 +13,7 @@ from podium.warmstart.acceptance import (
     AcceptanceReport,
     Completer,
     FormatReport,
+    measure,
     measure_format,
     valid_by_steps,
 )
@@ -72,8 +73,11 @@ def test_a_form_can_be_measured_on_one_question_and_on_none() -> None:
 def test_steps_are_counted_at_every_level_of_the_prompt() -> None:
     laboratory = WorldLaboratory()
     policy = Checkpoint.read("world-warmstart")
-    completer = Completer(read_model(policy), policy.tokenizer(), seed=0, prompt=laboratory.prompt)
-    steps = AcceptanceCheck(laboratory, completer, seed=0).steps_by_level(20, None)
+    teams = {"made-up teams": None}
+    (report,) = measure(
+        read_model(policy), policy.tokenizer(), laboratory, teams, cases=20, saves=True
+    ).values()
+    steps = report.steps_by_level
     assert len(steps) == laboratory.prompt.levels
     # No lesson of this policy depends on the level.
     assert max(steps) - min(steps) < 0.5

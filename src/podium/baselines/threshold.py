@@ -44,8 +44,9 @@ class Threshold:
 
 
 class _Read(NamedTuple):
-    """What a name says after "threshold:"."""
+    """A name and what it says after "threshold:"."""
 
+    name: str
     weak: str
     strong: str
     method: Method
@@ -53,10 +54,6 @@ class _Read(NamedTuple):
     """Of the questions that go to the strong worker."""
     model: str
     """The encoder; "" for n-grams."""
-
-
-def _name(argument: str) -> str:
-    return f"threshold:{argument}" if argument else "threshold"
 
 
 def _read(argument: str) -> _Read:
@@ -70,7 +67,7 @@ def _read(argument: str) -> _Read:
     weak, _, strong = workers.partition(">")
     method, _, rest = rest.partition(":")
     written, _, model = rest.partition(":")
-    name = _name(argument)
+    name = f"threshold:{argument}" if argument else "threshold"
     known = read_method(method, name)
     try:
         share = float(written)
@@ -81,11 +78,12 @@ def _read(argument: str) -> _Read:
             f"The planner {name!r} needs the share of questions that go to {strong}, a number from 0 to 1, such as "
             f"threshold:{workers}:{known}:0.3."
         )
-    return _Read(weak, strong, known, share, model)
+    return _Read(name, weak, strong, known, share, model)
 
 
 def _open(argument: str, context: BaselineContext) -> Threshold:
-    name, read = _name(argument), _read(argument)
+    read = _read(argument)
+    name = read.name
     pair = read_worker(read.weak, context, name), read_worker(read.strong, context, name)
     assert context.scored is not None
     scored = context.scored.of(pair, name)

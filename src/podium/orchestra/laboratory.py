@@ -83,7 +83,7 @@ class WorldLaboratory:
         max_steps = rng.choice((5, 5, 5, rng.randint(2, 4)))
         prompt = _draw_prompt(rng)
         request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 2)))
-        level = prompt.cost_sensitivity if shares.saving else None
+        level = _stated_level(prompt, shares)
         asked, workflow, thought = _draw_round(rng, problem, team, request, level=level, shares=shares)
         if rng.random() >= _LATER or not problem.problem.is_typed:
             return PlanCase(request, asked, workflow, thought, prompt)
@@ -107,7 +107,7 @@ class WorldLaboratory:
         while not parts.problem.is_typed or _is_too_long(parts.problem, max_steps) == finished:
             question, parts = self.draw_question(rng)
         prompt = _draw_prompt(rng)
-        level = prompt.cost_sensitivity if shares.saving else None
+        level = _stated_level(prompt, shares)
         shares = _by_relations(shares)
         request = PlanRequest(question, team.profiles, max_steps=max_steps)
         path, facts = parts.problem.paths[0], world()
@@ -207,6 +207,11 @@ def _draw_round(
 def _draw_prompt(rng: Random) -> PromptSettings:
     """The prompt at a random level of cost sensitivity."""
     return PROMPT.model_copy(update={"cost_sensitivity": rng.randrange(PROMPT.levels)})
+
+
+def _stated_level(prompt: PromptSettings, shares: Shares) -> int | None:
+    """The level of cost sensitivity that a plan's thought repeats; None: no plan depends on it."""
+    return prompt.cost_sensitivity if shares.saving else None
 
 
 def _by_relations(shares: Shares) -> Shares:

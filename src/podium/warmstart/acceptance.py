@@ -78,11 +78,6 @@ class AcceptanceReport:
         return tuple(before - after for before, after in pairwise(self.steps_by_level))
 
     @property
-    def tells_levels(self) -> bool:
-        """Whether plans save enough at each level, or do not depend on it."""
-        return min(self.steps_saved, default=STEPS_SAVED) >= STEPS_SAVED
-
-    @property
     def passed(self) -> bool:
         """Whether reinforcement may begin."""
         return (
@@ -90,7 +85,7 @@ class AcceptanceReport:
             and self.skill_to_number >= SKILL_TO_NUMBER
             and self.copying >= COPYING
             and FormatReport(self.valid_plans).passed
-            and self.tells_levels
+            and min(self.steps_saved, default=STEPS_SAVED) >= STEPS_SAVED
         )
 
 
@@ -141,11 +136,13 @@ def measure(
     completer = Completer(model, tokenizer, seed, prompt=laboratory.prompt)
     check = AcceptanceCheck(laboratory, completer, seed)
     copying = check.copying(cases)
+    levels = range(laboratory.prompt.levels if saves else 1)
     reports = {}
     for what, team in teams.items():
         names, skills = check.numbers(cases, team)
-        levels = check.steps_by_level(cases, team) if saves else ()
-        reports[what] = AcceptanceReport(names, skills, copying, *check.plans(cases, team), levels)
+        planned = [check.planned(cases, team, level) for level in levels]
+        steps = tuple(map(mean_steps, planned)) if saves else ()
+        reports[what] = AcceptanceReport(names, skills, copying, *check.plans(planned[0]), steps)
     return reports
 
 
@@ -193,6 +190,15 @@ class Completer:
         return completions
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedCase(Generic[P]):
+    """A question, the team that it was planned for, and what the policy wrote."""
+
+    text: str
+    problem: P
+    team: ExampleTeam
+
+
 class AcceptanceCheck(Generic[P]):
     """The tests of the acceptance check, for one policy and seed."""
 
@@ -236,42 +242,39 @@ class AcceptanceCheck(Generic[P]):
                 right += place < len(lines) and lines[place].rpartition(" = ")[0] == span
         return right / spans
 
-    def plans(self, cases: int, known: ExampleTeam | None) -> tuple[float, dict[str, float]]:
-        """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
-        cases_drawn, completions = self._planned(cases, known, self.laboratory.prompt)
-        parts = right = 0
-        for text, (problem, team) in zip(completions, cases_drawn, strict=True):
-            read = read_thought(text)
-            for place, skill in enumerate(problem.skills):
-                parts += 1
-                fit = [*map(str, team.fit(skill))] or ["none"]
-                right += place < len(read) and read[place][0] == skill and read[place][1] in fit
-        sizes = (len(team.profiles) for _, team in cases_drawn)
-        return right / parts, valid_by_steps(zip(completions, sizes, strict=True), _MOST_STEPS)
-
-    def steps_by_level(self, cases: int, known: ExampleTeam | None) -> tuple[float, ...]:
-        """Mean number of steps of the plans for the same questions and teams, at each level of cost sensitivity."""
-        means = []
-        for level in range(self.laboratory.prompt.levels):
-            prompt = self.laboratory.prompt.model_copy(update={"cost_sensitivity": level})
-            _, completions = self._planned(cases, known, prompt)
-            means.append(fmean(map(_steps, completions)))
-        return tuple(means)
-
-    def _planned(
-        self, cases: int, known: ExampleTeam | None, prompt: PromptSettings
-    ) -> tuple[list[tuple[P, ExampleTeam]], list[str]]:
-        """Questions and teams, which depend on the seed alone, and what the policy writes for them at temperature 1."""
+    def planned(self, cases: int, known: ExampleTeam | None, level: int = 0) -> list[PlannedCase[P]]:
+        """What the policy writes at temperature 1 if its prompt states this level of cost sensitivity. Questions and
+        teams depend on the seed alone."""
         rng = Random(f"gate/plans/{self.seed}")
-        cases_drawn: list[tuple[P, ExampleTeam]] = []
+        settings = self.laboratory.prompt.model_copy(update={"cost_sensitivity": level})
+        asked: list[tuple[P, ExampleTeam]] = []
         prompts = []
         for index in range(cases):
             question, problem = self.laboratory.unseen_question(self.seed, index)
             team = known or self.laboratory.draw_team(rng)
-            (message,) = build_prompt(PlanRequest(question, team.profiles), prompt)
+            (message,) = build_prompt(PlanRequest(question, team.profiles), settings)
             prompts.append((message.content,))
-            cases_drawn.append((problem, team))
-        return cases_drawn, self.completer.complete(prompts, max_tokens=_LONGEST, temperature=1.0)
+            asked.append((problem, team))
+        completions = self.completer.complete(prompts, max_tokens=_LONGEST, temperature=1.0)
+        return [PlannedCase(text, *case) for text, case in zip(completions, asked, strict=True)]
+
+    @staticmethod
+    def plans(planned: Sequence[PlannedCase[P]]) -> tuple[float, dict[str, float]]:
+        """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
+        parts = right = 0
+        for case in planned:
+            read = read_thought(case.text)
+            for place, skill in enumerate(case.problem.skills):
+                parts += 1
+                fit = [*map(str, case.team.fit(skill))] or ["none"]
+                right += place < len(read) and read[place][0] == skill and read[place][1] in fit
+        sizes = ((case.text, len(case.team.profiles)) for case in planned)
+        return right / parts, valid_by_steps(sizes, _MOST_STEPS)
+
+
+def mean_steps(planned: Sequence[PlannedCase[P]]) -> float:
+    """The mean number of steps of these plans."""
+    return fmean(_steps(case.text) for case in planned)
 
 
 def valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[str, float]:

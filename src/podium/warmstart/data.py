@@ -106,6 +106,19 @@ Reports = Mapping[str, AcceptanceReport | FormatReport]
 """Reports of the acceptance check, by the pool or teams that were used."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckExtent:
+    """What the acceptance check covers."""
+
+    synthetic_teams: float
+    """The share of the examples that had a synthetic team."""
+    saves: bool
+    """Whether plans of the examples had fewer steps at a higher level of cost sensitivity."""
+    cases: int
+    """Of each test."""
+    seed: int
+
+
 class DataSource(Protocol):
     """A source of examples."""
 
@@ -131,23 +144,8 @@ class DataSource(Protocol):
         """The function that draws a stage's examples. `synthetic_teams` is the share that has a synthetic team."""
         ...
 
-    def run_check(
-        self,
-        model: PolicyModel,
-        tokenizer: Tokenizer,
-        *,
-        synthetic_teams: float,
-        saves: bool,
-        cases: int,
-        seed: int,
-    ) -> Reports:
-        """Run the acceptance check.
-
-        Args:
-            synthetic_teams: the share of the examples that had a synthetic team.
-            saves: whether plans of the examples had fewer steps at a higher level of cost sensitivity.
-            cases: of each test.
-        """
+    def run_check(self, model: PolicyModel, tokenizer: Tokenizer, extent: CheckExtent) -> Reports:
+        """Run the acceptance check."""
         ...
 
 
@@ -221,23 +219,22 @@ class LaboratoryData(Generic[P]):
         teams = TeamSource(self._laboratory.draw_team, self.known, synthetic_teams)
         return partial(draw_example, self._laboratory, teams=teams, shares=shares)
 
-    def run_check(
-        self,
-        model: PolicyModel,
-        tokenizer: Tokenizer,
-        *,
-        synthetic_teams: float,
-        saves: bool,
-        cases: int,
-        seed: int,
-    ) -> Reports:
+    def run_check(self, model: PolicyModel, tokenizer: Tokenizer, extent: CheckExtent) -> Reports:
         """Run the acceptance check over the fixed pool and over synthetic teams, if the examples had them."""
         teams: dict[str, ExampleTeam | None] = {}
-        if synthetic_teams < 1:
+        if extent.synthetic_teams < 1:
             teams[self._pool] = self.known
-        if synthetic_teams > 0:
+        if extent.synthetic_teams > 0:
             teams["made-up teams"] = None
-        return measure(model, tokenizer, self._laboratory, teams, cases=cases, seed=seed, saves=saves)
+        return measure(
+            model,
+            tokenizer,
+            self._laboratory,
+            teams,
+            cases=extent.cases,
+            seed=extent.seed,
+            saves=extent.saves,
+        )
 
 
 class RecordedData:
@@ -291,21 +288,16 @@ class RecordedData:
             later=_LATER,
         )
 
-    def run_check(
-        self,
-        model: PolicyModel,
-        tokenizer: Tokenizer,
-        *,
-        synthetic_teams: float,
-        saves: bool,
-        cases: int,
-        seed: int,
-    ) -> Reports:
+    def run_check(self, model: PolicyModel, tokenizer: Tokenizer, extent: CheckExtent) -> Reports:
         """Check whether the policy writes valid plans for validation questions."""
         pool = self._sources[0].pool
-        prompts = recorded_examples.prompts(self._unseen[:cases], pool, self.prompt)
+        prompts = recorded_examples.prompts(self._unseen[: extent.cases], pool, self.prompt)
         most, workers = MOST_STEPS, len(pool)
-        return {"form": measure_format(model, tokenizer, prompts, workers=workers, max_steps=most, seed=seed)}
+        return {
+            "form": measure_format(
+                model, tokenizer, prompts, workers=workers, max_steps=most, seed=extent.seed
+            )
+        }
 
 
 def _prompt(settings: RecordedSettings) -> PromptSettings:

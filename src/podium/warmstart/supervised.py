@@ -32,6 +32,7 @@ from podium.train.optimizer import learning_rate, muon, step
 from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
 from podium.warmstart.data import (
+    CheckExtent,
     DataSource,
     ExampleBatch,
     RecordedSettings,
@@ -343,14 +344,13 @@ def run_warmstart(
         save_policy(model, tokenizer, data.prompt, stage, conducts=data.conducts, dtype="float32")
     model.to("cpu")
     model.dtype = resolve_dtype(settings.dtype)
-    reports = data.run_check(
-        model,
-        tokenizer,
+    extent = CheckExtent(
         synthetic_teams=settings.synthetic_teams,
         saves=any(stage.shares.saving for stage in settings.stages),
         cases=check_cases,
         seed=settings.seed,
     )
+    reports = data.run_check(model, tokenizer, extent)
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
     save_policy(model, tokenizer, data.prompt, policy, conducts=data.conducts)
