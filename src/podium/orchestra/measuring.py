@@ -32,6 +32,10 @@ def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str
 
     Args:
         cases: facts of each relation.
+
+    Returns:
+        The worker's name; the device on which it answered, "cpu" or a torch device such as "cuda" (see `complete`);
+        the shares of right answers, by form and relation.
     """
     prompts: list[str] = []
     asked: list[tuple[str, str, str]] = []
@@ -56,6 +60,7 @@ def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str
         right.setdefault(form, {}).setdefault(name, []).append(found)
     return {
         "worker": ability.name,
+        "device": resolve_device().type,
         "right": {
             form: {name: round(sum(found) / len(found), 3) for name, found in by_name.items()}
             for form, by_name in right.items()

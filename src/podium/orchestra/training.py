@@ -259,7 +259,8 @@ def _train_part(
 
 def _card_text(card: Mapping[str, Any]) -> str:
     """The card as JSON, with a line for each form of the subtask."""
+    head = ", ".join(f"{json.dumps(key)}: {json.dumps(card[key])}" for key in ("worker", "device"))
     lines = [f"  {json.dumps(form)}: {json.dumps(right)}" for form, right in card["right"].items()]
     rows = [f"  {json.dumps(row)}" for row in card["curve"]]
-    name, right, curve = json.dumps(card["worker"]), ",\n".join(lines), ",\n".join(rows)
-    return f'{{"worker": {name},\n "right": {{\n{right}}},\n "curve": [\n{curve}]}}\n'
+    right, curve = ",\n".join(lines), ",\n".join(rows)
+    return f'{{{head},\n "right": {{\n{right}}},\n "curve": [\n{curve}]}}\n'
