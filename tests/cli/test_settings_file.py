@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from cyclopts import MissingArgumentError
 
 from podium.cli.app import VERBS, build_app
 from podium.cli.settings_file import OPTIONS, PodiumSettings, SettingsFile
@@ -119,6 +120,22 @@ def test_lists_and_flags_reach_the_parser(podium):
     assert "--conductor-price is below 0" in podium("ask", "Hm?").err
     Path("podium.toml").write_text("[serve]\ncors = ['http://a.example', 'nonsense']\nviewer = false\n")
     assert podium("serve").err.startswith("podium: --cors nonsense: give an origin")
+
+
+def test_the_limits_of_a_question_are_no_limits_of_a_run_or_a_key():
+    Path("podium.toml").write_text("[budget]\nusd = 0.1\ncalls = 3\nday_usd = 9\n")
+    app = build_app(SettingsFile(None).fill)
+
+    def parsed(command: str) -> dict:
+        return app.parse_args(command.split(), exit_on_error=False, print_error=False)[1].arguments
+
+    assert parsed("ask Hm?")["budget"].budget_usd == 0.1
+    assert parsed("keys add web").get("budget_usd") is None
+    recording = parsed("record x.parquet")
+    assert recording.keys().isdisjoint({"budget_usd", "budget_calls"})
+    assert recording["calls"].day_budget_usd == 9
+    with pytest.raises(MissingArgumentError, match="--budget"):
+        parsed("pool compose candidates.csv questions.csv")
 
 
 def test_tables_of_one_verb_say_nothing_to_others(podium):

@@ -40,7 +40,7 @@ class ConductorTable(Settings):
 
 
 class BudgetTable(Settings):
-    """Limits for a question, a run and a day."""
+    """Limits for a question, a run (`run_usd`) and a day (`day_usd`)."""
 
     rounds: int | None = None
     calls: int | None = None
@@ -121,6 +121,10 @@ _PATHS = frozenset(
 )
 _MAY_BE_NAMES = frozenset({"pool", "conductor.checkpoint", "conductor.settings", "eval.tasks"})
 _NAMES_PLANNER = frozenset({"--planner", "--conductor", "--conductor-url", "--conductor-model"})
+_OF_A_QUESTION = frozenset(f"budget.{key}" for key in ("rounds", "calls", "tokens", "usd", "seconds"))
+_ANSWER_QUESTIONS = frozenset({"ask", "plan", "serve", "eval"})
+"""The verbs that take the limits of a question from the file. Others have options of the same name that limit something
+else: the whole run of `record`, a key's day."""
 _OF_RUN = ("pool", "conductor.", "eval.tasks")
 """Settings that `eval --run` takes from the run's folder and not from this file."""
 
@@ -188,7 +192,8 @@ class SettingsFile:
             table = setting.key.partition(".")[0]
             argument = by_name.get(setting.option)
             of_other_verb = table in ("serve", "eval") and table != commands[0]
-            if argument is None or of_other_verb or setting.key.startswith(of_run):
+            of_question = setting.key in _OF_A_QUESTION and commands[0] not in _ANSWER_QUESTIONS
+            if argument is None or of_other_verb or of_question or setting.key.startswith(of_run):
                 continue
             for index, text in enumerate(_texts(setting)):
                 argument.append(Token(keyword=setting.option, value=text, source=setting.place, index=index))
