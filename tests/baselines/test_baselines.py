@@ -12,6 +12,7 @@ from podium.baselines import (
     RandomPlans,
     SelfConsistency,
     Single,
+    open_baseline,
     random_workflow,
     read_constant,
 )
@@ -91,6 +92,16 @@ async def test_a_constant_plan_follows_its_workers_through_a_permuted_pool():
 
 def test_a_constant_plan_reads_what_render_wrote():
     assert read_constant(render(CHAIN), ["a", "b"], name="c") == Constant(CHAIN, ("a", "b"), name="c")
+
+
+def test_a_constant_plan_may_have_more_steps_than_a_conductor_writes(tmp_path):
+    long = Workflow(tuple(Step(0, f"Do {n}.", Access()) for n in range(8)))
+    file = tmp_path / "plan.txt"
+    file.write_text(render(long))
+    assert open_baseline(f"constant:{file}", [Profile(name="a"), Profile(name="b")]).workflow == long
+    file.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        open_baseline(f"constant:{file}", [Profile(name="a"), Profile(name="b")])
 
 
 @pytest.mark.parametrize(

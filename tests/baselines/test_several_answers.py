@@ -42,6 +42,12 @@ async def test_the_chooser_of_universal_self_consistency_may_be_the_worker_itsel
     assert (trace.answer, called(trace)) == ("An ode.", [["ada"] * 3])
 
 
+def test_a_second_judge_is_refused():
+    workers = [Profile(name=name) for name in ("ada", "bo", "cy")]
+    with pytest.raises(ConfigError, match="names 2 judges and has one"):
+        open_baseline("best-of-n:2xada>bo+cy", workers)
+
+
 def test_a_verdict_may_not_name_a_response_that_is_missing():
     assert read_verdict("Best: 1", ["a", None]) is None
     assert read_verdict("Best: 0\nNo.\nbest: 1", ["a", "b"]) == 1

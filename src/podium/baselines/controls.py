@@ -18,6 +18,7 @@ from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.types import NAMED_BY
 from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
+from podium.workflow.check import MAX_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,12 @@ class Constant:
         return plan_once(request, Workflow(steps))
 
 
-def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: int = 5) -> Constant:
-    """A constant plan from the text of a workflow; `ConfigError` that shows the fault if the text is no workflow."""
+def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: int = MAX_TEXT) -> Constant:
+    """A constant plan from the text of a workflow; `ConfigError` that shows the fault if the text is no workflow.
+
+    Args:
+        max_steps: Default: no limit, but for the length of a plan's text.
+    """
     decision = parse(text, workers=len(workers), max_steps=max_steps)
     if isinstance(decision, PlanError):
         raise ConfigError(f"The plan of {name} cannot be read: {decision}")
@@ -112,8 +117,12 @@ def _open_constant(file: str, context: BaselineContext) -> Constant:
     path = Path(file)
     if not path.is_file():
         raise ConfigError(f"{path}: there is no such file; check the path.")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); check the file.") from None
     workers = [profile.name for profile in context.pool]
-    return read_constant(path.read_text(encoding="utf-8"), workers, name=f"constant:{file}")
+    return read_constant(text, workers, name=f"constant:{file}")
 
 
 def _open_random(argument: str, context: BaselineContext) -> RandomPlans:

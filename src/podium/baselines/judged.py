@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
 from podium.baselines.phrases import WHOLE
 from podium.baselines.rounds import Draft, Rounds, commonest, comparable, plan_rounds, step_of
+from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.workflow import Workflow
 
@@ -77,6 +78,8 @@ def _baseline(form: str, subtask: str) -> Baseline:
     def open_judged(argument: str, context: BaselineContext) -> Judged:
         name = f"{form}:{argument}" if argument else form
         members, judge = read_layers(argument, context, name, form=whole, layers=2)
+        if len(judge) > 1:
+            raise ConfigError(f"The baseline {name!r} names {len(judge)} judges and has one; write {whole}.")
         return Judged(form, members, judge[0], subtask)
 
     return Baseline(

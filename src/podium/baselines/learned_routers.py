@@ -183,11 +183,11 @@ class _RightCounts:
         return found
 
     def _answers_of(self, worker: int, times: int) -> Floats:
-        from scipy.stats import betabinom, binom  # noqa: PLC0415 - an optional extra
-
         share_N1, likeness = self._share_NW[:, [worker]], self._likeness_W[worker]
         if times == 1:
             return np.hstack([1 - share_N1, share_N1])
+        from scipy.stats import betabinom, binom  # noqa: PLC0415 - an optional extra
+
         right = np.arange(times + 1)
         if likeness == 0:
             return np.asarray(binom.pmf(right, times, share_N1))

@@ -129,10 +129,14 @@ def _open_scored(argument: str, context: BaselineContext) -> ScoredMasRouter:
     from podium.baselines.masrouter_controller import train_on_scores  # noqa: PLC0415 - loads NumPy
 
     name = f"masrouter-scored:{argument}"
-    per_usd = read_per_usd(argument, name, "masrouter-scored:10")
+    per_usd = _per_usd(argument)
     assert context.scored is not None
     scored = context.scored.of([profile.name for profile in context.pool], name)
     return ScoredMasRouter(train_on_scores(scored, per_usd=per_usd), name)
+
+
+def _per_usd(argument: str) -> float:
+    return read_per_usd(argument, f"masrouter-scored:{argument}", "masrouter-scored:10")
 
 
 FROM_FILE = Baseline(
@@ -143,6 +147,7 @@ FROM_SCORES = Baseline(
     _open_scored,
     needs=lambda argument: (VOTE,),
     learns=True,
+    check=_per_usd,
     team_only=True,
     examples=lambda workers: ["masrouter-scored:0", "masrouter-scored:10"],
 )

@@ -17,7 +17,6 @@ from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
 from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
-from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.workflow import Workflow
@@ -87,17 +86,17 @@ def _open_scored(argument: str, context: BaselineContext) -> Trinity:
     from podium.baselines.trinity_head import train_head  # noqa: PLC0415 - loads NumPy
 
     assert context.scored is not None
-    scored, names = context.scored, {profile.name for profile in context.pool}
-    kept = [w for w, worker in enumerate(scored.workers) if worker in names]
-    if not kept or not scored.texts:
-        raise ConfigError(
-            "The planner 'trinity-scored' learns from answers of the pool's workers, and there are none; give training "
-            "questions that they answered."
-        )
-    workers = tuple(scored.workers[w] for w in kept)
-    known = ScoredAnswers(workers, scored.texts, scored.score_QW[:, kept], scored.cost_QW[:, kept])
-    return Trinity(train_head(known), "trinity-scored")
+    scored = context.scored.of([profile.name for profile in context.pool], "trinity-scored")
+    return Trinity(train_head(scored), "trinity-scored")
+
+
+def _need_cmaes(argument: str) -> object:
+    from podium.baselines.trinity_head import sep_cma  # noqa: PLC0415 - loads NumPy
+
+    return sep_cma()
 
 
 FROM_FILE = Baseline("trinity:FILE", _open_file, reads_files=True, on_recordings=False)
-FROM_SCORES = Baseline("trinity-scored", _open_scored, learns=True, team_only=True, on_recordings=False)
+FROM_SCORES = Baseline(
+    "trinity-scored", _open_scored, learns=True, check=_need_cmaes, team_only=True, on_recordings=False
+)

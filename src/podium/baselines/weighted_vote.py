@@ -39,8 +39,7 @@ def vote_weight(scored: ScoredAnswers, worker: str, *, wrong_answers: int = WRON
 
 
 def _open(argument: str, context: BaselineContext) -> Committee:
-    if context.scored is None:
-        raise ConfigError("A weighted vote learns its weights from scored answers, and there are none.")
+    assert context.scored is not None
     named = read_members(argument)
     members = tuple(read_worker(member, context, "weighted-vote") for member in named)
     members = members or tuple(one.name for one in context.pool if one.name in context.scored.workers)

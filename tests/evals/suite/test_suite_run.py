@@ -171,6 +171,20 @@ def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_i
     assert left_too == f"seed 0 never ({before} %)."
 
 
+def test_no_worker_turns_bad_on_training_questions() -> None:
+    checked = check(
+        **{
+            **SMALL,
+            "planner": [{"name": "router:ridge:0"}],
+            "pool": [{"decline": {"worker": "bram", "at": 2}}],
+        }
+    )
+    declines = [job.cells[0].table.pool.decline for jobs in checked.training.values() for job in jobs]
+    assert declines
+    assert not any(declines)
+    assert all(job.cells[0].table.pool.decline for job in checked.jobs)
+
+
 DRAWN = [{"draw": {"random": True, "least": 2, "most": 3}}]
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"planner": [{"name": "singel:gus"}]}, "did you mean single:WORKER?"),
@@ -186,6 +200,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"planner": [{"name": "router:rigde:0"}]}, "did you mean 'ridge'?"),
     ({"planner": [{"name": "threshold:gus>bram:rigde:0.3"}]}, "did you mean 'ridge'?"),
     ({"planner": [{"name": "threshold:gus>bram:ridge:30"}]}, "a number from 0 to 1"),
+    ({"planner": [{"name": "masrouter-scored:much"}]}, "a number from 0 on"),
     ({"tasks": [{}, {"questions": 5}]}, "Two tables of the suite have one name"),
 ]
 

@@ -41,8 +41,9 @@ class Table(Value):
 
     @property
     def training(self) -> Table:
-        """The same with the questions on which choices are made."""
-        return self.model_copy(update={"split": TRAINING})
+        """The same with the questions on which choices are made. No worker turns bad during these."""
+        pool = self.pool.model_copy(update={"decline": None})
+        return self.model_copy(update={"split": TRAINING, "pool": pool})
 
 
 class Cell(Value):
