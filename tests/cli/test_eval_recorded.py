@@ -279,6 +279,8 @@ def test_constant_plans_do_not_open_the_questions_on_which_choices_are_made(podi
     refused = podium(*EVAL, "--split", "train", "--constant-plans", "plans.json")
     assert refused.status == 2
     assert refused.out == ""
+    own = ("eval", "--tasks", "embedded", "--split", "validation", "--constant-plans", "plans.json")
+    assert "make their choices on validation questions" in one_sentence(podium(*own))
 
 
 # --- podium ask --------------------------------------------------------------------------------------------

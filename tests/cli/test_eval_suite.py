@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from refusal import one_sentence
 from small_recording import record_small
 
 from podium.evals import Comparison
+from podium.executor.accounts import Account
 from podium.testing import Answer, FaultServer
 
 Podium = Callable[..., Any]
@@ -114,6 +116,7 @@ def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_dec
         (("planer.name=x",), "unknown key 'planer'; did you mean 'planner'?"),
         (("split=train", "--declare", "x"), "this suite has neither, so leave it out."),
         (("pool.0.name=gone.toml",), "gone.toml: there is no such file"),
+        (("ray=local", "--cache", "c.sqlite", "--replay"), "hold in one process; leave out ray"),
         (('planner.0.controls=["all-access"]',), "a recording has only answers to the bare question"),
         (("planner.0.name=random",), "a recording has only answers to the bare question"),
     ],
@@ -193,3 +196,39 @@ async def test_a_suite_that_is_killed_asks_again_only_what_was_in_flight(
     assert 2 * QUESTIONS <= len(server.requests) <= 2 * QUESTIONS + IN_FLIGHT
     comparison = Comparison.model_validate_json(out)
     assert [(row.accuracy.mean, row.calls) for row in comparison.rows] == [(1.0, 1.0), (1.0, 3.0)]
+
+
+# --- a paid Conductor -------------------------------------------------------------------------------------
+
+CONDUCTED = """
+questions = 3
+training = 4
+concurrency = 1
+split = "validation"
+[[planner]]
+conductor_url = "{url}"
+conductor_model = "m"
+conductor_price = [0.0, 1.0]
+controls = ["most-frequent-plan"]
+[[pool]]
+name = "free.toml"
+"""
+
+
+def test_plans_of_a_paid_conductor_are_in_the_runs_account_those_of_a_control_too(podium: Podium) -> None:
+    plan = Answer(
+        'model_id = [0]\nsubtasks = ["Do it."]\naccess_list = [[]]', input_tokens=500, output_tokens=1000
+    )
+    with FaultServer(lambda messages, body: plan).in_thread() as endpoint:
+        Path("conducted.toml").write_text(CONDUCTED.format(url=endpoint.url))
+        Path("free.toml").write_text('[[worker]]\nname = "one"\nkind = "scripted"\nreplies = { "" = "1" }\n')
+        measured = podium("eval", "conducted.toml", "--run", "r", "--day-budget-usd", "1")
+        assert measured.status == 0, measured.err
+        plans = len(endpoint.requests)
+        with closing(Account(Path("r/spending.sqlite"), "run", 1.0)) as account:
+            assert account.spent_usd == pytest.approx(0.001 * plans)
+        assert plans == 103
+        refused = podium("eval", "conducted.toml", "seeds=2", "--run", "s", "--day-budget-usd", "0.1035")
+        assert (refused.status, refused.out) == (1, "")
+        assert "of the day's $0.1035 are left" in refused.err
+        assert len(endpoint.requests) == plans

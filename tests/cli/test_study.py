@@ -147,6 +147,14 @@ def test_nothing_is_paid_before_somebody_said_yes(podium: Podium, endpoint: Faul
     )
     without_limit = tuple(token for token in STUDY if token not in ("--budget-usd", "0.005"))
     assert "--budget-usd" in one_sentence(podium(*without_limit, "--yes"))
+    # A Conductor behind an endpoint is paid although no worker is.
+    Path("unpaid.toml").write_text(
+        f'[conductor]\nbase_url = "{endpoint.url}"\nmodel = "ada"\n'
+        '[[worker]]\nname = "one"\nkind = "scripted"\nreplies = { "" = "Answer: 1" }\n'
+        '[[worker]]\nname = "two"\nkind = "scripted"\nreplies = { "" = "Answer: 2" }\n'
+    )
+    conducted = podium("study", "--pool", "unpaid.toml", "--tasks", "mine.csv", "--out", "conducted")
+    assert "--budget-usd" in one_sentence(conducted)
     assert not endpoint.requests
     assert not Path("found").exists()
 
@@ -259,11 +267,17 @@ async def _in_thread(podium: Podium, *tokens: str) -> Any:
         (["--budget-usd", "-1"], "--budget-usd -1"),
         (["--questions", "0"], "--questions 0"),
         (["--judge", "nobody"], "nobody"),
+        (["--split", "test", "--tasks", "unanswered.csv"], "so it has no splits; leave --split out"),
     ],
 )
 def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said: str) -> None:
     Path("mine.csv").write_text("question,answer\nAdd 2 and 3.,5\nDouble 5.,10\n")
-    assert said in one_sentence(podium("study", "--pool", "pool.toml", "--tasks", "mine.csv", *tokens))
+    Path("unanswered.csv").write_text("question\nAdd 2 and 3.\n")
+    assert said in one_sentence(
+        podium(
+            "study", "--pool", "pool.toml", *(() if "--tasks" in tokens else ("--tasks", "mine.csv")), *tokens
+        )
+    )
 
 
 def test_another_study_in_the_same_folder_is_refused(podium: Podium) -> None:

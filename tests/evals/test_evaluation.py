@@ -4,10 +4,12 @@ import pytest
 from made import POOL, rollout
 
 from podium.baselines import Constant, RandomPlans, Single
+from podium.baselines.online import OnlineRouter
 from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate, merge_evaluations
 from podium.evals.comparison import row
+from podium.tasks import open_tasks
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -121,6 +123,19 @@ async def test_each_question_may_have_its_own_pool():
     found = await evaluate(Single("w"), TASKS, lambda task: pools[task.id])
     assert found.pool == ("w0", "w", "w1", "w2", "w3")
     assert [r.trace.pool[0].name for r in found.rollouts] == ["w0", "w1", "w2", "w3"]
+
+
+async def test_a_learner_forgets_between_repeats_of_generated_questions(specialists):
+    forgotten: list[int] = []
+
+    class Counting(OnlineRouter):
+        def forget(self):
+            forgotten.append(len(self._evidence))
+            super().forget()
+
+    tasks = open_tasks("embedded", "train", size=3)
+    await evaluate(Counting(), tasks, specialists, repeats=2, concurrency=1)
+    assert forgotten == [0, 3]
 
 
 async def test_a_wrong_name_of_a_baseline_is_one_plain_error():

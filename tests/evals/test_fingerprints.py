@@ -11,6 +11,7 @@ from podium.conductor.checkpoint import shipped
 from podium.evals.fingerprints import digest, fingerprints
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.team import open_pool
+from podium.workers.ratings import Ratings, Tally
 
 _POOL = """
 [conductor]
@@ -48,3 +49,33 @@ def test_a_shipped_checkpoint_is_known_by_its_weights() -> None:
     _, _, files, *_ = fingerprints("world", "orchestra", open_pool("orchestra"), [PlannerSettings()])
     weights = (shipped("world-conductor") / "model.safetensors").read_bytes()
     assert ("model.safetensors", len(weights), sha256(weights).hexdigest()) in files
+
+
+def test_a_file_that_a_task_file_a_planner_or_a_pool_reads_is_told_apart_by_its_content(
+    tmp_path: Path,
+) -> None:
+    table, plan, ratings = (tmp_path / name for name in ("mine.csv", "plan.txt", "ratings.json"))
+    tasks, pool = tmp_path / "tasks.toml", tmp_path / "pool.toml"
+    tasks.write_text('[[part]]\nset = "own"\nfile = "mine.csv"\n')
+    pool.write_text(
+        'ratings = "ratings.json"\n[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = { "" = "1" }\n'
+    )
+    table.write_text("id,question,answer\na,What is 1 + 1?,2\n")
+    plan.write_text("Anything.")
+    rated = Ratings(
+        clusters={"sums": {"plus": 1.0}}, workers={"ada": {"sums": Tally(right=1, questions=2, cost_usd=0)}}
+    )
+    ratings.write_bytes(rated.document)
+
+    def found() -> str:
+        planners = [PlannerSettings(planner=f"constant:{plan}")]
+        return digest(fingerprints(str(tasks), str(pool), open_pool(str(pool)), planners))
+
+    seen = [found()]
+    table.write_text("id,question,answer\na,What is 1 + 1?,3\n")
+    seen.append(found())
+    plan.write_text("Anything else.")
+    seen.append(found())
+    ratings.write_bytes(ratings.read_bytes().replace(b'"right": 1', b'"right": 2'))
+    seen.append(found())
+    assert len(set(seen)) == 4

@@ -68,7 +68,8 @@ class OnlineRouter:
     """
 
     memory = 200
-    """Outcomes that it keeps at most, the latest; an older one would weigh under 2 %."""
+    """Outcomes that it keeps at most, the latest of all workers. So a worker that was left is tried again once its own
+    are no longer among them."""
 
     def __init__(
         self, per_usd: float = 0.0, *, samples: bool = False, workers: Sequence[str] | None = None

@@ -2,7 +2,7 @@
 
 A control wraps a planner. It changes the planner's plans, or what the planner is told, or takes its place.
 `PLAN_CONTROLS` names all controls, and `podium.evals.suite` runs them. Tools such as the vote keep their steps,
-subtasks and access lists, because without responses they have nothing to work on.
+subtasks and access lists, because without responses they have nothing to work on; `steps-shuffled` alone moves them.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def compare_planners(
         )
     if recorded and untrained not in {None, "none"}:
         raise UsageError("--untrained is not shown on a recording; give the checkpoint with --versus.")
-    if tuning and split == choosing and not constant_plans:
+    if tuning and split == choosing:
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."
         )

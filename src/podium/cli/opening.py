@@ -118,6 +118,7 @@ async def open_dispatcher(
     pool: Pool,
     *,
     planner: PlannerOptions | None = None,
+    pays: bool = False,
     run: Path | None = None,
     run_budget_usd: float | None = None,
     spending: Path | None = None,
@@ -130,6 +131,7 @@ async def open_dispatcher(
         pool: the workers. If none costs money, they repeat their answers; then a cache or an account is opened only if
             an option names one.
         planner: its policy may be paid like a worker.
+        pays: whether something else costs money: planners that are not among the options, or workers of further pools.
         run: the run's folder, made if missing.
         run_budget_usd: dollars that the run may cost, over all its starts; None: no limit.
         spending: the file in which processes share that budget, where there is no folder of a run.
@@ -138,7 +140,7 @@ async def open_dispatcher(
         UsageError: options that exclude each other, or a file that cannot be used.
     """
     paid_workers = has_paid_workers(pool)
-    paid = paid_workers or (planner is not None and pays_for_plans(planner_settings(planner), pool))
+    pays = pays or paid_workers or (planner is not None and pays_for_plans(planner_settings(planner), pool))
     with ExitStack() as files:
         path = options.cache or (run / RESPONSES if run is not None and paid_workers else None)
         if options.replay and path is None:
@@ -147,11 +149,11 @@ async def open_dispatcher(
         if path is not None:
             cache = files.enter_context(ResponseCache(path, replay=options.replay))
         accounts = []
-        if run_budget_usd is not None or (run is not None and paid):
+        if run_budget_usd is not None or (run is not None and pays):
             place = spending if run is None else run / SPENDING
             limit = UNLIMITED_USD if run_budget_usd is None else run_budget_usd
             accounts.append(files.enter_context(closing(Account(place, "run", limit))))
-        day = open_day_account(options.day_budget_usd) if paid else None
+        day = open_day_account(options.day_budget_usd) if pays else None
         if day is not None:
             accounts.append(files.enter_context(closing(day)))
         cooldowns = files.enter_context(closing(CooldownFile()))

@@ -126,7 +126,7 @@ def run_study(
     )
     if spending.paid and options.budget_usd is None and not options.dry_run:
         raise UsageError(
-            "This study calls workers that cost money; say with --budget-usd how much it may spend."
+            "This study calls models that cost money; say with --budget-usd how much it may spend."
         )
     if options.dry_run and options.json:
         print(dumps(asdict(spending) | {"total_usd": spending.total_usd}))
@@ -244,7 +244,9 @@ async def _measure(
         options.calls.cache or out / RESPONSES, options.calls.replay, options.calls.day_budget_usd
     )
     try:
-        async with open_dispatcher(calls, pool, run=out, run_budget_usd=limit) as dispatcher:
+        async with open_dispatcher(
+            calls, pool, pays=spending.paid, run=out, run_budget_usd=limit
+        ) as dispatcher:
             account = _account_of(dispatcher, out)
             before = 0.0 if account is None else account.spent_usd
             if options.judge is not None:

@@ -82,6 +82,11 @@ def evaluate_suite(
     if run is None:
         raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
     settings = load(file, SuiteSettings, overrides)
+    if settings.ray is not None and calls != DEFAULT_CALLS:
+        raise UsageError(
+            "A response cache and a day's budget hold in one process; leave out ray, or --cache, --replay and "
+            "--day-budget-usd."
+        )
     RunFolder.check(run, SuiteRun(suite=settings), changeable=CHANGEABLE)
     checked = asyncio.run(check_suite(settings))
     manifest = Manifest.of(checked, run)
@@ -121,7 +126,9 @@ async def _run(
     pools = [open_pool(entry.name) for entry in checked.settings.pool]
     paid = next((pool for pool in pools if has_paid_workers(pool)), pools[0])
     try:
-        async with open_dispatcher(calls, paid, run=run, run_budget_usd=run_budget_usd) as dispatcher:
+        async with open_dispatcher(
+            calls, paid, pays=checked.pays, run=run, run_budget_usd=run_budget_usd
+        ) as dispatcher:
             return await run_suite(checked, run, dispatcher=dispatcher, on_answer=on_answer)
     finally:
         for pool in pools:

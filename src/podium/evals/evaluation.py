@@ -6,7 +6,7 @@ It runs the rollouts and counts. `stats` computes intervals, `comparison` compar
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -62,11 +62,8 @@ class Evaluation:
     @cached_property
     def right(self) -> Mapping[str, float]:
         """Share of right answers to each question. Answers that the grader could not judge are left out."""
-        judged = {
-            task_id: [rollout.correct for rollout in rollouts if rollout.grade.failure is None]
-            for task_id, rollouts in self.by_question.items()
-        }
-        return {task_id: sum(found) / len(found) for task_id, found in judged.items() if found}
+        shares = {task_id: share_right(rollouts) for task_id, rollouts in self.by_question.items()}
+        return {task_id: share for task_id, share in shares.items() if share is not None}
 
     @cached_property
     def accuracy(self) -> Interval:
@@ -263,7 +260,7 @@ async def evaluate(
         for index, (task, repeat) in pending:
             if refusals:
                 return
-            if learner and task is tasks[0]:
+            if learner and index % len(tasks) == 0:  # A repeat begins.
                 learner.forget()
             if index in rollouts:
                 _teach(learner, rollouts[index])
@@ -309,6 +306,12 @@ async def evaluate(
         rollouts=tuple(rollouts[index] for index in range(len(jobs))),
         facts={task.id: task.facts for task in tasks},
     )
+
+
+def share_right(rollouts: Iterable[Rollout]) -> float | None:
+    """The share of right answers among those that the grader could judge; None: it could judge none."""
+    judged = [rollout.correct for rollout in rollouts if rollout.grade.failure is None]
+    return sum(judged) / len(judged) if judged else None
 
 
 def _teach(learner: Learner | None, rollout: Rollout) -> None:

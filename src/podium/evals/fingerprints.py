@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from podium.baselines import find_baseline
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import checkpoint_of
+from podium.tasks.open import own_files
 from podium.workers.pool import Pool, pool_file
+from podium.workers.replay import ReplayWorker
 
 _READ = 2**28
 """Larger files are told apart by their size and the time of their last change."""
@@ -23,9 +26,9 @@ def digest(described: Any) -> str:
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def fingerprints(tasks: str, name: str, pool: Pool, planners: Iterable[PlannerSettings]) -> list[Any]:
-    """What tells files from others of the same name: those of the tasks, of the pool, of the checkpoints from which the
-    planners write their plans, and of the models that run in our own process.
+def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[PlannerSettings]) -> list[Any]:
+    """What tells files from others of the same name: those of the tasks, of the pool with its ratings and recordings,
+    of the checkpoints and files from which planners plan, and of the models that run in our own process.
 
     Args:
         tasks: the name of the task set.
@@ -34,11 +37,17 @@ def fingerprints(tasks: str, name: str, pool: Pool, planners: Iterable[PlannerSe
     checkpoints = (checkpoint_of(planner, pool) for planner in planners)
     identities = (worker.identity or {} for worker in pool)
     models = (identity["model"] for identity in identities if identity.get("kind") == "local")
+    recordings = {worker.recording.header.sha256: None for worker in pool if isinstance(worker, ReplayWorker)}
+    baselines = (find_baseline(planner.planner) for planner in planners)
     return [
         fingerprint(Path(tasks)),
         fingerprint(pool_file(name)),
         *(None if source is None else fingerprint(checkpoint_folder(source)) for source in checkpoints),
         *models,
+        *(fingerprint(file) for file in own_files(tasks)),
+        *recordings,
+        *(() if pool.ratings is None else (digest(pool.ratings.model_dump(mode="json")),)),
+        *(fingerprint(Path(found[1])) for found in baselines if found is not None and found[0].reads_files),
     ]
 
 

@@ -30,11 +30,6 @@ class Interval(Value):
     low: float
     high: float
 
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether zero lies outside."""
-        return self.low > 0 or self.high < 0
-
 
 def mean_interval(scores: Sequence[float], *, resamples: int = 2000) -> Interval | None:
     """The percentile-bootstrap interval of a mean over questions; None for a single question.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from podium.errors import NoTasksError, UsageError
+from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.lab import chance
 from podium.recordings.importers.documents import hashed_id
 from podium.rows import is_empty, is_table, read_rows
@@ -78,6 +78,8 @@ def questions_of(
     """
     path = Path(name)
     if is_table(path) and not name.endswith(".parquet") and not _has_answers(path):
+        if split is not None:
+            raise ConfigError(f"{path} has no column answer, so it has no splits; leave --split out.")
         return _without_answers(path, size, seed)
     tasks: list[Task] = []
     notes: dict[str, None] = {}

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from podium.baselines.phrases import WHOLE
 from podium.executor.estimate import Guess, estimate
+from podium.orchestrator import planning
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.study.decision import FEWEST
 from podium.study.questions import StudyQuestions
 from podium.tasks import Task
@@ -60,7 +62,7 @@ class Spending:
     """Why Conductors are left out; empty: they are not."""
     seconds: float
     paid: bool
-    """Whether anything costs money: some worker is neither simulated nor recorded."""
+    """Whether anything costs money: some worker is neither simulated nor recorded, or a paid model conducts."""
     unpriced: tuple[str, ...] = ()
     """Real workers whose price the pool file does not say."""
 
@@ -113,6 +115,7 @@ def forecast(
     mean_s = sum(worker.profile.latency_s or _ASSUMED_S for worker in workers) / len(workers)
     plan_calls = count * conductors * (1 + _PLAN_STEPS)
     real = real_workers(pool)
+    pays_for_plans = not no_conductor and planning.pays_for_plans(PlannerSettings(), pool)
     return Spending(
         questions=len(questions.tasks),
         reached=reached,
@@ -125,7 +128,7 @@ def forecast(
         conductor_usd=count * conducted_usd,
         conductor_reason=reason,
         seconds=(calls + plan_calls) * mean_s / concurrency,
-        paid=bool(real),
+        paid=bool(real) or pays_for_plans,
         unpriced=tuple(worker.profile.name for worker in real if worker.profile.price == Price()),
     )
 

@@ -77,6 +77,14 @@ def splits_of(name: str) -> tuple[str, ...]:
     return SPLITS if name in GENERATED else _mixture(name).splits
 
 
+def own_files(name: str) -> tuple[Path, ...]:
+    """The user's own files that a task file names; none for another task set."""
+    if not name.endswith(".toml"):
+        return ()
+    own = (part for part in _mixture(name).part if isinstance(part, CustomSet))
+    return tuple(file for part in own for file in (part.file, *part.files.values()) if file is not None)
+
+
 def _mixture(name: str) -> TaskFile:
     """The task file of a name; a named set or a table is one with a single part."""
     if name.endswith(".toml"):

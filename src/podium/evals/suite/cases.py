@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from podium.evals.charts import Html, fragment, tag
 from podium.evals.comparison import example_plan
-from podium.evals.evaluation import Evaluation
+from podium.evals.evaluation import Evaluation, share_right
 from podium.evals.report import plan_side
 from podium.evals.suite.results import GOLD
 from podium.evals.table import percent
@@ -41,8 +41,7 @@ def _pairs(
 ) -> Html:
     def pair(task: str) -> Html:
         # Of several answers to a question those that differ are shown.
-        verdicts = [rollout.correct for rollout in ours.by_question[task]]
-        wins = sum(verdicts) / len(verdicts) > theirs.right[task]
+        wins = ours.right[task] > theirs.right[task]
         our, their = _with(ours.by_question[task], wins), _with(theirs.by_question[task], not wins)
         return _question(task, ours, (labels[0], our), (labels[1], their))
 
@@ -50,7 +49,8 @@ def _pairs(
 
 
 def _with(rollouts: Sequence[Rollout], correct: bool) -> Rollout:
-    return next((rollout for rollout in rollouts if rollout.correct == correct), rollouts[0])
+    judged = [rollout for rollout in rollouts if rollout.grade.failure is None]
+    return next((rollout for rollout in judged if rollout.correct == correct), judged[0])
 
 
 def _question(task: str, evaluation: Evaluation, *sides: tuple[str, Rollout]) -> Html:
@@ -81,7 +81,7 @@ def topologies(label: str, evaluation: Evaluation) -> Html:
     ordered = sorted(found.items(), key=lambda item: -len(item[1]))
 
     def line(shape: str, rollouts: Sequence[Rollout]) -> Html:
-        right = sum(rollout.correct for rollout in rollouts) / len(rollouts)
+        right = share_right(rollouts) or 0.0
         usd = sum(rollout.trace.uncached_usd for rollout in rollouts) / len(rollouts)
         cells = (percent(len(rollouts) / total), percent(right), f"{usd * 1000:.3f}")
         return tag("tr", tag("td", shape), (tag("td", cell) for cell in cells))

@@ -14,15 +14,17 @@ import numpy as np
 
 from podium.baselines.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.baselines.plans import PlannerWrapper, rounds_of
+from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.compare import samples_within
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.suite.cells import Cell, Job, Training
 from podium.evals.suite.opening import OpenTable, untrained_of
 from podium.evals.suite.results import GradedAnswer, read_answers
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.planner import Plan, Planner, PlanRequest, ReadsAhead
 from podium.rollout import Rollout
 from podium.tasks.task import Task
+from podium.types import Budget
 from podium.workers.pool import Pool, is_tool
 from podium.workflow import Workflow
 
@@ -130,15 +132,29 @@ class _Run:
         table = self.opened.table.training.model_copy(update={"questions": _PLANS})
         plans = []
         for task in OpenTable(table, self.opened.pool).tasks(0):
+            ledger = Ledger(Budget(), accounts=self.dispatcher.accounts)
             request = PlanRequest(
                 task.question,
                 self.opened.pool.profiles_for(task.question.text),
                 max_steps=self._max_steps(self.job.cells[0]),
                 seed=f"most-frequent/{task.id}",
+                ledger=ledger,
             )
-            plan = await self.planner.plan(request)
+            try:
+                plan = await self.planner.plan(request)
+            except WorkerError as error:
+                if error.kind == "budget":
+                    raise BudgetError(str(error)) from None
+                continue  # One of many plans; without it the others are counted.
+            if not plan.settled:
+                ledger.record(plan.usage, plan.cost_usd)
             if isinstance(plan.decision, Workflow):
                 plans.append(plan.decision)
+        if not plans:
+            raise UsageError(
+                f"The control most-frequent-plan of {self.job.cells[0].label} has no plan to repeat: of {_PLANS} none "
+                "could be read; leave the control out."
+            )
         return plans
 
     def _max_steps(self, cell: Cell) -> int:

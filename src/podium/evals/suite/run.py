@@ -34,7 +34,7 @@ async def run_suite(
     Args:
         run: the run's folder.
         dispatcher: has the response cache and the accounts. With one, or if anything costs money, one process runs all
-            jobs, so that limits and budgets hold for all of them.
+            jobs, so that limits and budgets hold for all of them; Ray is then not used.
 
     Raises:
         UsageError: questions that a planner cannot take.
@@ -59,7 +59,7 @@ async def run_suite(
             await run_in_children(filled, min(processes, len(groups)), emit)
             return
         waiting = (_with_kept(job, results) for job in jobs)
-        if checked.settings.ray is not None and jobs:
+        if checked.settings.ray is not None and dispatcher is None and jobs:
             await run_on_ray(waiting, checked.settings.ray, emit)
             return
         for job in waiting:
@@ -76,7 +76,7 @@ async def run_suite(
 def answers_left(checked: Checked, run: Path) -> int:
     """How many answers a run still lacks, those to training questions included."""
     results = Results(run)
-    return sum(max(0, size - len(set(results.lines(key)))) for key, size in checked.answers.items())
+    return sum(max(0, size - len(results.lines(key))) for key, size in checked.answers.items())
 
 
 def _is_unfinished(job: Job, checked: Checked, results: Results) -> bool:
