@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from podium.cli.options import Flag, read_time
-from podium.cli.printable import dollars, shorten
+from podium.cli.printable import dollars, print_columns, shorten
 from podium.workers.response_cache import ResponseCache, WorkerSummary
 
 
@@ -69,6 +69,4 @@ def _print(workers: Sequence[WorkerSummary]) -> None:
         )
         for worker in workers
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_columns(rows)

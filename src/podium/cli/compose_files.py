@@ -18,12 +18,11 @@ from podium.workers.chat.catalogue import read_catalogue
 from podium.workers.pool import Pool, is_tool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import read_key
+from podium.workers.spec import PATH_KEYS
 
 _HEADER = "# Written by podium pool compose."
 CANDIDATES = "candidates.toml"
 """The pool file that is made of an endpoint's list of models."""
-_PATHS = ("recording", "pool", "checkpoint", "conductor", "conductor_settings", "settings", "folder", "path")
-"""Keys of a worker whose values may be paths, seen from the pool file's folder."""
 
 
 def check_out(out: Path, candidates: str) -> None:
@@ -78,9 +77,8 @@ def write_pool(out: Path, pool: Pool, chosen: Collection[str], ratings: Ratings)
     The ratings are written first, so a pool file never names ratings that are not there.
     """
     assert pool.source is not None
-    document = ratings.model_dump_json(indent=1, by_alias=True, exclude_none=True)
     beside = out.with_name(f"{out.stem}-ratings.json")
-    replace_file(beside, document.encode() + b"\n")
+    replace_file(beside, ratings.document)
     kept = {*chosen, *(worker.profile.name for worker in pool if is_tool(worker))}
     tables: dict[str, Any] = {"ratings": beside.name}
     conductor = {
@@ -108,7 +106,7 @@ def _moved(table: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
     moved = dict(table)
     if moved.get("kind") == "command":
         moved.setdefault("folder", ".")
-    for key in _PATHS:
+    for key in PATH_KEYS:
         value = moved.get(key)
         if isinstance(value, str) and not Path(value).is_absolute() and (old / value).exists():
             moved[key] = os.path.relpath(old / value, new)

@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.cli.options import Flag
-from podium.cli.printable import dollars, shorten
+from podium.cli.printable import dollars, print_columns, shorten
 from podium.errors import UsageError
 from podium.server.keys.caller import NANO_PER_USD, Caller, KeyAllowance
 from podium.server.keys.keys import open_register
@@ -183,6 +183,4 @@ def _print(found: Sequence[tuple[StoredKey, Spending]]) -> None:
                 shorten(workers, 60),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_columns(rows)

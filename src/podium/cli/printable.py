@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 _JOINERS = "\u200c\u200d"  # They shape letters and emoji, and can do no harm.
 
@@ -51,6 +52,13 @@ def seconds(duration: float) -> str:
 def counted(number: int, noun: str) -> str:
     """A number and its noun: 1 call, 1,203 tokens."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of equally many cells, each column as wide as its longest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _shown(match: re.Match[str]) -> str:

@@ -142,9 +142,7 @@ def _check_out(out: Path, recording: Path) -> None:
 
 def _write(out: Path, ratings: Ratings) -> None:
     with parent_folder(out):
-        replace_file(
-            out, ratings.model_dump_json(indent=1, by_alias=True, exclude_none=True).encode() + b"\n"
-        )
+        replace_file(out, ratings.document)
 
 
 def _print(ratings: Ratings, out: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.cli.options import Flag, read_time
-from podium.cli.printable import counted, dollars, plan_price, shorten
+from podium.cli.printable import counted, dollars, plan_price, print_columns, shorten
 from podium.errors import UsageError
 from podium.executor.accounts import open_day_account
 from podium.trace.spend import Accuracy, Spend, SpendBy, SpendQuery, Sums
@@ -97,10 +97,8 @@ def _print(found: Spend) -> None:
         for group in found.groups
     ]
     rows.append(_row("all", total, found.accuracy))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print(f"From {query.since} to {query.until} (UTC)")
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_columns(rows)
     if total.unpriced_calls:
         print(
             f"The price of {counted(total.unpriced_calls, 'call')} is not known; the dollars leave them out."

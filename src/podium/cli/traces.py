@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from podium.cli.drawing import print_trace
 from podium.cli.explaining import draw_explanation
 from podium.cli.options import Flag, StoreFile, read_time
-from podium.cli.printable import counted, dollars, seconds, shorten
+from podium.cli.printable import counted, dollars, print_columns, seconds, shorten
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.trace import Feedback, Trace, TraceStatus
@@ -207,6 +207,4 @@ def _print(summaries: Sequence[TraceSummary]) -> None:
         )
         for summary in summaries
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_columns(rows)

@@ -2,7 +2,7 @@
 
 Clusters depend only on the wording: TF-IDF vectors of the words, reduced to 64 dimensions by SVD, then k-means. No
 verdict and no task family is used. A cluster is named by its most distinctive words, so that a plan shows which one the
-Conductor saw. `podium.workers.ratings` reads and writes the resulting file.
+Conductor saw. `podium.workers.ratings` has the form of the resulting file, and reads it.
 """
 
 from __future__ import annotations

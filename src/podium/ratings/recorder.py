@@ -21,13 +21,8 @@ from podium.recordings import RecordedQuestion, RecordingWriter, Response, split
 from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.types import Budget, Usage, estimate_tokens
-from podium.workers.calculator import CalculatorWorker
-from podium.workers.code import CodeWorker
-from podium.workers.pool import Pool
-from podium.workers.vote import VoteWorker
+from podium.workers.pool import Pool, is_tool
 
-_TOOLS = VoteWorker, CalculatorWorker, CodeWorker
-"""Workers that answer no questions by themselves. They are not recorded."""
 _LONGEST = 10_000
 """Most characters of a gold answer that is saved. Tests of programs are longer; the verdicts are saved without them."""
 _OVERHEAD_TOKENS = 200
@@ -83,7 +78,7 @@ async def record(
         StoreError: the file cannot be written. What was saved before stays.
     """
     # Each worker has a pool of its own, without fallbacks: a fallback's answer is not the worker's own.
-    alone = [pool.subset([i]) for i, worker in enumerate(pool) if not isinstance(worker, _TOOLS)]
+    alone = [pool.subset([i]) for i, worker in enumerate(pool) if not is_tool(worker)]
     bare, left_out = bare_tasks(tasks)
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
     refuse_other_wordings(bare, writer)
@@ -110,7 +105,7 @@ async def record(
                 progress.kept += 1
             else:
                 progress.failed += 1
-                progress.errors[job.worker] = _why(rollout)
+                progress.errors[job.worker] = failure_of(rollout)
             on_progress(progress)
 
     async with asyncio.TaskGroup() as group:
@@ -144,7 +139,7 @@ def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
     return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())
 
 
-def _why(rollout: Rollout) -> str:
+def failure_of(rollout: Rollout) -> str:
     """A sentence that says why there is no answer."""
     errors = (span.error for span in rollout.trace.spans if span.error is not None)
     return next(errors, rollout.trace.error or "It gave no answer.")

@@ -16,7 +16,8 @@ from podium.errors import BudgetError
 from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
 from podium.ratings.rating import find_clusters
-from podium.rollout.rollout import Rollout, roll
+from podium.ratings.recorder import failure_of
+from podium.rollout.rollout import roll
 from podium.study.composition import Candidate
 from podium.tasks import Task
 from podium.workers.pool import Pool, is_tool
@@ -152,7 +153,7 @@ async def _ask(alone: Pool, kinds: Kinds, dispatcher: Dispatcher) -> CandidateAn
             except BudgetError as error:
                 return CandidateAnswers(name, tallies, refusal=str(error))
             if rollout.trace.answer is None:
-                return CandidateAnswers(name, tallies, failure=_why(rollout))
+                return CandidateAnswers(name, tallies, failure=failure_of(rollout))
             one = Tally(
                 right=float(rollout.correct),
                 questions=int(rollout.grade.failure is None),
@@ -160,8 +161,3 @@ async def _ask(alone: Pool, kinds: Kinds, dispatcher: Dispatcher) -> CandidateAn
             )
             tallies[kind] = tallies[kind] + one if kind in tallies else one
     return CandidateAnswers(name, tallies)
-
-
-def _why(rollout: Rollout) -> str:
-    errors = (span.error for span in rollout.trace.spans if span.error is not None)
-    return next(errors, rollout.trace.error or "It gave no answer.")

@@ -16,12 +16,11 @@ from podium.rollout.run_folder import replace_file
 from podium.study.crossfit import Measured
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
+from podium.workers.spec import PATH_KEYS
 from podium.workers.vote import VOTE
 
 RATINGS = "ratings.json"
-_PATH_KEYS = "recording|pool|checkpoint|conductor|conductor_settings|settings|folder|path"
-"""Keys of a pool file whose values may be paths relative to its folder."""
-_PATH = re.compile(rf'(?m)(?<![\w.-])((?:worker\.)?(?:{_PATH_KEYS})\s*=\s*)"([^"\n]*)"')
+_PATH = re.compile(rf'(?m)(?<![\w.-])((?:worker\.)?(?:{"|".join(PATH_KEYS)})\s*=\s*)"([^"\n]*)"')
 _RATINGS = re.compile(r"(?m)^ratings\s*=.*\n?")
 _WORKER = re.compile(r"(?m)^(?=\s*\[\[worker\]\])")
 
@@ -82,9 +81,8 @@ class ServingFiles:
         text = _RATINGS.sub("", own.read_text(encoding="utf-8"))
         text = "".join(self._moved(part, own.parent) for part in _WORKER.split(text))
         if rated is not None:
-            document = rated.model_dump_json(indent=1, by_alias=True, exclude_none=True)
             ratings = RATINGS if name == "podium" else f"{name}-{RATINGS}"
-            replace_file(self.folder / ratings, document.encode() + b"\n")
+            replace_file(self.folder / ratings, rated.document)
             text = f'ratings = "{ratings}"\n\n{text}'
         if add_vote:
             text = f'{text.rstrip()}\n\n[[worker]]\nname = "{VOTE}"\nkind = "vote"\n'

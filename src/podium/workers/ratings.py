@@ -136,6 +136,11 @@ class Ratings(Settings):
         except ValidationError as error:
             raise ConfigError(f"{path} is no ratings file; make one with: podium rate.") from error
 
+    @property
+    def document(self) -> bytes:
+        """The content of a file that `open` reads."""
+        return self.model_dump_json(indent=1, by_alias=True, exclude_none=True).encode() + b"\n"
+
     def joined(self, other: Ratings, *, estimates: bool = False) -> Ratings:
         """Join the workers of two files with these clusters. For a worker in both, the other's tallies count.
 

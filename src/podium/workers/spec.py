@@ -16,6 +16,18 @@ from podium.config import Settings
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
 
+PATH_KEYS = (
+    "recording",
+    "pool",
+    "checkpoint",
+    "conductor",
+    "conductor_settings",
+    "settings",
+    "folder",
+    "path",
+)
+"""Keys of a pool file whose values may be paths, seen from its folder."""
+
 
 def _on_one_line(name: str) -> str:
     if not name.isprintable():

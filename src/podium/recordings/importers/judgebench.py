@@ -37,7 +37,6 @@ class _Game(Document):
 
 
 class _Pair(Document):
-    pair_id: str
     source: str = ""
     question: str
     response_model: str

@@ -210,7 +210,9 @@ def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
 
 def _rows(file: Path, columns: set[str]) -> Iterator[Row]:
     if not file.is_file():
-        raise UsageError(f"{file}: there is no such file; its path is read from the mapping's folder.")
+        raise UsageError(
+            f"{file}: there is no such file; check the path. Paths in a mapping are read from its folder."
+        )
     row = None
     for row in read_rows(file, columns, gaps=True):
         if row.error:
