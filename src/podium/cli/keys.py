@@ -99,7 +99,8 @@ def list_keys(*, store: StorePlace = None, json: Flag = False) -> int:
 
 
 def remove(name: str, /, *, store: StorePlace = None) -> int:
-    """Remove a key. Running servers refuse it within a second; its questions in flight make no more paid calls.
+    """Remove a key. Running servers refuse it within a second. If it has a budget, its running questions make no
+    more paid calls.
 
     Args:
         name: As `podium keys list` shows it.

@@ -47,7 +47,8 @@ class PlannerOptions:
     """conductor; conductor:WORKER, a worker that conducts untrained; or a baseline: single:WORKER,
     self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
-    """A Conductor's checkpoint folder; or warmstart, the shipped Conductor before reinforcement."""
+    """A trained Conductor's folder, or the name of a shipped one: conductor, warmstart, world-conductor or
+    world-warmstart."""
     cost_sensitivity: Annotated[float | None, Parameter(name=["--cost-sensitivity", "--thrift"])] = None
     """How much to save, if the Conductor knows levels of cost sensitivity: 0 is nothing, 2.5 between levels 2 and 3."""
     leave_failing: Flag = False

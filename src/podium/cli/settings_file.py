@@ -26,7 +26,7 @@ class ConductorTable(Settings):
     planner: str = "conductor"
     """conductor, or a baseline."""
     checkpoint: str | None = None
-    """A Conductor's checkpoint folder, or warmstart."""
+    """A trained Conductor's folder, or the name of a shipped one."""
     cost_sensitivity: float | None = None
     url: str | None = None
     """An OpenAI-compatible endpoint whose model conducts."""

@@ -20,7 +20,8 @@ class PlannerSettings(Settings):
     """conductor; or conductor:WORKER, a worker of the pool that conducts untrained; or a baseline: single:WORKER,
     self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
-    """A Conductor's checkpoint folder; or warmstart, the shipped checkpoint from before reinforcement learning."""
+    """A trained Conductor's folder, or the name of a shipped one: conductor, warmstart, world-conductor or
+    world-warmstart."""
     cost_sensitivity: float | None = Field(
         default=None, validation_alias=AliasChoices("cost_sensitivity", "thrift")
     )

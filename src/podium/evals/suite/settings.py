@@ -172,7 +172,7 @@ class SuiteSettings(Settings):
     concurrency: int = Field(default=16, ge=1)
     """The most questions at once in one process."""
     processes: int | None = Field(default=None, ge=1)
-    """How many processes run simulated and recorded workers. None: one for each core. Paid workers run in one."""
+    """How many processes run workers that cost no money. None: one for each core. Paid workers run in one."""
     ray: str | None = None
     """The address of a Ray cluster that runs simulated and recorded workers; "auto" is the one of this machine, and
     "local" a new one. None: this machine alone, without Ray."""
