@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from podium.executor import Ledger
@@ -109,6 +109,18 @@ class Planner(Protocol):
     def name(self) -> str: ...
 
     async def plan(self, request: PlanRequest) -> Plan: ...
+
+
+async def paid_plan(planner: Planner, request: PlanRequest, ledger: Ledger) -> Plan:
+    """The plan of `planner`, whose tokens and dollars are counted in `ledger`.
+
+    Raises:
+        WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
+    """
+    plan = await planner.plan(replace(request, ledger=ledger))
+    if not plan.settled:
+        ledger.record(plan.usage, plan.cost_usd)
+    return plan
 
 
 @runtime_checkable

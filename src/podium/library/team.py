@@ -17,14 +17,14 @@ from typing import Self
 
 from podium.conductor.checkpoint import PlanSettings
 from podium.config import build
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.executor.accounts import open_day_account
 from podium.executor.state_file import CooldownFile
 from podium.library.settings import TeamSettings
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans, plan_settings
 from podium.orchestrator.team import open_pool
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Plan, Planner, PlanRequest, paid_plan
 from podium.rollout.scorer import FixedPlan
 from podium.trace import Trace
 from podium.trace.store import TraceStore, default_path
@@ -196,18 +196,18 @@ class Team:
 
         Raises:
             UsageError: as `ask`.
-            WorkerError: the model that conducts did not answer.
+            StoreError: an account cannot be written.
+            WorkerError: the model that conducts did not answer, or a budget refuses the plan (kind "budget").
         """
-        asked = _question(question)
-        return await self.planner.plan(
-            PlanRequest(
-                asked,
-                self.pool.profiles_for(asked.text),
-                max_steps=self.orchestrator.max_steps,
-                rounds=self.orchestrator.budget.rounds,
-                seed=f"{seed or token_hex(8)}/0/plan",
-            )
+        asked, team = _question(question), self.orchestrator
+        request = PlanRequest(
+            asked,
+            self.pool.profiles_for(asked.text),
+            max_steps=team.max_steps,
+            rounds=team.budget.rounds,
+            seed=f"{seed or token_hex(8)}/0/plan",
         )
+        return await paid_plan(self.planner, request, Ledger(team.budget, accounts=team.accounts))
 
     async def run(
         self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None
