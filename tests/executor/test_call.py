@@ -149,6 +149,22 @@ async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context
     assert b.requests == []
 
 
+@pytest.mark.parametrize(
+    ("images", "options"),
+    [
+        (("https://example.com/a.png",), AnswerOptions()),
+        ((), AnswerOptions(tools=({"type": "function", "function": {"description": " " * 4000}},))),
+        ((), AnswerOptions(response_format={"type": "json_schema", "json_schema": {"a": " " * 4000}})),
+    ],
+)
+async def test_the_budget_keeps_aside_what_images_tools_and_schemas_cost(make_context, images, options):
+    worker = ScriptedWorker("a", ["4"], limits=Limits(max_tokens=10))
+    request = Request((Message(role="user", content="2 + 2?", images=images),), seed="0", options=options)
+    refused = await call(make_context([worker], budget=Budget(tokens=1000)), worker, request, [])
+    assert isinstance(refused, Unanswered)
+    assert isinstance(await call(make_context([worker]), worker, request, []), Answered)
+
+
 async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
     worker = ScriptedWorker("a", {"": "4"}, delay=0.01, limits=Limits(concurrency=2))
     question_context, attempts = make_context([worker]), []

@@ -15,7 +15,7 @@ from podium.executor.dispatcher import WorkerChannel
 from podium.executor.ledger import Reservation
 from podium.executor.question_context import QuestionContext
 from podium.trace import Attempt
-from podium.types import Usage, estimate_tokens
+from podium.types import Usage, sent_tokens
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.retry import attempts
 
@@ -74,7 +74,7 @@ class WorkerCall:
         self._worker = worker
         self._request = request
         self._attempts = attempts
-        self._input_tokens = sum(estimate_tokens(message.content) for message in request.messages)
+        self._input_tokens = sent_tokens(request.messages, request.options)
         self._reservation = reservation_for(
             worker,
             input_tokens=self._input_tokens,

@@ -216,7 +216,7 @@ async def read_messages(body: MessagesBody, service: Service, caller: Caller) ->
     messages = to_messages(body)
     extra = _endpoint_fields(body.thinking, leftover.extra) if passes else {}
     request = ChatRequest(
-        question=to_question(messages, _options(body, extra), direct=worker is not None),
+        question=to_question(messages, to_options(body, extra), direct=worker is not None),
         messages=None if worker is None else messages,
         model=body.model,
         planner=planner,
@@ -293,7 +293,12 @@ def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> 
     return fields
 
 
-def _options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
+def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
+    """The settings and tools of the answer.
+
+    Args:
+        extra: further keys for the endpoint of the one worker.
+    """
     functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
     choice = body.tool_choice or Choice(type="auto")
     output = None if body.output_config is None else body.output_config.format
