@@ -79,6 +79,14 @@ async def test_what_cannot_pass_is_not_tried_again(make_context):
     assert [(a.error_kind, a.error) for a in attempts] == [("status", "Status 401.")]
 
 
+async def test_what_a_failed_call_cost_is_booked(make_context):
+    worker = ScriptedWorker("a", [WorkerError("No.", kind="status", cost_usd=0.5)])
+    question_context, attempts = make_context([worker]), []
+    await call(question_context, worker, REQUEST, attempts)
+    assert [attempt.cost_usd for attempt in attempts] == [0.5]
+    assert question_context.ledger.usd == 0.5
+
+
 async def test_retry_after_is_obeyed(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=0.1)
     worker = ScriptedWorker("a", [told, "4"])
