@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -215,7 +216,7 @@ class Team:
         """Run a plan in one round: your own, or one that `plan` wrote and that you may have changed.
 
         Args:
-            plan: a workflow, or a text with the three lists.
+            plan: a workflow, which may have more than `max_steps` steps; or a text with the three lists.
             seed: as `ask`'s.
 
         Returns:
@@ -226,7 +227,7 @@ class Team:
         """
         team = self.orchestrator
         once = Orchestrator(
-            FixedPlan(_text(plan), name=team.planner.name if isinstance(plan, Plan) else "written"),
+            _planner_of(plan, team.planner.name if isinstance(plan, Plan) else "written"),
             team.pool,
             budget=team.budget.model_copy(update={"rounds": 1}),
             max_steps=team.max_steps,
@@ -311,10 +312,26 @@ def _question(question: str | Question) -> Question:
     return Question(text=question) if isinstance(question, str) else question
 
 
-def _text(plan: str | Workflow | Plan) -> str:
-    if isinstance(plan, Plan):
-        return render(plan.decision) if isinstance(plan.decision, Workflow) else plan.text
-    return render(plan) if isinstance(plan, Workflow) else plan
+@dataclass(frozen=True, slots=True)
+class _WrittenPlan:
+    """A planner whose plan is written already, and paid for."""
+
+    name: str
+    written: Plan
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The plan, for any request."""
+        del request
+        return self.written
+
+
+def _planner_of(plan: str | Workflow | Plan, name: str) -> Planner:
+    """A planner that answers every request with `plan`. It parses a text, and leaves a workflow as it is."""
+    workflow = plan.decision if isinstance(plan, Plan) else plan
+    if isinstance(workflow, Workflow):
+        max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()
+        return _WrittenPlan(name, Plan(render(workflow), workflow, settled=True, max_tokens=max_tokens))
+    return FixedPlan(plan.text if isinstance(plan, Plan) else str(plan), name=name)
 
 
 def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack, *, paid: bool) -> Dispatcher:
