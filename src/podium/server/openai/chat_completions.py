@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -75,17 +75,21 @@ async def complete_chat(
     request: Request,
     service: Service,
     caller: Caller,
+    *,
     chunks: type[Chunks] | None = None,
+    ignored: tuple[str, ...] = (),
 ) -> Response:
     """Make the completion for `body`.
 
     Args:
         chunks: the class that writes the reply; None: `Chunks`, the form of a chat completion.
+        ignored: fields of the request that `body` leaves out because they had no effect.
 
     Raises:
         APIError: the completion cannot be made.
     """
     chat_request = await read_chat(body, service, caller)
+    chat_request = replace(chat_request, ignored=(*ignored, *chat_request.ignored))
     orchestrator = await service.open_orchestrator(chat_request, caller)
     if chat_request.plan_id is not None and (body.n or 1) > 1:
         raise invalid("A plan is run once: leave n out.", "n")
