@@ -370,6 +370,15 @@ def test_a_body_that_is_not_json_is_refused(embedded: str) -> None:
     assert refused.value.code == "invalid_json"
 
 
+def test_a_worker_that_is_called_like_a_planner_is_listed_as_what_a_request_reaches(serve: Serve) -> None:
+    with chat_model("42") as model:
+        asking = client(serve(Pool([model.worker("podium/random")])))
+        listed: Any = {each.id: each for each in asking.models.list()}
+        reply: Any = asking.chat.completions.create(model="podium/random", messages=ASKED)
+    assert reply.podium["planner"] == "straight:podium/random"
+    assert listed["podium/random"].podium["kind"] == "worker"
+
+
 def test_models_lists_planners_and_workers_with_profile_and_price(serve) -> None:
     with chat_model("42.") as model:
         asking = client(serve(Pool([model.worker(description="Sings.")])))
