@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from podium.executor import Ledger
-from podium.trace import RejectedPlan, Trace, VoteCount
+from podium.trace import RejectedPlan, RoundTrace, Span, Trace, VoteCount
 from podium.types import Message, Profile, Question, Usage
 from podium.workers.view import EarlierStep
 from podium.workflow import Acceptance, PlanError, Workflow
@@ -100,6 +100,47 @@ class Plan:
             for round, step in self.shows
             if (response := outcomes[round].responses[step]) is not None
         )
+
+
+def round_trace(
+    plan: Plan,
+    seconds: float,
+    *,
+    workflow: Workflow | None = None,
+    accepted: bool = False,
+    error: PlanError | None = None,
+    spans: tuple[Span, ...] = (),
+    response: str | None = None,
+) -> RoundTrace:
+    """The trace of a round.
+
+    Args:
+        plan: what the planner decided.
+        seconds: how long that took.
+        workflow, accepted, error: what the round did with it; `error` is why planning failed.
+        spans, response: of the workflow's steps.
+    """
+    return RoundTrace(
+        plan_messages=plan.messages,
+        rejected=plan.rejected,
+        plan_reasoning=plan.reasoning,
+        plan_text=plan.text,
+        workflow=workflow,
+        accepted=accepted,
+        accepted_step=plan.accepted_step if accepted else None,
+        shows=() if accepted else plan.shows,
+        plan_error=None if error is None else str(error),
+        plan_error_kind=None if error is None else error.kind,
+        plan_usage=plan.usage,
+        plan_cost_usd=plan.cost_usd,
+        plan_unpriced=plan.unpriced,
+        plan_saved_usd=plan.saved_usd,
+        plan_seconds=seconds,
+        plan_edited=plan.edited,
+        plan_reason=plan.reason,
+        spans=spans,
+        response=response,
+    )
 
 
 class Planner(Protocol):
