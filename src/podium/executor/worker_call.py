@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
-from podium.errors import WorkerError
+from podium.errors import RefusalError, WorkerError
 from podium.executor.dispatcher import WorkerChannel
 from podium.executor.ledger import Reservation
 from podium.executor.question_context import QuestionContext
@@ -27,10 +27,6 @@ _NOTHING = Usage()
 
 Listeners = Callable[[int], tuple[Callable[[str], None], Callable[[str], None]]]
 """From the number of a try to the listeners of its text and of its visible reasoning."""
-
-
-class RefusalError(Exception):
-    """A budget refuses the call; the text says which."""
 
 
 def reservation_for(

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from podium.errors import StoreError, UsageError
+from podium.errors import LostLeaseError, StoreError, UsageError
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, Past, PlanReady, QuestionEnded
 from podium.orchestrator.journal import LOST
@@ -27,7 +27,7 @@ from podium.server.openai.responses_body import BACKGROUND_KEY
 from podium.server.openai.responses_reply import ResponseFrame
 from podium.server.requests import ChatRequest
 from podium.trace import Attempt, Span, Trace, TraceStatus
-from podium.trace.background_table import BackgroundRow, BackgroundTable, Entry, LostLeaseError
+from podium.trace.background_table import BackgroundRow, BackgroundTable, Entry
 from podium.trace.serialization import clean
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Workflow
