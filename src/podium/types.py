@@ -246,11 +246,12 @@ def estimate_tokens(text: str) -> int:
 
 def sent_tokens(messages: Iterable[Message], options: AnswerOptions = DEFAULT_OPTIONS) -> int:
     """A rough count of the input of a call: texts, tool calls, images, tools and the schema of the answer."""
-    given = [value for value in (options.tools, options.response_format) if value]
-    texts = [json.dumps(value, ensure_ascii=False) for value in given]
-    images = 0
+    tokens = 0
     for message in messages:
-        texts.append(message.content)
-        texts += [call.name + call.arguments for call in message.tool_calls]
-        images += len(message.images)
-    return sum(estimate_tokens(text) for text in texts) + images * IMAGE_TOKENS
+        tokens += estimate_tokens(message.content) + IMAGE_TOKENS * len(message.images)
+        for call in message.tool_calls:
+            tokens += estimate_tokens(call.name + call.arguments)
+    for value in (options.tools, options.response_format):
+        if value:
+            tokens += estimate_tokens(json.dumps(value, ensure_ascii=False))
+    return tokens

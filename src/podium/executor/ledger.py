@@ -215,21 +215,19 @@ class Ledger:
         self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
         self._settled.set()
         self._settled.clear()  # Those that wait for it are woken all the same.
-        self._book(usage, reservation.usd, usd)
+        self.tokens += usage.tokens
+        self.usd += usd
+        _settle_all(self.accounts, reservation.usd, usd)
 
     def record(self, usage: Usage, usd: float) -> None:
         """Count what was not reserved: a planner's tokens and dollars."""
-        self._book(usage, 0.0, usd)
+        self.carry(usage, usd)
+        _settle_all(self.accounts, 0.0, usd)
 
     def carry(self, usage: Usage, usd: float) -> None:
-        """Count what the accounts were charged for already: a plan that waited for approval."""
+        """Count in the budget alone. The accounts were charged already for a plan that waited for approval."""
         self.tokens += usage.tokens
         self.usd += usd
-
-    def _book(self, usage: Usage, reserved_usd: float, usd: float) -> None:
-        self.tokens += usage.tokens
-        self.usd += usd
-        _settle_all(self.accounts, reserved_usd, usd)
 
     @property
     def exhausted(self) -> bool:

@@ -70,7 +70,9 @@ def read_usage(
             # Some providers bill reasoning that completion_tokens leaves out (xAI, Gemini).
             written, reasoning = written + hidden, hidden
     # A provider may write tools more briefly than JSON, and scale images down: only texts have a fewest number.
-    texts = sum(estimate_tokens(message.content) for message in messages)
+    texts = 0
+    for message in messages:
+        texts += estimate_tokens(message.content)
     read = sent_tokens(messages, options)
     shown = estimate_tokens(text) + estimate_tokens(reasoning_text)
     limit = _MOST_WRITTEN if max_tokens is None else _MOST * max_tokens
