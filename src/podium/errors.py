@@ -1,18 +1,21 @@
-"""Every exception that Podium raises, in one place.
+"""The exceptions that users or several modules meet. Those of one module or folder stand where they are caught.
 
     PodiumError
     ├── UsageError                the user gave something unusable: exit status 2, nothing was started
     │   ├── ConfigError           a file or an override that cannot be used
+    │   │   └── NoTasksError      a split without a question
     │   ├── CheckpointError       a folder that is not a checkpoint
     │   ├── UnknownTraceError     no trace has this id, or not for this caller
     │   └── RunMismatchError      a run folder that belongs to another configuration
     ├── WorkerError               one call to a worker failed (data: the executor catches it)
     ├── GraderError               a grader could not judge the answer (data: the rollout catches it)
     ├── StoreError                a trace, charge, reply or recording could not be written: disk full, file locked
+    │   └── LostLeaseError        another server makes the response now
     ├── BudgetError               the budget of a run or a day is spent
     ├── ServiceError              the scoring service cannot be reached, or failed
     ├── QuestionFailedError       no step of a question succeeded
     └── APIError                  the server refuses a request, in the terms of OpenAI's errors
+    RefusalError                  a budget refuses a call (data: the executor catches it)
 
 A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal.
 The executor catches a `WorkerError`, and records it in the trace. The rollout catches a `GraderError`, and counts as
@@ -82,7 +85,8 @@ class WorkerError(PodiumError):
         message: one sentence for the user, free of secrets.
         kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
             "unrecorded", "exhausted", "unready" (the worker could not be built), "missing" (a tool has nothing to work
-            on, since earlier steps failed), or "environment" (training made the worker fail).
+            on, since earlier steps failed), "budget" (a budget refuses the plan), or "environment" (training made the
+            worker fail).
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds to wait before a retry, if the worker named any.
         cost_usd: dollars that the failed call cost, where that is known.
@@ -102,6 +106,10 @@ class WorkerError(PodiumError):
         self.retryable = retryable
         self.retry_after_s = retry_after_s
         self.cost_usd = cost_usd
+
+
+class RefusalError(Exception):
+    """A budget refuses the call; the text says which."""
 
 
 class GraderError(PodiumError):
@@ -134,6 +142,10 @@ class StoreError(PodiumError):
         """The error of a file that cannot be written, with the reason."""
         reason = os.strerror(error.errno) if error.errno else error
         return cls(f"{path} cannot be written ({reason}); fix that, and run the same command again.")
+
+
+class LostLeaseError(StoreError):
+    """Another server has taken the response, or it was deleted."""
 
 
 class BudgetError(PodiumError):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from podium.executor import Ledger
-from podium.trace import RejectedPlan, Trace, VoteCount
+from podium.trace import RejectedPlan, RoundTrace, Span, Trace, VoteCount
 from podium.types import Message, Profile, Question, Usage
 from podium.workers.view import EarlierStep
 from podium.workflow import Acceptance, PlanError, Workflow
@@ -102,6 +102,47 @@ class Plan:
         )
 
 
+def round_trace(
+    plan: Plan,
+    seconds: float,
+    *,
+    workflow: Workflow | None = None,
+    accepted: bool = False,
+    error: PlanError | None = None,
+    spans: tuple[Span, ...] = (),
+    response: str | None = None,
+) -> RoundTrace:
+    """The trace of a round.
+
+    Args:
+        plan: what the planner decided.
+        seconds: how long that took.
+        workflow, accepted, error: what the round did with it; `error` is why planning failed.
+        spans, response: of the workflow's steps.
+    """
+    return RoundTrace(
+        plan_messages=plan.messages,
+        rejected=plan.rejected,
+        plan_reasoning=plan.reasoning,
+        plan_text=plan.text,
+        workflow=workflow,
+        accepted=accepted,
+        accepted_step=plan.accepted_step if accepted else None,
+        shows=() if accepted else plan.shows,
+        plan_error=None if error is None else str(error),
+        plan_error_kind=None if error is None else error.kind,
+        plan_usage=plan.usage,
+        plan_cost_usd=plan.cost_usd,
+        plan_unpriced=plan.unpriced,
+        plan_saved_usd=plan.saved_usd,
+        plan_seconds=seconds,
+        plan_edited=plan.edited,
+        plan_reason=plan.reason,
+        spans=spans,
+        response=response,
+    )
+
+
 class Planner(Protocol):
     """Writes plans. It does not know how they are run."""
 
@@ -109,6 +150,18 @@ class Planner(Protocol):
     def name(self) -> str: ...
 
     async def plan(self, request: PlanRequest) -> Plan: ...
+
+
+async def paid_plan(planner: Planner, request: PlanRequest, ledger: Ledger) -> Plan:
+    """The plan of `planner`, whose tokens and dollars are counted in `ledger`.
+
+    Raises:
+        WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
+    """
+    plan = await planner.plan(replace(request, ledger=ledger))
+    if not plan.settled:
+        ledger.record(plan.usage, plan.cost_usd)
+    return plan
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ arithmetic.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import reduce
 from operator import add
@@ -20,6 +21,10 @@ with the same beginning share their randomness."""
 
 MOST_USD = 1e9
 """No price of a million tokens and no call is dearer. Accounts count whole nano-dollars, in 64 bits."""
+
+
+IMAGE_TOKENS = 1000
+"""Assumed tokens of an image."""
 
 
 WHOLE = "Answer the whole question."
@@ -237,3 +242,16 @@ class Budget(Value):
 def estimate_tokens(text: str) -> int:
     """A rough count without a tokenizer: four characters a token, rounded up."""
     return -(-len(text) // 4)
+
+
+def sent_tokens(messages: Iterable[Message], options: AnswerOptions = DEFAULT_OPTIONS) -> int:
+    """A rough count of the input of a call: texts, tool calls, images, tools and the schema of the answer."""
+    tokens = 0
+    for message in messages:
+        tokens += estimate_tokens(message.content) + IMAGE_TOKENS * len(message.images)
+        for call in message.tool_calls:
+            tokens += estimate_tokens(call.name + call.arguments)
+    for value in (options.tools, options.response_format):
+        if value:
+            tokens += estimate_tokens(json.dumps(value, ensure_ascii=False))
+    return tokens

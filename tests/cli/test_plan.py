@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
+from podium.testing import FaultServer
+
 PLAN = ("plan", "What is 2 + 3?", "--pool", "pool.toml", "--planner", "constant:plan.txt")
 
 
@@ -30,6 +32,20 @@ def test_without_past_answers_it_says_what_it_assumed(podium: Any) -> None:
     assert first["past_answers"] == 0
     assert [first[name]["usage"]["output_tokens"] for name in ("low", "likely", "high")] == [25, 100, 400]
     assert not Path("kept").exists()
+
+
+def test_a_plan_that_costs_money_is_paid_from_the_days_budget(
+    podium: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", "0")
+    with FaultServer("No plan.").in_thread() as endpoint:
+        Path("paid.toml").write_text(
+            f'[[worker]]\nname = "m"\nkind = "openai"\nmodel = "m"\nbase_url = "{endpoint.url}"\n'
+            "price = { output = 1.0 }\n"
+        )
+        refused = podium("plan", "What is 2 + 3?", "--pool", "paid.toml")
+    assert "of the day's $0 are left" in refused.err
+    assert not endpoint.requests
 
 
 def test_with_past_answers_it_rests_on_them(podium: Any, ask: Any) -> None:

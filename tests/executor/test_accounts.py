@@ -227,6 +227,38 @@ def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() ->
     assert ledger.exhausted, "no further round is begun on a day that is spent"
 
 
+def test_an_account_that_cannot_be_written_leaves_the_others_right() -> None:
+    first, broken, last = (Account(None, "run", 1.0) for _ in range(3))
+    ledger, hold = Ledger(Budget(), accounts=[first, broken, last]), Reservation(1, 10, 0.25)
+    assert ledger.try_reserve(hold, now=0.0) is None
+    broken._file.execute("DROP TABLE spending")
+    with pytest.raises(StoreError):
+        ledger.try_reserve(hold, now=0.0)
+    assert (first.reserved_usd, last.reserved_usd, ledger.calls) == (0.25, 0.25, 1)
+    with pytest.raises(StoreError):
+        ledger.settle(hold, Usage(), 0.125)
+    assert [(one.reserved_usd, one.spent_usd) for one in (first, last)] == [(0.0, 0.125)] * 2
+
+
+async def test_who_waits_for_an_account_that_cannot_be_written_is_told(account: Account) -> None:
+    assert account.reserve(0.75) is None
+    ledger = Ledger(Budget(), accounts=[account])
+    waiting = [
+        asyncio.create_task(account.quiet()),
+        asyncio.create_task(ledger.reserve(Reservation(1, 10, 0.75))),
+    ]
+    await asyncio.sleep(0)
+    account._file.execute("ALTER TABLE spending RENAME TO lost")
+    with pytest.raises(StoreError):
+        account.settle(0.75, 0.25)
+    async with asyncio.timeout(5):
+        errors = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in errors] == [StoreError, StoreError]
+    account._file.execute("ALTER TABLE lost RENAME TO spending")
+    await account.quiet()
+    assert (account.reserved_usd, account.spent_usd) == (0.0, 0.25)
+
+
 def test_a_question_that_its_own_budget_refuses_holds_nothing_in_an_account() -> None:
     run = Account(None, "run", 1.0)
     assert Ledger(Budget(calls=0), accounts=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0) is not None

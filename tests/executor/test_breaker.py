@@ -71,6 +71,16 @@ async def test_while_it_is_open_a_call_with_somewhere_else_to_go_is_refused_at_o
     )
 
 
+async def test_a_later_failure_makes_a_cooldown_longer_but_never_shorter():
+    breaker = Breaker("w", LIMITS)
+    ends = []
+    for seconds in (3600.0, 70.0, 7200.0):
+        breaker.open_for(seconds, BROKEN, probe=False)
+        assert breaker.cooldown is not None
+        ends.append(breaker.cooldown.probe_at)
+    assert ends[0] == ends[1] > now() + 3000 < ends[2] - 3000
+
+
 async def test_one_call_probes_and_when_it_succeeds_all_that_waited_pass():
     told: list[Cooldown | None] = []
     breaker = opened(told)

@@ -79,6 +79,14 @@ async def test_what_cannot_pass_is_not_tried_again(make_context):
     assert [(a.error_kind, a.error) for a in attempts] == [("status", "Status 401.")]
 
 
+async def test_what_a_failed_call_cost_is_booked(make_context):
+    worker = ScriptedWorker("a", [WorkerError("No.", kind="status", cost_usd=0.5)])
+    question_context, attempts = make_context([worker]), []
+    await call(question_context, worker, REQUEST, attempts)
+    assert [attempt.cost_usd for attempt in attempts] == [0.5]
+    assert question_context.ledger.usd == 0.5
+
+
 async def test_retry_after_is_obeyed(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=0.1)
     worker = ScriptedWorker("a", [told, "4"])
@@ -147,6 +155,22 @@ async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context
     assert not unanswered.refused
     assert unanswered.error.startswith("a: Status 401. The call could cost $4096.000000, ")
     assert b.requests == []
+
+
+@pytest.mark.parametrize(
+    ("images", "options"),
+    [
+        (("https://example.com/a.png",), AnswerOptions()),
+        ((), AnswerOptions(tools=({"type": "function", "function": {"description": " " * 4000}},))),
+        ((), AnswerOptions(response_format={"type": "json_schema", "json_schema": {"a": " " * 4000}})),
+    ],
+)
+async def test_the_budget_keeps_aside_what_images_tools_and_schemas_cost(make_context, images, options):
+    worker = ScriptedWorker("a", ["4"], limits=Limits(max_tokens=10))
+    request = Request((Message(role="user", content="2 + 2?", images=images),), seed="0", options=options)
+    refused = await call(make_context([worker], budget=Budget(tokens=1000)), worker, request, [])
+    assert isinstance(refused, Unanswered)
+    assert isinstance(await call(make_context([worker]), worker, request, []), Answered)
 
 
 async def test_no_more_calls_at_once_than_the_worker_takes(make_context):

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from podium.executor.estimate import estimate
-from podium.types import Limits, Price, Profile, Question
+from podium.executor.execution import Execution
+from podium.types import AnswerOptions, Budget, Limits, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
@@ -32,6 +33,23 @@ def test_a_plan_costs_what_its_steps_cost_and_a_step_reads_the_responses_before_
 def test_the_most_is_what_responses_as_long_as_they_may_be_cost() -> None:
     expected = estimate(Workflow((Step(0, "Answer."),)), Pool([worker("ada")]), QUESTION, response_tokens=200)
     assert expected.most_usd - expected.cost_usd == pytest.approx(2 * 800 / 1e6)
+
+
+@pytest.mark.parametrize("max_usd", [None, 0.5])
+async def test_the_most_is_what_a_budget_keeps_aside(make_context, max_usd: float | None) -> None:
+    price = Price(input=3.0, output=15.0, cached_input=0.3, cache_write=3.75)
+    limits = Limits(max_tokens=100, max_usd=max_usd)
+    pool = Pool([ScriptedWorker("ada", ["42"], profile=Profile(name="ada", price=price), limits=limits)])
+    options = AnswerOptions(
+        tools=({"type": "function", "function": {"name": "f", "description": "x" * 400}},)
+    )
+    question, plan = Question(text="What is 6 x 7?", options=options), Workflow((Step(0, "Answer."),))
+    most = estimate(plan, pool, question, response_tokens=10).most_usd
+    for usd, status in ((most * 0.999, "refused"), (most * 1.001, "done")):
+        context = make_context(pool, question=question, token="0" * 16, budget=Budget(usd=usd))
+        execution = Execution(context, plan)
+        await execution.run()
+        assert execution.spans[0].status == status
 
 
 def test_steps_that_nothing_needs_are_not_counted_and_side_by_side_takes_no_longer() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import podium
 from podium.errors import UsageError
 from podium.testing import Answer, FaultServer
 from podium.trace.store import TraceStore
+from podium.workers.vote import VoteWorker
 
 PLAN = 'model_id = [0, 1]\nsubtasks = ["Give the number.", "Double it."]\naccess_list = [[], ["all"]]'
 
@@ -74,6 +76,22 @@ async def test_a_plan_can_be_seen_edited_and_run():
         only = podium.Workflow(plan.decision.steps[:1])
         assert (await team.run(only, "What is the number?")).answer == "21"
         assert (await team.run(PLAN, "What is twice the number?")).answer == "42"
+
+
+async def test_a_plan_of_the_team_is_run_whatever_its_length_and_with_its_limits():
+    votes = podium.Team.open("pool.toml", workers=[VoteWorker()], planner="self-consistency:ada:6")
+    async with votes as team:
+        plan = await team.plan("What is 2 + 3?")
+        trace = await team.run(plan, "What is 2 + 3?")
+    assert (trace.status, len(trace.spans)) == ("ok", 7)
+    async with (
+        FaultServer(Answer("The answer is five.")) as server,
+        podium.Team.open(live_pool(server.url), planner="single:live") as team,
+    ):
+        plan = replace(await team.plan("What is 2 + 3?"), max_tokens=(1,), cost_usd=0.5)
+        trace = await team.run(plan, "What is 2 + 3?")
+    assert server.requests[-1].body["max_tokens"] == 1
+    assert trace.cost_usd == trace.spans[0].cost_usd, "the plan was paid for when it was written"
 
 
 async def test_a_plan_that_cannot_be_run_calls_no_worker_and_says_why():

@@ -11,6 +11,7 @@ import pytest
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
+from podium.executor.accounts import Account
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans, plan_settings
@@ -221,10 +222,15 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
     async with FaultServer(model) as server:
         pool = open_pool(str(write_pool(tmp_path / "pool.toml", server.url)))
         opened = open_planner(PlannerSettings(), pool, seed="t")
-        well = await check_planner(opened, pool)
+        account = Account(None, "run", 1.0)
+        well = await check_planner(opened, pool, [account])
         server.rules = [Rule(fault=Status(code=401))]
         ill = await check_planner(opened, pool)
+        calls = len(server.requests)
+        refused = await check_planner(opened, pool, [Account(None, "run", 0.0)])
         await pool.close()
+    assert (refused.error, len(server.requests)) == ("budget", calls)
+    assert account.spent_usd == pytest.approx(well.cost_usd)
     assert (well.worker, well.role, well.answered, well.text) == ("conductor:large", "planner", True, PLAN)
     assert well.cost_usd > 0
     assert (ill.answered, ill.error) == (False, "status")

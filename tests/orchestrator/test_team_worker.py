@@ -19,7 +19,7 @@ from podium.orchestrator import Event, Orchestrator
 from podium.orchestrator.team import TeamWorker, open_pool
 from podium.planner import Plan, PlanRequest
 from podium.testing import FaultServer
-from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage
+from podium.types import Budget, Limits, Message, Price, Profile, Question, ToolCall, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
 from podium.workers.build import UnreadyWorker
 from podium.workers.openai import OpenAIWorker
@@ -114,6 +114,22 @@ async def test_what_came_before_the_last_question_is_its_past() -> None:
     assert reply.nested is not None
     assert reply.nested.question == Question(text="And 2 + 3?", history=past)
     assert planner.situations[0].question.history == past
+
+
+async def test_what_came_after_the_last_question_is_not_forgotten() -> None:
+    call = ToolCall(id="c", name="weather", arguments="{}")
+    question = Message(role="user", content="How is the weather?", images=("https://example.com/sky.png",))
+    called = (
+        question,
+        Message(role="assistant", content="", tool_calls=(call,)),
+        Message(role="tool", content="sunny", tool_call_id="c"),
+    )
+    house = Message(role="system", content="Be brief.")
+    for messages, history, images in ((called, called, ()), ((question, house), (house,), question.images)):
+        planner = Planner(Step(0, "Answer."))
+        await led([ScriptedWorker("ada", ["Sun."])], planner).answer(Request(messages, seed="s"))
+        asked = Question(text="How is the weather?", history=history, images=images)
+        assert planner.situations[0].question == asked
 
 
 async def test_an_outer_trace_holds_the_inner_one_and_pays_for_it_once(place: Path) -> None:

@@ -105,11 +105,17 @@ class ChatModel:
 
     def worker(self, name: str = "wren", *, fallback: str | None = None, **told: Any) -> OpenAIWorker:
         """The worker that asks it."""
-        stream = told.pop("stream", False)
+        stream, send_seed = told.pop("stream", False), told.pop("send_seed", False)
         profile = Profile(name=name, price=Price(input=1.0, output=2.0), **told)
         limits = Limits(timeout=20, retries=2)
         return OpenAIWorker(
-            profile, ChatClient(self.url), "m", limits=limits, fallback=fallback, stream=stream
+            profile,
+            ChatClient(self.url),
+            "m",
+            limits=limits,
+            fallback=fallback,
+            stream=stream,
+            send_seed=send_seed,
         )
 
 

@@ -7,10 +7,13 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from podium.errors import WorkerError
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.register import Secret, StoredKey
 from podium.testing import FaultServer, Rule, SlowFirstByte, Status
-from podium.workers.pool import load_pool
+from podium.types import Price, Profile
+from podium.workers.pool import Pool, load_pool
+from podium.workers.scripted import ScriptedWorker
 
 CHAT = "/v1/chat/completions"
 
@@ -83,6 +86,17 @@ async def test_what_was_done_is_counted(serve, pool):
     assert seen["podium_questions_in_flight",] == 0
     assert seen["podium_traces_waiting",] == 0
     assert seen["process_resident_memory_bytes",] > 0
+
+
+def test_the_dollars_of_a_failed_try_are_those_of_the_worker_that_was_tried(serve):
+    broken = WorkerError("It broke off.", kind="status", cost_usd=0.5)
+    bob = Profile(name="bob", price=Price(output=1e6))
+    url = serve(
+        Pool([ScriptedWorker("ada", [broken], fallback="bob"), ScriptedWorker("bob", ["42"], profile=bob)])
+    )
+    assert httpx.post(url + CHAT, json=asked("Hello?")).status_code == 200
+    seen = figures(httpx.get(url + "/metrics").text)
+    assert [seen["podium_cost_usd_total", name] for name in ("ada", "bob")] == [0.5, 1.0]
 
 
 async def test_what_runs_is_shown_while_it_runs(serve, pool):

@@ -4,9 +4,14 @@ import pytest
 
 from podium.errors import APIError
 from podium.executor import Dispatcher
+from podium.executor.accounts import Account
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.server.planners import Planners
+from podium.testing import FaultServer
+from podium.types import Price, Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
+from podium.workers.chat.client import ChatClient
+from podium.workers.openai import OpenAIWorker
 from podium.workflow import PlanError
 
 ADA = ScriptedWorker("ada", ["yes"])
@@ -29,6 +34,17 @@ async def test_a_plan_that_the_budget_stopped_is_no_sign_that_the_conductor_answ
     assert known.last_error is None
     known.record_plan(name, PlanError(kind, "The question may cost $0.01."))
     assert known.last_error is None
+
+
+async def test_a_check_that_a_budget_refused_is_no_sign_that_the_conductor_answers_not() -> None:
+    with FaultServer("No plan.").in_thread() as endpoint:
+        profile = Profile(name="large", price=Price(output=1.0))
+        pool = Pool([OpenAIWorker(profile, ChatClient(endpoint.url), "m")])
+        known = Planners(pool, PlannerSettings(), Dispatcher(accounts=[Account(None, "day", 0.0)]))
+        assert (await known.check()).error == "budget"
+        await known.close()
+    assert known.last_error is None
+    assert not endpoint.requests
 
 
 async def test_a_plan_that_cannot_be_read_is_a_sign_that_the_conductor_answers() -> None:

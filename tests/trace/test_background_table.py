@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from podium.errors import LostLeaseError
 from podium.trace import background_table
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.background_table import BackgroundTable, Entry, LostLeaseError
+from podium.trace.background_table import BackgroundTable, Entry
 
 LONG = 600.0
 

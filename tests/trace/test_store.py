@@ -85,6 +85,7 @@ def test_an_id_is_found_by_its_beginning_and_an_exact_one_wins(store, make_trace
         ("a", "Several traces have an id that begins with 'a': a1, a2, a3, ...; give more of it."),
         ("b", "an id that begins with 'b'; `podium traces list` shows the ids there are."),
         ("", "An empty trace id was given; `podium traces list` shows the ids there are."),
+        ("\udcff", "an id that begins with '?'; `podium traces list` shows the ids there are."),
     ],
 )
 def test_an_id_that_names_not_one_trace_is_refused(store, make_trace, prefix, message):

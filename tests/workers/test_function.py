@@ -143,7 +143,12 @@ class OddError(Exception):
         (TimeoutError("slow"), "timeout", True, "raised TimeoutError: slow."),
         (ConnectionResetError(104, "reset"), "connection", True, "raised ConnectionResetError: "),
         (OSError("disk"), "protocol", False, "raised OSError: disk."),
-        (WorkerError("Busy.", kind="limited", retryable=True, retry_after_s=3.0), "limited", True, "Busy."),
+        (
+            WorkerError("Busy.", kind="limited", retryable=True, retry_after_s=3.0, cost_usd=0.5),
+            "limited",
+            True,
+            "Busy.",
+        ),
     ],
 )
 async def test_what_it_raises_is_a_failed_call(
@@ -159,7 +164,7 @@ async def test_what_it_raises_is_a_failed_call(
     assert (error.kind, error.retryable) == (kind, retryable)
     assert sentence in str(error)
     if isinstance(raised, WorkerError):
-        assert error.retry_after_s == 3.0
+        assert (error.retry_after_s, error.cost_usd) == (3.0, 0.5)
 
 
 async def test_a_long_message_is_cut() -> None:

@@ -13,17 +13,25 @@ from typing import Any
 from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
-from podium.cli.opening import planner_from_options, trained_plan
-from podium.cli.options import SHIPPED_CONDUCTOR, Flag, PlannerOptions, PoolName, StoreFile
+from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
+from podium.cli.options import (
+    SHIPPED_CONDUCTOR,
+    DispatchOptions,
+    Flag,
+    PlannerOptions,
+    PoolName,
+    StoreFile,
+)
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
+from podium.executor import Ledger
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.orchestrator.team import open_pool
-from podium.planner import Plan, PlanRequest
+from podium.planner import Plan, PlanRequest, paid_plan
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import default_path
-from podium.types import Profile
+from podium.types import Budget, Profile
 from podium.workflow import Workflow, topology
 
 _RANGE = ("low", "likely", "high")
@@ -66,8 +74,12 @@ def plan(
     )
 
     async def decide() -> tuple[str, Plan]:
-        async with planner_from_options(planner, workers, seed=chosen_seed) as opened:
-            return opened.planner.name, await opened.planner.plan(request)
+        async with (
+            open_dispatcher(DispatchOptions(), workers, planner=planner) as dispatcher,
+            planner_from_options(planner, workers, seed=chosen_seed, dispatcher=dispatcher) as opened,
+        ):
+            ledger = Ledger(Budget(), accounts=dispatcher.accounts)
+            return opened.planner.name, await paid_plan(opened.planner, request, ledger)
 
     name, decided = asyncio.run(decide())
     workflow = decided.decision

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext, Reservation
 from podium.executor.worker_call import WorkerCall, reservation_for
 from podium.trace import Attempt
-from podium.types import Budget, Message, Question, Usage, estimate_tokens
+from podium.types import Budget, Message, Question, Usage, sent_tokens
 from podium.workers.base import Request, Worker
 from podium.workers.chat.request_body import seed_number
 from podium.workers.pool import Pool
@@ -102,8 +102,7 @@ class WorkerPolicy:
     def reservation(self, messages: tuple[Message, ...], sampling: Sampling) -> Reservation:
         """See `PaidPolicy`."""
         del sampling
-        tokens = sum(estimate_tokens(message.content) for message in messages)
-        return reservation_for(self._worker, input_tokens=tokens, calls=0)
+        return reservation_for(self._worker, input_tokens=sent_tokens(messages), calls=0)
 
     async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.

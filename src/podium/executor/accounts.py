@@ -135,14 +135,20 @@ class Account:
             except _BusyError:
                 asyncio.get_running_loop().call_later(_RETRY_S, self._retry_settlements)
                 return
+            except StoreError:
+                self._wake()  # Those that wait would else wait for a settlement that never comes.
+                raise
             self._unwritten.popleft()
             if row is not None and day == self._day:
                 self._spent, self._reserved = row
             self._own -= reserved
-            for waiting in self._waiting:
-                if not waiting.done():
-                    waiting.set_result(None)
-            self._waiting.clear()
+            self._wake()
+
+    def _wake(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+        self._waiting.clear()
 
     def _retry_settlements(self) -> None:
         try:
@@ -172,9 +178,20 @@ class Account:
                 self._waiting.remove(waiting)
 
     async def quiet(self) -> None:
-        """Wait until this process has nothing reserved."""
+        """Wait until this process has nothing reserved.
+
+        Raises:
+            StoreError: a settlement cannot be written; its reservation stays reserved.
+        """
         while self._own:
-            await self.settled()
+            if self._failure is not None:
+                raise self._failure
+            if (
+                self._unwritten and self._busy_since is None
+            ):  # One could not be written, and nobody tries again.
+                self._write_settlements()
+            else:
+                await self.settled()
 
     @property
     def exhausted(self) -> bool:

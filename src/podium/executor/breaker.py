@@ -147,10 +147,12 @@ class Breaker:
             self._changed.set()
 
     def _open(self, seconds: float, error: WorkerError, *, probe: bool) -> None:
-        """Begin a cooldown, or extend the present one, until so many seconds from now."""
+        """Begin a cooldown, or extend the present one, until so many seconds from now. It becomes no shorter."""
         now = asyncio.get_running_loop().time()
-        since = now if self._cooldown is None else self._cooldown.since
-        self._cooldown = Cooldown(since, now + seconds, self._failures, str(error))
+        since, probe_at = now, now + seconds
+        if self._cooldown is not None:
+            since, probe_at = self._cooldown.since, max(probe_at, self._cooldown.probe_at)
+        self._cooldown = Cooldown(since, probe_at, self._failures, str(error))
         self.release(probe=probe)
         self._on_change(self._cooldown)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
-from podium.errors import WorkerError
+from podium.errors import RefusalError, WorkerError
 from podium.executor.question_context import QuestionContext
-from podium.executor.worker_call import Listeners, RefusalError, WorkerCall
+from podium.executor.worker_call import Listeners, WorkerCall
 from podium.trace import Attempt
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import Pool

@@ -12,8 +12,9 @@ from statistics import quantiles
 from types import MappingProxyType
 
 from podium.executor.context import Context, build_messages
+from podium.executor.worker_call import reservation_for
 from podium.trace.answers import PastAnswers
-from podium.types import Question, Usage, estimate_tokens
+from podium.types import DEFAULT_OPTIONS, Question, Usage, sent_tokens
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.view import EarlierStep
@@ -77,7 +78,7 @@ class PlanEstimate:
     likely: Total
     high: Total
     most_usd: float
-    """Dollars if every response were as long as its worker may write."""
+    """Dollars that a budget reserves: each response is as long as its worker may write, and no input is cached."""
 
     @property
     def cost_usd(self) -> float:
@@ -144,7 +145,7 @@ def estimate(
         likely=_total(workflow, likely),
         high=_total(workflow, high),
         most_usd=sum(
-            guess.cost_usd if workers[p].limits.max_usd is None else workers[p].limits.max_usd or 0.0
+            reservation_for(workers[p], input_tokens=guess.usage.input_tokens).usd
             for p, guess in most.items()
         ),
     )
@@ -186,9 +187,11 @@ def _guesses(
             EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
             for j in workflow.reads(position)
         )
-        messages = build_messages(Context(question, step.subtask, earlier), "packed", "0" * 16)
+        context = Context(question, step.subtask, earlier)
+        messages = build_messages(context, "packed", "0" * 16, sees=worker.profile.sees)
+        options = question.options if position == len(workflow.steps) - 1 else DEFAULT_OPTIONS
         usage = Usage(
-            input_tokens=sum(estimate_tokens(message.content) for message in messages),
+            input_tokens=sent_tokens(messages, options),
             output_tokens=round(lengths[position].tokens),
             estimated=True,
         )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from podium.errors import StoreError
 from podium.types import Budget, Price, Usage
 
 
@@ -49,11 +50,19 @@ class SpendLimit(Protocol):
     """Why it last refused a call for good; None: it has refused none."""
 
     def reserve(self, usd: float) -> str | None:
-        """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break."""
+        """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break.
+
+        Raises:
+            StoreError: it cannot be written; nothing is reserved.
+        """
         ...
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """Release what was reserved and count what was paid."""
+        """Release what was reserved and count what was paid.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
         ...
 
     def may_free(self, usd: float) -> bool:
@@ -184,37 +193,41 @@ class Ledger:
     def _shared_refusal(self, reservation: Reservation) -> _AccountRefusal | None:
         """Reserve the dollars in all accounts, or in none."""
         for number, account in enumerate(self.accounts):
-            sentence = account.reserve(reservation.usd)
+            try:
+                sentence = account.reserve(reservation.usd)
+            except StoreError:
+                _settle_all(self.accounts[:number], reservation.usd, 0.0)
+                raise
             if sentence is not None:
-                for reserved in self.accounts[:number]:
-                    reserved.settle(reservation.usd, 0.0)
+                _settle_all(self.accounts[:number], reservation.usd, 0.0)
                 return _AccountRefusal(account, sentence)
         return None
 
     def settle(self, reservation: Reservation, usage: Usage, usd: float) -> None:
-        """Release the reservation and count what the call really took: nothing if it failed."""
+        """Release the reservation and count what the call really took: nothing if it failed.
+
+        Raises:
+            StoreError: an account cannot be written; all others are.
+        """
         self._in_flight -= 1
         self._reserved_tokens -= reservation.tokens
         # Sums of floats leave rounding errors. One that stayed reserved would refuse the last call that fits.
         self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
-        self._book(usage, reservation.usd, usd)
         self._settled.set()
         self._settled.clear()  # Those that wait for it are woken all the same.
+        self.tokens += usage.tokens
+        self.usd += usd
+        _settle_all(self.accounts, reservation.usd, usd)
 
     def record(self, usage: Usage, usd: float) -> None:
         """Count what was not reserved: a planner's tokens and dollars."""
-        self._book(usage, 0.0, usd)
+        self.carry(usage, usd)
+        _settle_all(self.accounts, 0.0, usd)
 
     def carry(self, usage: Usage, usd: float) -> None:
-        """Count what the accounts were charged for already: a plan that waited for approval."""
+        """Count in the budget alone. The accounts were charged already for a plan that waited for approval."""
         self.tokens += usage.tokens
         self.usd += usd
-
-    def _book(self, usage: Usage, reserved_usd: float, usd: float) -> None:
-        self.tokens += usage.tokens
-        self.usd += usd
-        for account in self.accounts:
-            account.settle(reserved_usd, usd)
 
     @property
     def exhausted(self) -> bool:
@@ -231,6 +244,18 @@ class Ledger:
     def time_is_up(self) -> str:
         """The sentence for a question whose seconds are over."""
         return f"The time limit of {self.budget.seconds:g} s was reached."
+
+
+def _settle_all(accounts: Sequence[SpendLimit], reserved_usd: float, paid_usd: float) -> None:
+    """Settle in every account, also after one that cannot be written; then raise the first error."""
+    failure: StoreError | None = None
+    for account in accounts:
+        try:
+            account.settle(reserved_usd, paid_usd)
+        except StoreError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
 
 
 @dataclass(frozen=True, slots=True)

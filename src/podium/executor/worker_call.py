@@ -10,12 +10,12 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
-from podium.errors import WorkerError
+from podium.errors import RefusalError, WorkerError
 from podium.executor.dispatcher import WorkerChannel
 from podium.executor.ledger import Reservation
 from podium.executor.question_context import QuestionContext
 from podium.trace import Attempt
-from podium.types import Usage, estimate_tokens
+from podium.types import Usage, sent_tokens
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.retry import attempts
 
@@ -27,10 +27,6 @@ _NOTHING = Usage()
 
 Listeners = Callable[[int], tuple[Callable[[str], None], Callable[[str], None]]]
 """From the number of a try to the listeners of its text and of its visible reasoning."""
-
-
-class RefusalError(Exception):
-    """A budget refuses the call; the text says which."""
 
 
 def reservation_for(
@@ -74,7 +70,7 @@ class WorkerCall:
         self._worker = worker
         self._request = request
         self._attempts = attempts
-        self._input_tokens = sum(estimate_tokens(message.content) for message in request.messages)
+        self._input_tokens = sent_tokens(request.messages, request.options)
         self._reservation = reservation_for(
             worker,
             input_tokens=self._input_tokens,

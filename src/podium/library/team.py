@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -17,14 +18,14 @@ from typing import Self
 
 from podium.conductor.checkpoint import PlanSettings
 from podium.config import build
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.executor.accounts import open_day_account
 from podium.executor.state_file import CooldownFile
 from podium.library.settings import TeamSettings
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans, plan_settings
 from podium.orchestrator.team import open_pool
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Plan, Planner, PlanRequest, paid_plan
 from podium.rollout.scorer import FixedPlan
 from podium.trace import Trace
 from podium.trace.store import TraceStore, default_path
@@ -196,18 +197,18 @@ class Team:
 
         Raises:
             UsageError: as `ask`.
-            WorkerError: the model that conducts did not answer.
+            StoreError: an account cannot be written.
+            WorkerError: the model that conducts did not answer, or a budget refuses the plan (kind "budget").
         """
-        asked = _question(question)
-        return await self.planner.plan(
-            PlanRequest(
-                asked,
-                self.pool.profiles_for(asked.text),
-                max_steps=self.orchestrator.max_steps,
-                rounds=self.orchestrator.budget.rounds,
-                seed=f"{seed or token_hex(8)}/0/plan",
-            )
+        asked, team = _question(question), self.orchestrator
+        request = PlanRequest(
+            asked,
+            self.pool.profiles_for(asked.text),
+            max_steps=team.max_steps,
+            rounds=team.budget.rounds,
+            seed=f"{seed or token_hex(8)}/0/plan",
         )
+        return await paid_plan(self.planner, request, Ledger(team.budget, accounts=team.accounts))
 
     async def run(
         self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None
@@ -215,7 +216,7 @@ class Team:
         """Run a plan in one round: your own, or one that `plan` wrote and that you may have changed.
 
         Args:
-            plan: a workflow, or a text with the three lists.
+            plan: a workflow, which may have more than `max_steps` steps; or a text with the three lists.
             seed: as `ask`'s.
 
         Returns:
@@ -226,7 +227,7 @@ class Team:
         """
         team = self.orchestrator
         once = Orchestrator(
-            FixedPlan(_text(plan), name=team.planner.name if isinstance(plan, Plan) else "written"),
+            _planner_of(plan, team.planner.name if isinstance(plan, Plan) else "written"),
             team.pool,
             budget=team.budget.model_copy(update={"rounds": 1}),
             max_steps=team.max_steps,
@@ -311,10 +312,26 @@ def _question(question: str | Question) -> Question:
     return Question(text=question) if isinstance(question, str) else question
 
 
-def _text(plan: str | Workflow | Plan) -> str:
-    if isinstance(plan, Plan):
-        return render(plan.decision) if isinstance(plan.decision, Workflow) else plan.text
-    return render(plan) if isinstance(plan, Workflow) else plan
+@dataclass(frozen=True, slots=True)
+class _WrittenPlan:
+    """A planner whose plan is written already, and paid for."""
+
+    name: str
+    written: Plan
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The plan, for any request."""
+        del request
+        return self.written
+
+
+def _planner_of(plan: str | Workflow | Plan, name: str) -> Planner:
+    """A planner that answers every request with `plan`. It parses a text, and leaves a workflow as it is."""
+    workflow = plan.decision if isinstance(plan, Plan) else plan
+    if isinstance(workflow, Workflow):
+        max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()
+        return _WrittenPlan(name, Plan(render(workflow), workflow, settled=True, max_tokens=max_tokens))
+    return FixedPlan(plan.text if isinstance(plan, Plan) else str(plan), name=name)
 
 
 def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack, *, paid: bool) -> Dispatcher:

@@ -24,7 +24,7 @@ from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.orchestrator.faults import answer_concern, plan_fault, trace_status
 from podium.orchestrator.journal import Journal, Past
-from podium.planner import Outcome, Plan, Planner, PlanRequest
+from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
 from podium.trace import RoundTrace, Span, Trace
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
@@ -342,24 +342,12 @@ class _QuestionRun:
         spans: tuple[Span, ...] = (),
         response: str | None = None,
     ) -> None:
-        trace = RoundTrace(
-            plan_messages=plan.messages,
-            rejected=plan.rejected,
-            plan_reasoning=plan.reasoning,
-            plan_text=plan.text,
+        trace = round_trace(
+            plan,
+            seconds,
             workflow=workflow,
             accepted=accepted,
-            accepted_step=plan.accepted_step if accepted else None,
-            shows=() if accepted else plan.shows,
-            plan_error=None if error is None else str(error),
-            plan_error_kind=None if error is None else error.kind,
-            plan_usage=plan.usage,
-            plan_cost_usd=plan.cost_usd,
-            plan_unpriced=plan.unpriced,
-            plan_saved_usd=plan.saved_usd,
-            plan_seconds=seconds,
-            plan_edited=plan.edited,
-            plan_reason=plan.reason,
+            error=error,
             spans=spans,
             response=response,
         )

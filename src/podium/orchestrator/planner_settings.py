@@ -1,4 +1,5 @@
-"""The settings that name a planner, shared by team workers in pool files, by the Inspect solver and by the CLI.
+"""The settings that name a planner, shared by team workers, the server, the library, Inspect's model, suites and
+commands.
 
 `podium.orchestrator.planning` opens the planner that they name.
 """

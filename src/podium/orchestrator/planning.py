@@ -6,7 +6,7 @@ This module alone decides which Conductor plans where neither names one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from podium.baselines import VOTE, find_baseline, open_baseline
@@ -26,10 +26,11 @@ from podium.conductor.podium_file import read_podium_file
 from podium.conductor.policy import WorkerPolicy
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import ConfigError, UsageError, WorkerError
-from podium.executor import Dispatcher
+from podium.executor import Dispatcher, Ledger
+from podium.executor.ledger import SpendLimit
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.planner import Plan, Planner, PlanRequest
-from podium.types import Price, Question
+from podium.planner import Plan, Planner, PlanRequest, paid_plan
+from podium.types import Budget, Price, Question
 from podium.workers.base import Worker
 from podium.workers.checkup import CheckResult
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool, real_workers
@@ -159,13 +160,21 @@ def first_model(pool: Pool) -> Worker | None:
     return min(real_workers(pool), key=_need_not_be_model, default=None)
 
 
-async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
-    """Let the planner plan one small question, and report the result. This costs what a plan costs."""
+async def check_planner(
+    opened: OpenedPlanner, pool: Pool, accounts: Sequence[SpendLimit] = ()
+) -> CheckResult:
+    """Let the planner plan one small question, and report the result. This costs what a plan costs.
+
+    Args:
+        accounts: the dollars from which the plan is paid; its error is "budget" if one of them refuses it.
+    """
     started = asyncio.get_running_loop().time()
     error: str | None
     try:
-        plan = await opened.planner.plan(
-            PlanRequest(Question(text=_CHECK), pool.profiles_for(_CHECK), seed="check")
+        plan = await paid_plan(
+            opened.planner,
+            PlanRequest(Question(text=_CHECK), pool.profiles_for(_CHECK), seed="check"),
+            Ledger(Budget(), accounts=accounts),
         )
     except (WorkerError, UsageError) as trouble:
         plan, text = Plan("", PlanError("planner_failed", str(trouble))), str(trouble)

@@ -19,7 +19,7 @@ from podium.executor import ExecutionSettings, StepText
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.types import Budget, Limits, Message, Price, Profile, Question
+from podium.types import Budget, Limits, Price, Profile, Question
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, load_pool, pool_file
@@ -282,11 +282,15 @@ def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
 
 
 def _question(request: Request) -> Question:
-    messages = request.messages
+    """The last message of the user, after the others. If an answer or a tool's result follows it, the history has the
+    whole conversation."""
+    messages, options = request.messages, request.options
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
         raise WorkerError("The team needs a message of the user, and this request has none.", kind="protocol")
-    latest: Message = messages[last]
+    latest, after = messages[last], messages[last + 1 :]
+    if any(message.role != "system" for message in after):
+        return Question(text=latest.content, history=messages, options=options)
     return Question(
-        text=latest.content, history=messages[:last], images=latest.images, options=request.options
+        text=latest.content, history=(*messages[:last], *after), images=latest.images, options=options
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from podium.errors import BudgetError, WorkerError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.worker_call import known_cost, reservation_for
-from podium.types import Budget, Usage, estimate_tokens
+from podium.types import Budget, Usage, sent_tokens
 from podium.workers.base import Reply, Request, Worker
 
 
@@ -32,8 +32,7 @@ class JudgePayment:
 
         async def pay() -> Reply:
             ledger = Ledger(Budget(), accounts=self.dispatcher.accounts)
-            sent = sum(estimate_tokens(message.content) for message in request.messages)
-            reservation = reservation_for(worker, input_tokens=sent)
+            reservation = reservation_for(worker, input_tokens=sent_tokens(request.messages, request.options))
             refusal = await ledger.reserve(reservation)
             if refusal is not None:
                 raise BudgetError(f"The answer is not judged. {refusal}")

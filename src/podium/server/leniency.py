@@ -8,7 +8,7 @@ top-level fields on to this worker's endpoint instead. A strict server refuses a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -45,11 +45,14 @@ def takes_extra(pool: Pool, worker: str | None) -> bool:
     return worker is not None and getattr(pool.named(worker), "takes_extra", False)
 
 
-def settle_leftover(body: BodyPart, *, strict: bool = True, passes: bool = False) -> Leftover:
+def settle_leftover(
+    body: BodyPart, *, strict: bool = True, passes: bool = False, passed: Container[str] | None = None
+) -> Leftover:
     """Ignore, pass on or refuse each field of `body` that Podium does not support.
 
     Args:
         passes: whether the request goes to one worker that takes further fields (`takes_extra`).
+        passed: names of the fields that it may get; None: all.
 
     Raises:
         APIError: 400 for a field that can be neither ignored nor passed on.
@@ -64,7 +67,8 @@ def settle_leftover(body: BodyPart, *, strict: bool = True, passes: bool = False
         name = ".".join(str(part) for part in place)
         if not strict:
             top = len(place) == 1
-            if passes and top and (known is None or known.kind != "never"):
+            taken = passes and (passed is None or name in passed)
+            if taken and top and (known is None or known.kind != "never"):
                 extra[name] = value
                 continue
             if known is None and top and _is_one_of(value, _EMPTY):

@@ -87,7 +87,7 @@ class OpenedQuestion:
             write,
             first=events.start(),
             for_event=lambda _, event: events.for_event(event),
-            for_end=lambda _, answers: events.end(answers[0]),
+            for_end=lambda _, answers, failed: events.end(answers[0]),
             fail=events.fail,
         )
         return None if answers is None else answers[0]
@@ -99,15 +99,18 @@ class OpenedQuestion:
         *,
         first: bytes = b"",
         for_event: Callable[[int, Event], bytes],
-        for_end: Callable[[int, Mapping[int, ServedAnswer]], bytes],
+        for_end: Callable[[int, Mapping[int, ServedAnswer], Mapping[int, Trace]], bytes],
         fail: Callable[[APIError], bytes],
     ) -> dict[int, ServedAnswer] | None:
         """Answer once for each trace id, at the same time, and write what the callables make of it.
 
+        A failed answer does not stop the others. If all fail, the failure is that of the first.
+
         Args:
             first: written before all else.
             for_event: called with the number of an answer and an event of it; may return nothing.
-            for_end: called with the number of an answer that ended, and all answers so far.
+            for_end: called with the number of an answer that ended or failed, all answers so far, and the traces of
+                those that failed so far.
             fail: called with a failure after the first event.
 
         Returns:
@@ -117,17 +120,23 @@ class OpenedQuestion:
             PodiumError: a failure before the first event.
         """
         answers: dict[int, ServedAnswer] = {}
+        failed: dict[int, Trace] = {}
         started = False
         try:
             async with stream_answers(
                 self.service, self.request, self.caller, ids, self.orchestrator
             ) as next_events:
-                while len(answers) < len(ids):
+                while len(answers) + len(failed) < len(ids):
                     pieces = []
                     for number, event in await next_events():
                         if isinstance(event, QuestionEnded):
-                            answers[number] = self.read(event.trace)
-                            pieces.append(for_end(number, answers))
+                            if event.trace.answer is None:
+                                failed[number] = event.trace
+                            else:
+                                answers[number] = self.read(event.trace)
+                            if len(failed) == len(ids):
+                                self.read(failed[0])  # It raises: there is no answer.
+                            pieces.append(for_end(number, answers, failed))
                         else:
                             pieces.append(for_event(number, event))
                     if content := b"".join(pieces):

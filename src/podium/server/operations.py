@@ -29,6 +29,7 @@ from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.trace import Span, Trace
+from podium.trace.costs import PLANNING, costs_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -133,7 +134,9 @@ class Metrics:
             ).labels
         )
         self._tokens = self._counter("tokens", "Tokens of worker calls, by direction.", "worker", "direction")
-        self._usd = self._counter("cost_usd", "Dollars paid for worker calls.", "worker")
+        self._usd = self._counter(
+            "cost_usd", "Dollars paid for worker calls, failed tries included.", "worker"
+        )
         self._saved = self._counter(
             "saved_usd",
             "Dollars that answers from the response cache had cost when they were made.",
@@ -182,6 +185,9 @@ class Metrics:
             self._plan_usd.inc(round_.plan_cost_usd)
             for span in round_.spans:
                 self._count_step(span)
+        for cost in costs_of(trace):
+            if cost.worker != PLANNING:
+                self._usd(cost.worker).inc(cost.usd)
 
     def _count_step(self, span: Span) -> None:
         worker = span.answered_by or span.worker
@@ -194,7 +200,6 @@ class Metrics:
             return
         self._tokens(worker, "input").inc(span.usage.input_tokens)
         self._tokens(worker, "output").inc(span.usage.output_tokens)
-        self._usd(worker).inc(span.cost_usd)
 
     def _name(self, planner: str) -> str:
         if planner not in self._planners:

@@ -114,12 +114,14 @@ class Planners:
         return opened
 
     async def check(self) -> CheckResult:
-        """Ask the configured planner for one plan, charge it like any plan, and remember whether it answered."""
+        """Ask the configured planner for one plan, paid like any plan, and remember whether it answered.
+
+        A plan that a budget refused says nothing about the planner.
+        """
         self._checked_at = time.monotonic()
-        found = await check_planner(await self.get(None), self._pool)
-        for account in self._dispatcher.accounts:
-            account.settle(0.0, found.cost_usd)
-        self._remember(None if found.answered else found.text)
+        found = await check_planner(await self.get(None), self._pool, self._dispatcher.accounts)
+        if found.error != "budget":
+            self._remember(None if found.answered else found.text)
         return found
 
     @property

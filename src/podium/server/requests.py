@@ -20,6 +20,7 @@ from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.settings import ServeSettings
 from podium.types import Budget, Message, Question
+from podium.workers.chat.request_body import seed_number
 
 B = TypeVar("B", bound="Body")
 T = TypeVar("T")
@@ -249,6 +250,17 @@ class ChatRequest:
     def planner_param(self) -> str:
         """The request field that names the planner, for error messages."""
         return "model" if self.model.startswith("podium/") else "podium.planner"
+
+    def sampled(self, number: int) -> ChatRequest:
+        """The request for answer `number` of several. The first has the request's seed, each further one its own."""
+        if number == 0:
+            return self
+        seed, question = f"{self.seed}/{number}", self.question
+        if "seed" in question.options.extra:
+            extra = question.options.extra | {"seed": seed_number(seed)}
+            options = question.options.model_copy(update={"extra": extra})
+            question = question.model_copy(update={"options": options})
+        return replace(self, question=question, seed=seed)
 
 
 def with_options(request: ChatRequest, options: PodiumOptions, settings: ServeSettings) -> ChatRequest:

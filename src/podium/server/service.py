@@ -369,7 +369,7 @@ async def stream_answers(
 
         try:
             await service.answer(
-                request,
+                request.sampled(number),
                 caller,
                 trace_id=trace_id,
                 orchestrator=orchestrator,

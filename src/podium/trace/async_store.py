@@ -87,12 +87,7 @@ class AsyncTraceStore(ABC):
             rows = await self._read(self._dialect.beginning(wanted, owner))
         if not rows:
             raise UnknownTraceError(f"There is no trace whose id begins with {wanted[:64]!r}.")
-        if len(rows) > 1 and rows[0][0] != wanted:
-            some = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
-            raise UsageError(
-                f"Several traces have an id that begins with {wanted!r}: {some}; give more of it."
-            )
-        return Trace.model_validate_json(rows[0][1])
+        return the_one(rows, wanted)
 
     async def page(self, filters: Filters, cursor: str | None = None, limit: int = 50) -> Page:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
@@ -227,6 +222,18 @@ class AsyncTraceStore(ABC):
     @abstractmethod
     def _disconnect(self) -> None:
         """Close what is open. Calling twice is fine."""
+
+
+def the_one(rows: Sequence[Sequence[Any]], wanted: str) -> Trace:
+    """The trace with the id `wanted`, or the only one, of the rows of `Dialect.beginning`, of which there is one.
+
+    Raises:
+        UsageError: there are several.
+    """
+    if len(rows) > 1 and rows[0][0] != wanted:
+        some = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+        raise UsageError(f"Several traces have an id that begins with {wanted!r}: {some}; give more of it.")
+    return Trace.model_validate_json(rows[0][1])
 
 
 def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:

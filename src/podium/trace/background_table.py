@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.errors import StoreError
+from podium.errors import LostLeaseError
 
 Rows = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
 """Runs a statement with its values, and returns its rows: `AsyncTraceStore.rows`."""
@@ -57,10 +57,6 @@ _SWEEP = (
     "DELETE FROM podium_background_entries WHERE id IN (SELECT id FROM podium_background WHERE ended < {now} - $1)",
     "DELETE FROM podium_background WHERE ended < {now} - $1",
 )
-
-
-class LostLeaseError(StoreError):
-    """Another server has taken the response, or it was deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from typing import Self
 
 from podium.database import connect, data_folder
 from podium.errors import StoreError, UsageError
-from podium.trace.async_store import AsyncTraceStore
+from podium.trace.async_store import AsyncTraceStore, the_one
 from podium.trace.model import Feedback, Trace, TraceStatus
 from podium.trace.query import Filters, OutcomeFilter, TraceSummary
-from podium.trace.serialization import to_row
+from podium.trace.serialization import plain, to_row
 from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert_traces, open_writer
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -162,25 +162,18 @@ class TraceStore:
         Raises:
             UsageError: no trace or several begin with `prefix`.
         """
-        if not prefix:
+        wanted = plain(prefix)
+        if not wanted:
             raise UsageError("An empty trace id was given; `podium traces list` shows the ids there are.")
         self.flush()
-        span = (prefix, prefix + chr(0x10FFFF))
         with self._reading:
-            rows = self._reader.execute(
-                "SELECT id, document FROM traces WHERE id >= ? AND id < ? ORDER BY id LIMIT 4", span
-            ).fetchall()
+            rows = self._reader.execute(*SQLITE.beginning(wanted, None)).fetchall()
         if not rows:
             raise UsageError(
-                f"No trace in {self.path} has an id that begins with {prefix!r}; "
+                f"No trace in {self.path} has an id that begins with {wanted!r}; "
                 "`podium traces list` shows the ids there are."
             )
-        if len(rows) > 1 and rows[0][0] != prefix:
-            some = ", ".join(id_ for id_, _ in rows[:3]) + (", ..." if len(rows) > 3 else "")
-            raise UsageError(
-                f"Several traces have an id that begins with {prefix!r}: {some}; give more of it."
-            )
-        return Trace.model_validate_json(rows[0][1])
+        return the_one(rows, wanted)
 
     def judge(self, prefix: str, outcome: Feedback | None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.

@@ -127,7 +127,11 @@ class FunctionWorker:
         message = " ".join(self._scrub(str(error)).split())
         if isinstance(error, WorkerError):
             return WorkerError(
-                message, kind=error.kind, retryable=error.retryable, retry_after_s=error.retry_after_s
+                message,
+                kind=error.kind,
+                retryable=error.retryable,
+                retry_after_s=error.retry_after_s,
+                cost_usd=error.cost_usd,
             )
         message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
         kind = next((kind for type_, kind in _RETRYABLE.items() if isinstance(error, type_)), None)

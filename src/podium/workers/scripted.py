@@ -54,7 +54,11 @@ class ScriptedWorker:
         if isinstance(reply, WorkerError):
             # A copy: raising writes a traceback into the exception, and a mapping may raise it many times.
             raise WorkerError(
-                str(reply), kind=reply.kind, retryable=reply.retryable, retry_after_s=reply.retry_after_s
+                str(reply),
+                kind=reply.kind,
+                retryable=reply.retryable,
+                retry_after_s=reply.retry_after_s,
+                cost_usd=reply.cost_usd,
             )
         sent = sum(estimate_tokens(message.content) for message in request.messages)
         return Reply(reply, Usage(input_tokens=sent, output_tokens=estimate_tokens(reply), estimated=True))

@@ -155,6 +155,19 @@ def test_the_budget_of_thinking_becomes_an_effort(
     assert endpoint.requests[-1].body["reasoning_effort"] == effort
 
 
+def test_what_one_worker_does_not_get_is_named_or_refused(url: str, endpoint: FaultServer) -> None:
+    body = {"model": "quill", "max_tokens": 50, "messages": ASKED, "top_k": 3, "reasoning_effort": "low"}
+    hints = {"service_tier": "priority", "context_management": {"edits": []}, "colour": None}
+    made = httpx.post(f"{url}/v1/messages", json=body | hints)
+    assert (made.status_code, made.headers["x-podium-ignored"]) == (200, "service_tier, context_management")
+    sent = endpoint.requests[-1].body
+    assert (sent["top_k"], sent["reasoning_effort"]) == (3, "low")
+    assert not hints.keys() & sent.keys()
+    refused = httpx.post(f"{url}/v1/messages", json=body | {"temprature": 0.5})
+    assert refused.status_code == 400
+    assert "temprature" in refused.json()["error"]["message"]
+
+
 def test_a_teams_progress_is_thinking_for_those_who_want_it(client: Anthropic) -> None:
     with client.messages.stream(
         model="podium", max_tokens=3000, messages=ASKED, thinking={"type": "enabled", "budget_tokens": 1024}

@@ -21,10 +21,10 @@ from podium.server.openai.background_journal import (
     unfinished_trace,
 )
 from podium.server.requests import ChatRequest
-from podium.trace import Trace
+from podium.trace import RoundTrace, Trace
 from podium.trace.background_table import BackgroundTable, Entry
 from podium.trace.store import open_store
-from podium.types import Budget, Price, Profile, Question, Usage
+from podium.types import Budget, Message, Price, Profile, Question, Usage
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
@@ -49,7 +49,17 @@ class Planner:
     async def plan(self, request: PlanRequest) -> Plan:
         number = len(request.outcomes)
         self.made.append(f"plan {number}")
-        return Plan(f"plan {number}", ROUNDS[number], Usage(input_tokens=7), 0.5)
+        return Plan(
+            f"plan {number}",
+            ROUNDS[number],
+            Usage(input_tokens=7),
+            0.5,
+            saved_usd=0.25,
+            messages=(Message(role="user", content="Plan."),),
+            reasoning="Thought.",
+            reason="Two calls agree.",
+            edited=True,
+        )
 
 
 @pytest.fixture
@@ -143,5 +153,7 @@ async def test_a_plan_keeps_its_workers_in_a_pool_of_another_order_and_names_one
     kept = BackgroundRequest(ChatRequest(QUESTION), None, {})
     failed = unfinished_trace(await added(table, "gone"), kept, half, "failed", "Gone.")
     done = [span for span in failed.spans if span.status == "done"]
+    of_plan = {name for name in RoundTrace.model_fields if name.startswith("plan_")}
+    assert failed.rounds[0].model_dump(include=of_plan) == whole.rounds[0].model_dump(include=of_plan)
     assert failed.cost_usd == pytest.approx(0.5 + sum(span.cost_usd for span in done))
     assert Trace.model_validate_json(failed.model_dump_json()) == failed

@@ -148,6 +148,18 @@ def test_n_answers_are_made_side_by_side_and_summed(serve) -> None:
     assert len({answer["trace_id"] for answer in reply.podium["answers"]}) == 3
 
 
+@pytest.mark.parametrize("given", [{}, {"seed": 3}])
+def test_each_of_n_answers_has_a_seed_of_its_own(serve: Serve, given: dict[str, int]) -> None:
+    with chat_model("42.") as model:
+        asking = client(serve(Pool([model.worker(send_seed=True)]), planner="single:wren"))
+        for name in ("podium", "wren"):
+            asking.chat.completions.create(model=name, messages=ASKED, n=3, **given)
+            seeds = [body["seed"] for body in model.bodies]
+            assert len(set(seeds)) == 3
+            model.bodies.clear()
+    assert given.get("seed") in (None, *seeds)
+
+
 def test_an_answer_that_was_cut_says_so(serve) -> None:
     with chat_model(lambda body: Say("It is", finish="length")) as model:
         reply = client(serve(Pool([model.worker()]))).chat.completions.create(model="wren", messages=ASKED)
@@ -356,6 +368,15 @@ def test_a_body_that_is_not_json_is_refused(embedded: str) -> None:
         client(embedded).post("/chat/completions", content=b"{", cast_to=object)
     assert refused.value.status_code == 400
     assert refused.value.code == "invalid_json"
+
+
+def test_a_worker_that_is_called_like_a_planner_is_listed_as_what_a_request_reaches(serve: Serve) -> None:
+    with chat_model("42") as model:
+        asking = client(serve(Pool([model.worker("podium/random")])))
+        listed: Any = {each.id: each for each in asking.models.list()}
+        reply: Any = asking.chat.completions.create(model="podium/random", messages=ASKED)
+    assert reply.podium["planner"] == "straight:podium/random"
+    assert listed["podium/random"].podium["kind"] == "worker"
 
 
 def test_models_lists_planners_and_workers_with_profile_and_price(serve) -> None:

@@ -47,6 +47,14 @@ def test_what_only_older_models_do_is_refused(serve: Serve, changed: dict[str, A
     assert refused.value.param == param
 
 
+@pytest.mark.parametrize("name", ["podium", "wren"])
+def test_what_has_no_effect_is_named(serve: Serve, name: str) -> None:
+    with chat_model("42") as model:
+        asking = client(serve(Pool([model.worker()]), planner="single:wren"))
+        made = asking.completions.with_raw_response.create(model=name, prompt="What is 6 x 7?", best_of=4)
+    assert made.headers["x-podium-ignored"] == "best_of"
+
+
 def test_every_reply_has_a_request_id_and_its_cost(serve: Serve) -> None:
     with chat_model("42") as model:
         asking = client(serve(Pool([model.worker()]), planner="single:wren"))

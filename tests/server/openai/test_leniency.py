@@ -145,6 +145,18 @@ def test_one_worker_gets_every_field_of_a_chat_completion_and_its_thoughts_come_
     assert message.reasoning_content.startswith("The user asks: What is 6 x 7?")
 
 
+@pytest.mark.parametrize("field", [{"max_tokens": 100_000}, {"n": 8}, {"messages": ASKED}, {"seed": 3}])
+def test_a_response_of_one_worker_has_no_field_of_a_chat_completion(
+    servers: dict[str, str], endpoint: FaultServer, field: dict[str, Any]
+) -> None:
+    before = len(endpoint.requests)
+    refused = httpx.post(f"{servers['lenient']}/v1/responses", json=body_of("responses", field, "quill"))
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (400, "unknown_field")
+    assert [error["param"]] == list(field)
+    assert len(endpoint.requests) == before
+
+
 def test_one_workers_thoughts_are_streamed_before_its_text(servers: dict[str, str]) -> None:
     asking = client(servers["lenient"])
     stream = asking.chat.completions.create(

@@ -147,6 +147,26 @@ def test_a_compacted_conversation_is_its_users_words_and_a_summary(
     assert sent(endpoint)[1][1].startswith("Summary of the conversation before:")
 
 
+@pytest.mark.parametrize(
+    ("changed", "param"),
+    [
+        ({"temperature": "hot"}, "temperature"),
+        ({"input": [{"role": "user", "content": 5}]}, "input.0.content"),
+        ({"podium": {"dry_run": True}}, "podium.dry_run"),
+        ({"stream": True}, "stream"),
+        ({"background": True}, "background"),
+    ],
+)
+def test_what_a_compaction_cannot_honour_is_refused_before_any_call(
+    client: OpenAI, endpoint: FaultServer, changed: dict[str, Any], param: str
+) -> None:
+    before = len(endpoint.requests)
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.responses.compact(model="podium", input="We launch on Tuesday.", extra_body=changed)
+    assert refused.value.param == param
+    assert len(endpoint.requests) == before
+
+
 def test_a_text_file_is_part_of_the_message_and_another_is_refused(
     client: OpenAI, endpoint: FaultServer
 ) -> None:

@@ -41,6 +41,23 @@ async def test_the_callers_settings_win_over_the_workers_but_never_its_limit():
         assert (second["max_tokens"], second["temperature"]) == (100, 0.2)
 
 
+async def test_the_callers_further_keys_replace_neither_messages_nor_limits():
+    further = {"model": "x", "messages": [], "n": 8, "stream": True, "max_tokens": 10**5, "top_k": 3}
+    async with FaultServer("Fine.") as server:
+        asked = worker(server)
+        await asked.answer(
+            Request(ASKED, seed="", options=AnswerOptions(extra=further | {"max_completion_tokens": 10**5}))
+        )
+        await asked.close()
+        (sent,) = (request.body for request in server.requests)
+    assert sent == {
+        "model": "m",
+        "messages": [{"role": "user", "content": ASKED[0].content}],
+        "max_tokens": 100,
+        "top_k": 3,
+    }
+
+
 async def test_a_reply_tells_what_was_sent_besides_the_messages_without_secrets():
     async with FaultServer("Fine.") as server:
         asked = worker(server, KEY, system="Be brief.", temperature=0.2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.types import Message, Usage
+from podium.types import AnswerOptions, Message, ToolCall, Usage
 from podium.workers.chat.usage import read_usage
 
 MESSAGES = (Message(role="user", content="What is 2 + 2?"),)
@@ -121,6 +121,23 @@ def test_counts_that_cannot_be_are_replaced_and_named(
     usage = read_usage(counts, MESSAGES, "four" * 100, max_tokens=50)
     assert (usage.input_tokens, usage.output_tokens) == expected
     assert (usage.estimated, usage.implausible) == (implausible is not None, implausible)
+
+
+def test_a_count_may_be_as_large_as_tools_calls_and_images_make_it() -> None:
+    call = ToolCall(id="c", name="note", arguments=" " * 80_000)
+    sent = (
+        Message(role="user", content="What is 2 + 2?", images=("https://example.com/a.png",)),
+        Message(role="assistant", content="", tool_calls=(call,)),
+        Message(role="tool", content="4", tool_call_id="c"),
+    )
+    tools = ({"type": "function", "function": {"name": "f", "description": " " * 600_000}},)
+    counts = {"prompt_tokens": 150_000, "completion_tokens": 1}
+    for messages, options in ((sent, AnswerOptions()), (MESSAGES, AnswerOptions(tools=tools))):
+        assert read_usage(counts, messages, "4", options=options).input_tokens == 150_000
+    assert read_usage(counts, MESSAGES, "4").implausible == "150000 tokens of input"
+    small = read_usage({"prompt_tokens": 90, "completion_tokens": 1}, sent[:1], "4")
+    assert (small.input_tokens, small.estimated) == (90, False)
+    assert read_usage(None, sent[:1], "4").input_tokens == 1004
 
 
 def test_hidden_reasoning_may_pass_max_tokens_but_not_by_any_number() -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from podium.server.answers import encode_reply
-from podium.server.anthropic.messages_body import MessagesBody, read_messages, to_messages
+from podium.server.anthropic.messages_body import MessagesBody, read_messages, to_messages, to_options
 from podium.server.anthropic.messages_reply import MessageEvents, message_body
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
@@ -17,11 +17,9 @@ from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, cancel_on_disconnect
-from podium.types import estimate_tokens
+from podium.types import sent_tokens
 
 _ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
-_IMAGE_TOKENS = 1000
-"""Assumed tokens of an image."""
 
 
 def routes(service: Service) -> APIRouter:
@@ -80,12 +78,7 @@ def routes(service: Service) -> APIRouter:
         """An estimate: every worker counts in its own way."""
         await _authenticate(request, service)
         body = await parse_body(MessagesBody, await request.body(), service.parse_lock)
-        messages = to_messages(body)
-        texts = sum(estimate_tokens(message.content) for message in messages)
-        calls = sum(estimate_tokens(call.arguments) for message in messages for call in message.tool_calls)
-        tools = sum(estimate_tokens(tool.model_dump_json()) for tool in body.tools or ())
-        images = sum(len(message.images) for message in messages)
-        return {"input_tokens": texts + calls + tools + images * _IMAGE_TOKENS}
+        return {"input_tokens": sent_tokens(to_messages(body), to_options(body, {}))}
 
     return router
 

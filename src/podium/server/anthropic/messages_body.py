@@ -37,6 +37,8 @@ from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
 from podium.types import AnswerOptions, Message, ToolCall
 
+_PASSED = ("top_k", "reasoning_effort", "thinking")
+"""Fields for one worker's endpoint (`_endpoint_fields`)."""
 _LOW, _MEDIUM = 2048, 8192
 """For endpoints that take a reasoning effort: the largest `budget_tokens` that become "low" and "medium"; more is
 "high"."""
@@ -212,11 +214,11 @@ async def read_messages(body: MessagesBody, service: Service, caller: Caller) ->
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     passes = takes_extra(service.pool, worker)
-    leftover = settle_leftover(body, strict=settings.strict, passes=passes)
+    leftover = settle_leftover(body, strict=settings.strict, passes=passes, passed=_PASSED)
     messages = to_messages(body)
     extra = _endpoint_fields(body.thinking, leftover.extra) if passes else {}
     request = ChatRequest(
-        question=to_question(messages, _options(body, extra), direct=worker is not None),
+        question=to_question(messages, to_options(body, extra), direct=worker is not None),
         messages=None if worker is None else messages,
         model=body.model,
         planner=planner,
@@ -285,7 +287,7 @@ def _document(block: Document) -> str:
 
 def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> dict[str, Any]:
     """The extra fields for one worker's endpoint. The token budget of `thinking` becomes a `reasoning_effort`."""
-    fields: dict[str, Any] = {name: extra[name] for name in ("top_k", "reasoning_effort") if name in extra}
+    fields = {name: value for name, value in extra.items() if name != "thinking"}
     if thinking is not None:
         budget = thinking.get("budget_tokens")
         tokens = budget if budget and isinstance(budget, int | float) else _MEDIUM
@@ -293,7 +295,12 @@ def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> 
     return fields
 
 
-def _options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
+def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
+    """The settings and tools of the answer.
+
+    Args:
+        extra: further keys for the endpoint of the one worker.
+    """
     functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
     choice = body.tool_choice or Choice(type="auto")
     output = None if body.output_config is None else body.output_config.format

@@ -35,8 +35,7 @@ def routes(service: Service) -> APIRouter:
         with finding(id):
             judged = await store_of(service).judge(id, body.outcome(caller), caller.visible_owner)
         service.planners.learning.outcome_came()
-        if service.live is not None:
-            service.live.forget(judged.id)
+        service.live.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)
 
     return router

@@ -123,7 +123,7 @@ def routes(service: Service) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         if last_event_id == ENDED:
             return Response(status_code=204)
-        log = None if service.live is None else service.live.find(id, caller.visible_owner)
+        log = service.live.find(id, caller.visible_owner)
         if log is not None:
             return EventStream(_follow(log, last_event_id), {})
         store = store_of(service)
@@ -155,8 +155,7 @@ def routes(service: Service) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         if not await store_of(service).delete(id, caller.visible_owner):
             raise _unknown(id)
-        if service.live is not None:
-            service.live.forget(id)
+        service.live.forget(id)
         return Response(status_code=204)
 
     return router

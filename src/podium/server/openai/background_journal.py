@@ -18,18 +18,19 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from podium.errors import StoreError, UsageError
+from podium.errors import LostLeaseError, StoreError, UsageError
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, Past, PlanReady, QuestionEnded
 from podium.orchestrator.journal import LOST
+from podium.planner import round_trace
 from podium.server.openai.responses_body import BACKGROUND_KEY
 from podium.server.openai.responses_reply import ResponseFrame
 from podium.server.requests import ChatRequest
-from podium.trace import Attempt, RoundTrace, Span, Trace, TraceStatus
-from podium.trace.background_table import BackgroundRow, BackgroundTable, Entry, LostLeaseError
+from podium.trace import Attempt, Span, Trace, TraceStatus
+from podium.trace.background_table import BackgroundRow, BackgroundTable, Entry
 from podium.trace.serialization import clean
 from podium.types import Profile, Question
-from podium.workflow import Workflow
+from podium.workflow import Acceptance, Workflow
 
 T = TypeVar("T")
 _RETRY_S = 0.5
@@ -327,15 +328,12 @@ def unfinished_trace(
         spans = () if workflow is None else _spans(past, number, workflow, names)
         done = [span.response for span in spans if span.status == "done"]
         rounds.append(
-            RoundTrace(
-                plan_text=plan.text,
+            round_trace(
+                plan,
+                ready.seconds,
                 workflow=workflow,
-                plan_error=None if ready.error is None else str(ready.error),
-                plan_error_kind=None if ready.error is None else ready.error.kind,
-                plan_usage=plan.usage,
-                plan_cost_usd=plan.cost_usd,
-                plan_unpriced=plan.unpriced,
-                plan_seconds=ready.seconds,
+                accepted=isinstance(plan.decision, Acceptance),
+                error=ready.error,
                 spans=spans,
                 response=done[-1] if done else None,
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import uuid4
 
-from podium.errors import PodiumError, StoreError, UsageError
+from podium.errors import LostLeaseError, PodiumError, StoreError, UsageError
 from podium.orchestrator import Orchestrator
 from podium.server.keys import ANONYMOUS, Caller
 from podium.server.openai.background_journal import (
@@ -25,7 +25,7 @@ from podium.server.openai.background_journal import (
 )
 from podium.server.service import Service
 from podium.trace import Trace
-from podium.trace.background_table import BackgroundRow, BackgroundTable, LostLeaseError
+from podium.trace.background_table import BackgroundRow, BackgroundTable
 
 _LOG = logging.getLogger("podium.server")
 MAX_RUNNING = 64

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -34,6 +34,7 @@ from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service, answer_all
 from podium.server.streaming import DONE, EventStream, StreamedText, Write, cancel_on_disconnect, sse_event
+from podium.trace import Trace
 from podium.types import Profile, total_usage
 
 _ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
@@ -74,17 +75,21 @@ async def complete_chat(
     request: Request,
     service: Service,
     caller: Caller,
+    *,
     chunks: type[Chunks] | None = None,
+    ignored: tuple[str, ...] = (),
 ) -> Response:
     """Make the completion for `body`.
 
     Args:
         chunks: the class that writes the reply; None: `Chunks`, the form of a chat completion.
+        ignored: fields of the request that `body` leaves out because they had no effect.
 
     Raises:
         APIError: the completion cannot be made.
     """
     chat_request = await read_chat(body, service, caller)
+    chat_request = replace(chat_request, ignored=(*ignored, *chat_request.ignored))
     orchestrator = await service.open_orchestrator(chat_request, caller)
     if chat_request.plan_id is not None and (body.n or 1) > 1:
         raise invalid("A plan is run once: leave n out.", "n")
@@ -161,7 +166,9 @@ class _ChatCompletion:
                 self.ids,
                 write,
                 for_event=chunks.for_event,
-                for_end=lambda number, answers: chunks.for_end(number, answers[number], self._all(answers)),
+                for_end=lambda number, answers, failed: chunks.for_end(
+                    number, answers.get(number), self._all(answers, failed)
+                ),
                 fail=lambda error: sse_event(to_body(error)),
             ):
                 return
@@ -169,9 +176,15 @@ class _ChatCompletion:
 
         return EventStream(produce, question.headers)
 
-    def _all(self, answers: Mapping[int, ServedAnswer]) -> list[ServedAnswer]:
-        """The answers in order once all have ended; until then an empty list."""
-        return [answers[n] for n in sorted(answers)] if len(answers) == len(self.ids) else []
+    def _all(self, answers: Mapping[int, ServedAnswer], failed: Mapping[int, Trace]) -> list[ServedAnswer]:
+        """The answers in order, then those that failed, once all have ended; until then an empty list."""
+        if len(answers) + len(failed) < len(self.ids):
+            return []
+        ignored = self.question.request.ignored
+        return [
+            *(answers[n] for n in sorted(answers)),
+            *(from_trace(failed[n], ignored) for n in sorted(failed)),
+        ]
 
 
 def completion_body(
@@ -282,15 +295,31 @@ class Chunks:
         delta = {} if quiet or self._direct else {"reasoning_content": f"{line}\n"}
         return opening + self._chunk(choice, delta, podium=facts)
 
-    def for_end(self, choice: int, answer: ServedAnswer, answers: Sequence[ServedAnswer] = ()) -> bytes:
+    def for_end(
+        self, choice: int, answer: ServedAnswer | None, answers: Sequence[ServedAnswer] = ()
+    ) -> bytes:
         """The last chunks of an answer: the rest of its text and its finish reason.
 
         Args:
+            answer: None: it failed, so it has neither.
             answers: all answers, passed only when the last one ends; the last chunk reports their sums.
 
         Raises:
             APIError: the answer does not begin with the text that was sent.
         """
+        rest = b"" if answer is None else self._rest(choice, answer)
+        finish = None if answer is None else answer.finish
+        details = combine_details(answers) if answers else None
+        if details is not None and self._with_usage:
+            # Only clients that requested usage expect a chunk without choices.
+            usage = self._head | {"choices": [], "usage": completion_usage(answers), "podium": details}
+            return rest + (self._chunk(choice, {}, finish=finish) if finish else b"") + sse_event(usage)
+        if finish is None and details is None:
+            return b""
+        return rest + self._chunk(choice, {}, finish=finish, podium=details)
+
+    def _rest(self, choice: int, answer: ServedAnswer) -> bytes:
+        """What of an answer has not been sent yet."""
         opening = b"" if choice in self._texts else self._opening(choice)
         rest = self._text_of(choice).finish(answer.text, answer.trace_id)
         content = self._chunk(choice, {"content": rest}) if rest else b""
@@ -298,13 +327,7 @@ class Chunks:
             content += self._chunk(choice, {"content": ""}, logprobs=answer.logprobs)
         numbered = [{"index": number, **call} for number, call in enumerate(tool_calls(answer))]
         calls = self._chunk(choice, {"tool_calls": numbered}) if numbered else b""
-        details = combine_details(answers) if answers else None
-        if details is None or not self._with_usage:
-            return opening + content + calls + self._chunk(choice, {}, finish=answer.finish, podium=details)
-        finish = self._chunk(choice, {}, finish=answer.finish)
-        # Only clients that requested usage expect a chunk without choices.
-        usage = sse_event(self._head | {"choices": [], "usage": completion_usage(answers), "podium": details})
-        return opening + content + calls + finish + usage
+        return opening + content + calls
 
     def _opening(self, choice: int) -> bytes:
         self._text_of(choice)

@@ -6,6 +6,7 @@ request may use. Clients send the returned items at the beginning of their next 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +17,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from podium.server.answers import from_trace, no_answer_error
-from podium.server.api_errors import error_responses
+from podium.server.api_errors import error_responses, invalid
 from podium.server.conversations import full_conversation
 from podium.server.openai.chat_body import HINTS
 from podium.server.openai.response_items import Item, write_compaction
@@ -53,13 +54,10 @@ def routes(service: Service) -> APIRouter:
     )
     async def compact(request: Request) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
-        body = await parse_body(CompactBody, await request.body(), service.parse_lock)
-        wanted = {"role": "user", "content": _WANTED}
-        given = body.input or ()
-        items = ({"role": "user", "content": given},) if isinstance(given, str) else given
-        whole = ResponseBody.model_validate(
-            {**dict(body), **(body.model_extra or {}), "input": (*items, wanted)}, strict=False
-        )
+        raw = await request.body()
+        await parse_body(CompactBody, raw, service.parse_lock)
+        whole = await parse_body(ResponseBody, _with_request(raw), service.parse_lock)
+        _refuse_other_forms(whole)
         chat_request = await read_response(whole, service, caller, {})
         if chat_request.worker is None:
             opened = await service.open_orchestrator(chat_request, caller)
@@ -90,3 +88,28 @@ def routes(service: Service) -> APIRouter:
         }
 
     return router
+
+
+def _with_request(raw: bytes) -> bytes:
+    """The body of a `CompactBody`, as that of a response whose last message requests the summary."""
+    given: dict[str, Any] = json.loads(raw)
+    items = given.get("input") or []
+    items = [{"role": "user", "content": items}] if isinstance(items, str) else items
+    return json.dumps({**given, "input": [*items, {"role": "user", "content": _WANTED}]}).encode()
+
+
+def _refuse_other_forms(body: ResponseBody) -> None:
+    """Refuse what a response offers besides its reply in one piece.
+
+    Raises:
+        APIError: 400.
+    """
+    dry_run = body.podium is not None and body.podium.dry_run
+    others = {"stream": body.stream, "background": body.background, "podium.dry_run": dry_run}
+    for name, wanted in others.items():
+        if wanted:
+            raise invalid(
+                f"{name} cannot be honoured: one worker writes the summary, and the reply comes in one piece.",
+                name,
+                code="unsupported_field",
+            )

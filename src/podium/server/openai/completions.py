@@ -56,7 +56,7 @@ def routes(service: Service) -> APIRouter:
         prompt = body.prompt if isinstance(body.prompt, str) else body.prompt[0]
         given = body.model_extra or {}
         old = CompletionBody(model=body.model, prompt=prompt, **{n: v for n, v in given.items() if n in _OLD})
-        settle_leftover(old, strict=service.settings.strict)
+        leftover = settle_leftover(old, strict=service.settings.strict)
         chat = {n: v for n, v in given.items() if n not in _OLD}
         messages = ({"role": "user", "content": prompt},)
         asked = await parse_body(
@@ -64,7 +64,9 @@ def routes(service: Service) -> APIRouter:
             json.dumps({**chat, "model": body.model, "messages": messages}).encode(),
             service.parse_lock,
         )
-        return await complete_chat(asked, request, service, caller, TextChunks)
+        return await complete_chat(
+            asked, request, service, caller, chunks=TextChunks, ignored=leftover.ignored
+        )
 
     return router
 

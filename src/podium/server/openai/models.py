@@ -42,9 +42,10 @@ def routes(service: Service) -> APIRouter:
 def _models(service: Service, caller: Caller) -> dict[str, dict[str, Any]]:
     allowed = caller.allowed(service.pool.names)
     workers = {p.name: _worker(p) for p in service.pool.profiles if p.name in allowed}
-    planned = ["podium", *(f"podium/{name}" for name in service.planners.names)]
-    # The planner's names win over a worker of the same name.
-    return workers | {name: _planned(name, service) for name in planned}
+    planned = [f"podium/{name}" for name in service.planners.names]
+    # A request reaches a worker of the pool before a planner of the same name; "podium" is always the planner.
+    planners = ["podium", *(name for name in planned if name not in service.pool.names)]
+    return workers | {name: _planned(name, service) for name in planners}
 
 
 def _planned(name: str, service: Service) -> dict[str, Any]:

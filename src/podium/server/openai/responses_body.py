@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
+from podium.config import suggestion
 from podium.server.answers import from_trace
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
@@ -203,8 +204,18 @@ async def _previous_messages(body: ResponseBody, service: Service, caller: Calle
 
 
 def _to_chat(body: ResponseBody, leftover: Leftover) -> Leftover:
-    """Convert the fields for one worker's endpoint to those of a chat completion."""
+    """Convert the fields for one worker's endpoint to those of a chat completion.
+
+    Raises:
+        APIError: 400 for a field that only chat completions have: it would replace what Podium sets itself.
+    """
     given, extra = leftover.extra, {}
+    for name in sorted(given.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
+        raise invalid(
+            f"Unknown field {name!r}; {suggestion(name, list(ResponseBody.model_fields))}",
+            name,
+            code="unknown_field",
+        )
     foreign = ResponseBody.unsupported.keys() - ChatBody.unsupported.keys()
     extra = {name: value for name, value in given.items() if name not in foreign | {"reasoning"}}
     reasoning, verbosity = (

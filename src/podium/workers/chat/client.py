@@ -145,7 +145,7 @@ class ChatClient:
                 if reader.deadline.expired():
                     raise self._failures.timed_out(*reader.limit, builder) from None
                 raise self._failures.transport(error) from None
-        reply = self._reply(reader, messages, body, tools=bool(options.tools))
+        reply = self._reply(reader, messages, body, options)
         for listener in listeners:
             if listener is not None:
                 listener.end()
@@ -169,17 +169,28 @@ class ChatClient:
             await reader.read(response)
 
     def _reply(
-        self, reader: ResponseReader, messages: Sequence[Message], body: Mapping[str, Any], *, tools: bool
+        self,
+        reader: ResponseReader,
+        messages: Sequence[Message],
+        body: Mapping[str, Any],
+        options: AnswerOptions,
     ) -> Reply:
         builder = reader.builder
         text = builder.text
-        calls = builder.tool_calls if tools else ()
+        calls = builder.tool_calls if options.tools else ()
         if not (text.strip() or calls) or filtered(builder.finish):
             raise self._failures.no_text(builder)
         if builder.finish == "error":
             raise self._failures.error("it broke off with an error", "status", retryable=True)
         written = text + "".join(call.name + call.arguments for call in calls)
-        usage = read_usage(builder.usage, messages, written, builder.reasoning, max_tokens=sent_limit(body))
+        usage = read_usage(
+            builder.usage,
+            messages,
+            written,
+            builder.reasoning,
+            options=options,
+            max_tokens=sent_limit(body),
+        )
         return Reply(
             self._secrets.scrub(text),
             usage,

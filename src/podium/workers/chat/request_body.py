@@ -9,6 +9,8 @@ from typing import Any, Literal
 from podium.types import AnswerOptions, Message
 
 MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
+_OWN_KEYS = ("model", "messages", "stream", "n", "max_tokens", "max_completion_tokens")
+"""Keys that the caller's further keys may not set: a budget has reserved what they cost."""
 
 
 def chat_body(
@@ -25,7 +27,8 @@ def chat_body(
 
     Args:
         settings: max_tokens, temperature, seed; those that are None are left out.
-        options: the caller's settings, which win over the worker's.
+        options: the caller's settings, which win over the worker's. Its `extra` does not set the model, the messages
+            or a limit.
         extra: further keys; they win over all others but the caller's.
     """
     body: dict[str, Any] = {"model": model, "messages": [_message(message) for message in messages]}
@@ -51,7 +54,7 @@ def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: Max
     if not options.model_fields_set:
         return {}
     wanted = options.model_dump(exclude_defaults=True, mode="json")
-    further = wanted.pop("extra", {})
+    further = {key: value for key, value in wanted.pop("extra", {}).items() if key not in _OWN_KEYS}
     most = wanted.pop("max_tokens", None)
     if most is not None:
         key = next((k for k in ("max_tokens", "max_completion_tokens") if k in body), max_tokens_key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from podium.types import Message, Usage, estimate_tokens
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Usage, estimate_tokens, sent_tokens
 
 _FEWER = 8
 """A count may be this many times smaller than the estimate. The estimate assumes 4 characters per token; rows of blanks
@@ -30,6 +30,7 @@ def read_usage(
     text: str,
     reasoning_text: str = "",
     *,
+    options: AnswerOptions = DEFAULT_OPTIONS,
     max_tokens: int | None = None,
 ) -> Usage:
     """The tokens of one call: the provider's counts if they are plausible, else estimates (`Usage.estimated`).
@@ -38,7 +39,7 @@ def read_usage(
 
     Args:
         usage: the reply's `usage`, of any type.
-        messages: the messages that were sent.
+        messages, options: what was sent.
         text, reasoning_text: the reply; `text` includes its tool calls.
         max_tokens: the limit that was sent; None: none.
     """
@@ -68,12 +69,16 @@ def read_usage(
         if hidden > 0 and (reasoning or hidden) == hidden:
             # Some providers bill reasoning that completion_tokens leaves out (xAI, Gemini).
             written, reasoning = written + hidden, hidden
-    read = sum(estimate_tokens(message.content) for message in messages)
+    # A provider may write tools more briefly than JSON, and scale images down: only texts have a fewest number.
+    texts = 0
+    for message in messages:
+        texts += estimate_tokens(message.content)
+    read = sent_tokens(messages, options)
     shown = estimate_tokens(text) + estimate_tokens(reasoning_text)
     limit = _MOST_WRITTEN if max_tokens is None else _MOST * max_tokens
     thought = _HIDDEN if reasoning or reasoning_text else 0
     refused = (
-        _refused("input", sent, read, _MOST * read + _HIDDEN),
+        _refused("input", sent, texts, _MOST * read + _HIDDEN),
         _refused("output", written, estimate_tokens(text), max(limit, shown) + thought),
     )
     estimated = sent is None or written is None or any(refused)
