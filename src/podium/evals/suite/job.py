@@ -21,7 +21,7 @@ from podium.evals.suite.cells import Cell, Job, Training
 from podium.evals.suite.opening import OpenTable, untrained_of
 from podium.evals.suite.results import GradedAnswer, read_answers
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
-from podium.planner import Plan, Planner, PlanRequest, ReadsAhead
+from podium.planner import Plan, Planner, PlanRequest, ReadsAhead, paid_plan
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.types import Budget
@@ -132,22 +132,20 @@ class _Run:
         table = self.opened.table.training.model_copy(update={"questions": _PLANS})
         plans = []
         for task in OpenTable(table, self.opened.pool).tasks(0):
-            ledger = Ledger(Budget(), accounts=self.dispatcher.accounts)
             request = PlanRequest(
                 task.question,
                 self.opened.pool.profiles_for(task.question.text),
                 max_steps=self._max_steps(self.job.cells[0]),
                 seed=f"most-frequent/{task.id}",
-                ledger=ledger,
             )
             try:
-                plan = await self.planner.plan(request)
+                plan = await paid_plan(
+                    self.planner, request, Ledger(Budget(), accounts=self.dispatcher.accounts)
+                )
             except WorkerError as error:
                 if error.kind == "budget":
                     raise BudgetError(str(error)) from None
                 continue  # One of many plans; without it the others are counted.
-            if not plan.settled:
-                ledger.record(plan.usage, plan.cost_usd)
             if isinstance(plan.decision, Workflow):
                 plans.append(plan.decision)
         if not plans:
