@@ -136,4 +136,4 @@ class Scorer:
             raise
         if self.discount is None:
             return rollout
-        return await earned_by_rounds(task, rollout, settings, self.discount)
+        return await earned_by_rounds(task, rollout, settings, self.discount, dispatcher=self.dispatcher)
