@@ -98,6 +98,14 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
             ["train", "--run", "r", "--engine", "trl", "start=warmstart", "stage=sft"],
             "stage = 'sft', and the command says --stage grpo: give --stage sft",
         ),
+        (
+            ["train", "--run", "r", "--stage", "sft", "--engine", "small", "start=warmstart"],
+            "--stage sft needs the engine trl: leave out the engine small.",
+        ),
+        (
+            ["train", "--run", "r", "--stage", "sft", "start=warmstart", "engine=small"],
+            "--stage sft needs the engine trl: leave out the engine small.",
+        ),
         (["train", "--run", "r", "--eval-questions", "0"], "--eval-questions 0: give at least 1."),
         (
             ["eval", "--questions", "0"],
