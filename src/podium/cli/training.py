@@ -128,8 +128,7 @@ def make_orchestra(config: Path | None, overrides: Sequence[str], run: Path) -> 
     console = open_console()
 
     def show(name: str, row: Mapping[str, Any]) -> None:
-        if row["step"] % 500 == 0:
-            console.print(f"{name}  step {row['step']}  loss {row['loss']:.3f}", soft_wrap=True)
+        console.print(f"{name}  step {row['step']}  loss {row['loss']:.3f}", soft_wrap=True)
 
     train_orchestra(settings, run, show)
     console.print(f"The workers are in {run}; their pool file is {run / POOL}", soft_wrap=True)

@@ -16,12 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, field_validator
 from tokenizers import Tokenizer
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import PromptSettings
-from podium.config import Settings
+from podium.config import Settings, suggestion
 from podium.orchestra.abilities import ABILITIES, Ability
 from podium.orchestra.lessons import LessonStage, draw_lesson
 from podium.orchestra.measuring import measure_worker
@@ -79,6 +79,15 @@ class OrchestraSettings(Settings):
     width_multiplier: int = Field(default=1, ge=1, validation_alias=AliasChoices("width_multiplier", "width"))
     """How many times as wide as in `abilities` the models are, with as many times the heads. With 5, and 8 layers, most
     have 37 million parameters."""
+
+    @field_validator("workers")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        known = [ability.name for ability in ABILITIES]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{name!r} is no worker of the orchestra; {suggestion(name, known)}")
+        return names
 
 
 def train_orchestra(
