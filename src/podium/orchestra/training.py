@@ -123,19 +123,21 @@ def _is_trained(folder: Path, ability: Ability) -> bool:
 
 
 def _write_pool(folder: Path) -> None:
-    """Write the pool file of all workers that the run folder has, and a vote."""
-    tables = [
-        _WORKER.format(name=ability.name, profile=ability.profile)
-        for ability in ABILITIES
-        if _is_trained(folder, ability)
-    ]
-    replace_file(folder / POOL, "\n".join([*tables, _VOTE]).encode())
+    """Write the pool file of all workers that the run folder has, and a vote.
+
+    Again if another process has finished a worker meanwhile: it may have written its pool file before this one.
+    """
+    written: list[Ability] | None = None
+    while written != (trained := [ability for ability in ABILITIES if _is_trained(folder, ability)]):
+        tables = [_WORKER.format(name=ability.name, profile=ability.profile) for ability in trained]
+        replace_file(folder / POOL, "\n".join([*tables, _VOTE]).encode())
+        written = trained
 
 
 def _kept_tokenizer(folder: Path) -> Tokenizer | None:
-    """The tokenizer of the workers that the run folder has, trained or half trained."""
+    """The tokenizer of the workers that the run folder has, trained or half trained; of none that is half written."""
     files = (*folder.glob("*/tokenizer.json"), *folder.glob("*/[0-9]*/tokenizer.json"))
-    kept = next((path.parent for path in files), None)
+    kept = next((path.parent for path in files if not path.parent.name.endswith(".part")), None)
     return None if kept is None else Checkpoint.read(kept).tokenizer()
 
 
