@@ -64,7 +64,7 @@ def expert(part: DrawnStep, knows: Sequence[dict[str, float]]) -> int:
 def draw(index: int) -> tuple[Problem, Task]:
     rng = Random(f"experts/{index}")
     problem = draw_split_problem(rng, "train", HOP_SHARES)
-    question = Question(text=word_question(problem, world(), rng))
+    question = Question(text=word_question(problem, rng))
     return problem, Task(id=f"{index}", question=question, gold=problem.answer(world()), grader=Exact())
 
 
