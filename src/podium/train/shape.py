@@ -17,15 +17,15 @@ _ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes of the model. The defaults are those of the tiny policy that ships."""
+    """Sizes of the model."""
 
     vocab: int
-    hidden: int = 192
-    layers: int = 5
-    heads: int = 6
-    kv_heads: int = 2
-    head_size: int = 32
-    inner: int = 512
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    inner: int
     """Width of the SwiGLU layer (`intermediate_size`)."""
     positions: int = 1024
     """Longest sequence, in tokens."""
