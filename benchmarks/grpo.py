@@ -37,7 +37,7 @@ from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import Codec
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
-from podium.rollout import Scorer
+from podium.rollout import FixedPlan, Scorer
 from podium.tasks import Task
 from podium.train.display import NoDisplay
 from podium.train.experiment import make_draw_tasks, run_experiment
@@ -168,7 +168,7 @@ class Peer:
         async def score_all() -> list[float | None]:
             pool, scorer = open_pool(self.experiment.pool), Scorer(reward=self.experiment.reward)
             scores = [
-                scorer.score(text, self.tasks[which], pool, seed=f"peer/{place}")
+                scorer.roll(FixedPlan(text), self.tasks[which], pool, seed=f"peer/{place}")
                 for place, (text, which) in enumerate(zip(completions, number, strict=True))
             ]
             return [rollout and rollout.reward.total for rollout in await asyncio.gather(*scores)]

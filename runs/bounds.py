@@ -54,7 +54,7 @@ def main(recording: str, pool_file: str) -> None:
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     answers = asyncio.run(read_answers(list(open_tasks(recording, "train", size=ALL, pool=pool)), workers))
     assert pool.ratings is not None, f"{pool_file} names no ratings"
-    kind_Q = np.array([pool.ratings.kind_of(text) for text in answers.texts])
+    kind_Q = np.array([pool.ratings.cluster_of(text) for text in answers.texts])
     fold_Q = np.random.default_rng(0).permutation(len(kind_Q)) % FOLDS
     manner_QWRF = asyncio.run(_manners(answers.texts, workers, answers.samples))
     plans = list(committees(answers))

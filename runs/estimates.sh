@@ -66,6 +66,9 @@ measure() {
   done
 }
 
-fronts() { python runs/router-fronts.py --conductor "$RUN" | tee "$RUN/router-fronts.md"; }
+fronts() {
+  [ "$SPLIT" = validation ] || { echo "The fronts are of validation alone."; return; }
+  python runs/router-fronts.py --conductor "$RUN" | tee "$RUN/router-fronts.md"
+}
 
 for part in ${1:-ratings train measure fronts}; do "$part"; done

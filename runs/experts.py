@@ -25,7 +25,7 @@ from podium.evals.stats import accuracy_interval
 from podium.lab.world import RELATIONS, Problem, word_question, world
 from podium.orchestra.abilities import ABILITIES, JOINS, Ability
 from podium.orchestra.laboratory import draw_split_problem
-from podium.orchestra.plans import Part, WorldParts, draw_parts
+from podium.orchestra.plans import DrawnStep, WorldParts, draw_steps
 from podium.orchestrator.team import open_pool
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks.graders.text_graders import Exact
@@ -55,7 +55,7 @@ def known(ability: Ability) -> dict[str, float]:
     return shares if "joins" not in right else shares | {JOINS: right["joins"]["all"]}
 
 
-def expert(part: Part, knows: Sequence[dict[str, float]]) -> int:
+def expert(part: DrawnStep, knows: Sequence[dict[str, float]]) -> int:
     """The worker that most likely does a part rightly."""
     names = part.relations or (part.skill,)
     return max(range(len(knows)), key=lambda k: prod(knows[k].get(name, 0.0) for name in names))
@@ -64,7 +64,7 @@ def expert(part: Part, knows: Sequence[dict[str, float]]) -> int:
 def draw(index: int) -> tuple[Problem, Task]:
     rng = Random(f"experts/{index}")
     problem = draw_split_problem(rng, "train", HOP_SHARES)
-    question = Question(text=word_question(problem, world(), rng))
+    question = Question(text=word_question(problem, rng))
     return problem, Task(id=f"{index}", question=question, gold=problem.answer(world()), grader=Exact())
 
 
@@ -76,7 +76,7 @@ async def right(
     pool: Pool,
 ) -> bool:
     count = min(5, len(WorldParts(problem).skills))
-    parts = draw_parts(Random(task.id), problem, count)
+    parts = draw_steps(Random(task.id), problem, count)
     if not parts:
         return False  # More paths than a plan has steps.
     steps = [

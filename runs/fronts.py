@@ -40,7 +40,7 @@ def main(recording: str, pool_file: str) -> None:
     assert pool.ratings is not None, f"{pool_file} names no ratings"
     tasks = list(open_tasks(recording, "train", size=ALL, pool=pool))
     answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
-    kinds = [pool.ratings.kind_of(text) for text in answers.texts]
+    kinds = [pool.ratings.cluster_of(text) for text in answers.texts]
     plans = list(committees(answers))
     right_QP = np.stack([committee_accuracy(answers, plan) for plan in plans], axis=1)
     price_QW = np.stack([means_by(kinds, answers.cost_QW, TRUST)[kind] for kind in kinds])

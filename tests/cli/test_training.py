@@ -93,10 +93,22 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
         (["train", "--run", "r", "--config", "none.toml"], "none.toml: there is no such file"),
         (["train", "--run", "r", "start=kept"], "kept is not a folder"),
         (["train", "--run", "r", "--stage", "warmstart", "stagez=1"], "did you mean 'stages'?"),
+        (
+            ["train", "--run", "r", "--stage", "orchestra", "workers=['jori']"],
+            "'jori' is no worker of the orchestra; did you mean 'jory'?",
+        ),
         (["train", "--run", "r", "--stage", "warm"], '"warm"'),
         (
             ["train", "--run", "r", "--engine", "trl", "start=warmstart", "stage=sft"],
             "stage = 'sft', and the command says --stage grpo: give --stage sft",
+        ),
+        (
+            ["train", "--run", "r", "--stage", "sft", "--engine", "small", "start=warmstart"],
+            "--stage sft needs the engine trl: leave out the engine small.",
+        ),
+        (
+            ["train", "--run", "r", "--stage", "sft", "start=warmstart", "engine=small"],
+            "--stage sft needs the engine trl: leave out the engine small.",
         ),
         (["train", "--run", "r", "--eval-questions", "0"], "--eval-questions 0: give at least 1."),
         (
@@ -117,6 +129,17 @@ def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, 
     assert message in asked.err
     assert asked.err.count("\n") == 1
     assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_the_training_of_a_worker_prints_each_of_its_rows(podium):
+    trained = podium(
+        *("train", "--stage", "orchestra", "--run", "r", "workers=['jory']", "steps=1", "plan_steps=0"),
+        *("parts=1", "batch=2", "vocabulary=600", "vocabulary_lessons=20", "layers=1"),
+    )
+    assert (trained.status, trained.err) == (0, "")
+    first, last = trained.out.splitlines()
+    assert first.startswith("jory  step 3  loss ")
+    assert last == "The workers are in r; their pool file is r/pool.toml"
 
 
 def test_a_checkpoint_folder_conducts(podium, start):

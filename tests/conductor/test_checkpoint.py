@@ -10,7 +10,9 @@ from tiny_models import CHAT
 from transformers import AutoModelForCausalLM
 
 from podium.conductor import Checkpoint, PromptSettings, open_policy, shipped
+from podium.conductor.checkpoint import EMBEDDED_QUESTIONS, Conducts
 from podium.errors import CheckpointError, ConfigError, UsageError
+from podium.orchestrator.team import open_pool
 
 Make = Callable[..., Path]
 
@@ -139,6 +141,17 @@ import podium.conductor
 heavy = {"numpy", "torch", "transformers", "tokenizers", "aiohttp"}
 print(sorted(heavy & set(sys.modules)))
 """
+
+
+def test_what_a_trained_policy_conducts_is_said_by_its_tasks_and_its_pool() -> None:
+    pool = open_pool("embedded")
+    named = Conducts.trained("embedded", pool, anonymous=False, random_pools=False)
+    assert named == EMBEDDED_QUESTIONS
+    numbered = Conducts.trained("world", pool, anonymous=True, random_pools=False)
+    assert numbered == Conducts(questions="the questions of world", simulated=True, workers=pool.names)
+    assert Conducts.trained("world", pool, anonymous=True, random_pools=True).workers == ()
+    rated = Conducts.trained("small.parquet", pool, anonymous=False, random_pools=True, ratings=True)
+    assert rated == Conducts(questions="the questions of small.parquet", ratings=True)
 
 
 def test_importing_the_conductor_loads_nothing_heavy() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
 
 from podium.baselines.controls import random_workflow
+from podium.conductor import opening
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.guide import Guide
@@ -197,3 +199,15 @@ async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
         guide=guide,
     )
     assert written == [codec.decode(samples.tokens[0]) for samples in drawn]
+
+
+async def test_a_guided_checkpoint_too_large_for_numpy_is_guided_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "SMALL", 0)  # Parameters up to which NumPy is used; else transformers is.
+    pool = open_pool("orchestra").profiles
+    text = "Which is larger: the birth year of the mayor of Halonmouth or the charter year of the seat of Rado Mill?"
+    prompt = build_prompt(PlanRequest(Question(text=text), pool), PROMPT)
+    policy = open_policy(START)
+    for number in range(12):
+        written = await policy.complete(prompt, Sampling(temperature=1.0, seed=f"guide/{number}"))
+        said, workers = re.findall(r"steps (.*)\nmodel_id = \[([^]]*)", written.text)[0]
+        assert workers == ", ".join(re.findall(r"[a-z](\d+)", said))

@@ -1,8 +1,10 @@
 """Workers of kind `local`: a model in a folder answers, in one batch with other calls, streamed, stopped and priced."""
 
 import asyncio
+import json
 
 import pytest
+from safetensors.numpy import load_file
 
 from podium.baselines import Committee, Single
 from podium.conductor import Checkpoint, Sampling, open_policy
@@ -36,6 +38,15 @@ async def test_it_answers_as_its_model_writes(worker, tmp_path):
     assert (reply.finish, reply.usage.output_tokens) == ("length", 24)
     millions = Checkpoint.read(tmp_path / "model").parameters() / 1e6
     assert reply.price(worker.profile) == pytest.approx(reply.usage.tokens * millions / 1e6)
+
+
+def test_a_model_in_several_files_has_no_price_by_its_parameters(worker, tmp_path):
+    shard = "model-00001-of-00001.safetensors"
+    whole = (tmp_path / "model" / "model.safetensors").rename(tmp_path / "model" / shard)
+    index = {"metadata": {}, "weight_map": dict.fromkeys(load_file(whole), shard)}
+    whole.with_name("model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ConfigError, match="price_compute counts the parameters of one model"):
+        open_pool(str(tmp_path / "pool.toml"))
 
 
 async def test_the_pieces_of_a_stream_are_the_text(worker):

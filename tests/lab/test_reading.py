@@ -19,13 +19,16 @@ PHRASINGS = [
 ]
 
 
-def worded(operation: Operation, phrasing: str, rng: Random) -> tuple[str, list[str]]:
-    """A clause with drawn values, and the values as they are written."""
+def worded(
+    operation: Operation, phrasing: str, rng: Random, number: str | None = None
+) -> tuple[str, list[str]]:
+    """A clause with drawn values, and the values as they are written. The number is drawn, too, if it is not given."""
     written = [VALUE_TYPES[kind].write(VALUE_TYPES[kind].draw(rng)) for kind in operation.takes]
     literals = [
         VALUE_TYPES[kind].literal.format(value) for kind, value in zip(operation.takes, written, strict=True)
     ]
-    number = None if operation.number is None else rng.choice(operation.number)
+    if number is None and operation.number is not None:
+        number = str(rng.choice(operation.number))
     return phrasing.format(**dict(zip("xy", literals, strict=False)), n=number), written
 
 
@@ -73,7 +76,32 @@ def test_reading_a_worded_question_gives_its_problem(seed: int, hops: int) -> No
         "Then write it backwards.",
         "Read the Roman numeral 'IIII'.",
         "A and B",
+        "Find the remainder of 17 after division by 0.",
+        "Find the date 5 days after 30 December 9999.",
+        "Negate 'perhaps'.",
+        "Decide whether 1000000000000000003 is prime.",
+        f"Decide whether {'9' * 400} is prime.",
+        f"Decide whether {'9' * 5000} is prime.",
+        f"Add {'9' * 5000} to 4.",
     ],
 )
 def test_a_text_that_poses_no_problem_is_not_read(text: str) -> None:
     assert read_problem(text) is None
+
+
+@pytest.mark.parametrize(("operation", "phrasing"), PHRASINGS)
+def test_no_number_that_stands_in_a_question_is_too_much_for_its_reader(
+    operation: Operation, phrasing: str
+) -> None:
+    for number in ("0", "7", "1000000007", "9" * 400, "9" * 5000):
+        values = {slot: number for slot, _ in zip("xy", operation.takes, strict=False)}
+        for text in (
+            phrasing.format(**values, n=number),
+            worded(operation, phrasing, Random(number), number)[0],
+        ):
+            read_problem(f"Please {text}.")
+
+
+def test_a_text_that_is_neither_yes_nor_no_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="neither yes nor no: 'perhaps'"):
+        VALUE_TYPES["yesno"].read("perhaps")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -16,6 +17,7 @@ from podium.orchestra.lessons import fact_subtasks
 from podium.orchestra.measuring import complete, generate
 from podium.orchestra.training import OrchestraSettings, train_orchestra
 from podium.orchestrator.team import open_pool
+from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.runtime import resolve_device
 from podium.workers.base import Request
 from podium.workers.view import View
@@ -53,6 +55,9 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     kept = run / ".jory"
     kept.joinpath("curve.json").write_text(json.dumps([{"step": 3}, {"step": 6}]))
     shutil.copytree(kept / "1", kept / ".2.part")
+    half = run / ".ada.part"  # Another process is writing its worker.
+    half.mkdir()
+    half.joinpath("tokenizer.json").write_text("{")
     train_orchestra(SETTINGS, run, lambda name, row: steps.append(row["step"]))
     assert steps == [3, 6, 6, 9]
     card = json.loads((run / "jory" / "card.json").read_text())
@@ -70,6 +75,25 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     assert open_pool(str(run / "pool.toml")).names == ("ilka", "jory", "vote")
     monkeypatch.setattr(training, "train_worker", None)  # Nothing is left to train.
     train_orchestra(SETTINGS, run)
+
+
+def test_a_worker_that_another_process_finishes_meanwhile_is_in_the_pool_file(tmp_path, monkeypatch):
+    def finish(name):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "card.json").write_text("{}")
+
+    def replace_after_the_other_process(path, content):
+        if not (tmp_path / "ilka").exists():
+            finish("ilka")
+            replace_file(path, b"with ilka, and without jory")
+        replace_file(path, content)
+
+    RunFolder.open(tmp_path, SETTINGS)
+    finish("jory")
+    monkeypatch.setattr(training, "replace_file", replace_after_the_other_process)
+    train_orchestra(SETTINGS, tmp_path)
+    workers = tomllib.loads((tmp_path / "pool.toml").read_text())["worker"]
+    assert [worker["name"] for worker in workers] == ["ilka", "jory", "vote"]
 
 
 def test_transformers_writes_what_the_workers_own_engine_writes():

@@ -11,7 +11,7 @@ from podium.errors import ConfigError
 from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
 from podium.planner import Plan, PlanRequest
-from podium.rollout import Rollout, Scorer
+from podium.rollout import FixedPlan, Rollout, Scorer
 from podium.rollout.random_pools import PoolDraw, PoolSource
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -100,7 +100,7 @@ def plan(*workers: int) -> str:
 
 async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None) -> Rollout | None:
     scorer = Scorer() if dispatcher is None else Scorer(dispatcher=dispatcher)
-    return await scorer.score(plan(*workers), TASK, pool, seed="s")
+    return await scorer.roll(FixedPlan(plan(*workers)), TASK, pool, seed="s")
 
 
 def test_each_worker_fails_at_the_rate_and_alike_for_a_group() -> None:

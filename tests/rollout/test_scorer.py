@@ -49,7 +49,7 @@ BROKEN = WorkerError("It is down.", kind="status")
     ],
 )
 async def test_right_wrong_and_unreadable_completions(text, total):
-    rollout = await Scorer().score(text, TASK, pool("Answer: 42", "Answer: 41"), seed="0")
+    rollout = await Scorer().roll(FixedPlan(text), TASK, pool("Answer: 42", "Answer: 41"), seed="0")
     assert rollout is not None
     assert rollout.reward.total == total
     assert rollout.plan_text == text
@@ -60,7 +60,7 @@ async def test_right_wrong_and_unreadable_completions(text, total):
 async def test_a_completion_that_shows_a_part_earns_nothing_where_all_or_none_is_the_rule():
     text = "model_id = [0, 0]\nsubtasks = ['Do it.', 'Check it.']\naccess_list = [[], [0]]"
     for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
-        rollout = await Scorer(access=access).score(text, TASK, pool("Answer: 42"), seed="0")
+        rollout = await Scorer().roll(FixedPlan(text, access=access), TASK, pool("Answer: 42"), seed="0")
         assert rollout is not None
         assert rollout.reward.total == total
 
@@ -68,23 +68,23 @@ async def test_a_completion_that_shows_a_part_earns_nothing_where_all_or_none_is
 async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
     draft = "<think>Perhaps so:\n" + completion(0)
     for cut, total in ((True, 0.0), (False, 1.0)):
-        rollout = await Scorer().score(draft, TASK, pool("42"), seed="s", cut=cut)
+        rollout = await Scorer().roll(FixedPlan(draft, cut=cut), TASK, pool("42"), seed="s")
         assert rollout is not None
         assert rollout.reward.total == total
 
 
 async def test_a_failed_worker_leaves_the_rollout_out():
     workers = pool("Answer: 42", BROKEN)
-    assert await Scorer().score(completion(1), TASK, workers, seed="0") is None
-    assert await Scorer().score(completion(1, 0), TASK, workers, seed="0") is None, (
+    assert await Scorer().roll(FixedPlan(completion(1)), TASK, workers, seed="0") is None
+    assert await Scorer().roll(FixedPlan(completion(1, 0)), TASK, workers, seed="0") is None, (
         "degraded is not fair either"
     )
 
 
 async def test_a_vote_on_failed_workers_leaves_the_rollout_out_and_one_on_nothing_does_not():
     workers = Pool([*pool(BROKEN, "Answer: 42"), VoteWorker("vote")])
-    assert await Scorer().score(completion(0, 2), TASK, workers, seed="0") is None
-    blind = await Scorer().score(completion(1, 2, access="none"), TASK, workers, seed="0")
+    assert await Scorer().roll(FixedPlan(completion(0, 2)), TASK, workers, seed="0") is None
+    blind = await Scorer().roll(FixedPlan(completion(1, 2, access="none")), TASK, workers, seed="0")
     assert blind is not None
     assert (blind.trace.status, blind.trace.answer) == ("ok", NOTHING)
     assert (blind.correct, blind.reward.total) == (False, 0.5)
@@ -93,7 +93,7 @@ async def test_a_vote_on_failed_workers_leaves_the_rollout_out_and_one_on_nothin
 async def test_a_vote_on_steps_that_the_budget_refused_is_the_plans_own_fault():
     scorer = Scorer(budget=Budget(usd=0.0))
     workers = Pool([*pool("Answer: 42"), VoteWorker("vote")])
-    rollout = await scorer.score(completion(0, 1), TASK, workers, seed="0")
+    rollout = await scorer.roll(FixedPlan(completion(0, 1)), TASK, workers, seed="0")
     assert rollout is not None
     assert (rollout.trace.status, rollout.trace.answer, rollout.reward.total) == ("failed", None, 0.5)
     assert [span.status for span in rollout.trace.spans] == ["refused", "refused"]
@@ -107,7 +107,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
     }
     judge = build({"kind": "judge", "worker": worker}, Judge)
     task = Task(id="t/1", question=TASK.question, gold="42", grader=judge)
-    assert await Scorer().score(completion(0), task, pool("Answer: 42"), seed="0") is None
+    assert await Scorer().roll(FixedPlan(completion(0)), task, pool("Answer: 42"), seed="0") is None
     rollout = await roll(Orchestrator(Single("w0"), pool("Answer: 42")), task, seed="0")
     assert "It is down" in (rollout.grade.failure or "")
     assert rollout.infrastructure_failed
@@ -116,7 +116,9 @@ async def test_a_failed_grader_leaves_the_rollout_out():
 
 async def test_a_failed_step_that_nothing_needs_does_not():
     scorer = Scorer(execution=ExecutionSettings(run_all=True))
-    rollout = await scorer.score(completion(1, 0, access="none"), TASK, pool("Answer: 42", BROKEN), seed="0")
+    rollout = await scorer.roll(
+        FixedPlan(completion(1, 0, access="none")), TASK, pool("Answer: 42", BROKEN), seed="0"
+    )
     assert rollout is not None
     assert rollout.correct
     assert [span.status for span in rollout.trace.spans] == ["failed", "done"]
@@ -125,7 +127,7 @@ async def test_a_failed_step_that_nothing_needs_does_not():
 
 async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
     scorer = Scorer(budget=Budget(calls=1))
-    rollout = await scorer.score(completion(1, 0), TASK, pool("Answer: 42", "Answer: 41"), seed="0")
+    rollout = await scorer.roll(FixedPlan(completion(1, 0)), TASK, pool("Answer: 42", "Answer: 41"), seed="0")
     assert rollout is not None
     assert not rollout.infrastructure_failed
     assert (rollout.correct, rollout.reward.total) == (False, 0.5)
@@ -133,8 +135,8 @@ async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
 
 async def test_what_was_spent_is_taken_off():
     scorer = Scorer(reward=RewardSettings(cost=0.01, calls=0.1))
-    one = await scorer.score(completion(0), TASK, pool("Answer: 42"), seed="0")
-    two = await scorer.score(completion(0, 0), TASK, pool("Answer: 42"), seed="0")
+    one = await scorer.roll(FixedPlan(completion(0)), TASK, pool("Answer: 42"), seed="0")
+    two = await scorer.roll(FixedPlan(completion(0, 0)), TASK, pool("Answer: 42"), seed="0")
     assert one is not None
     assert two is not None
     assert one.reward.cost == pytest.approx(0.01 * one.trace.cost_usd)

@@ -17,7 +17,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import Account
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
-from podium.rollout import Scorer, roll
+from podium.rollout import FixedPlan, Scorer, roll
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
@@ -149,13 +149,13 @@ async def test_a_batch_of_a_training_is_given_up_once_what_is_in_flight_was_answ
     account: Account, meter: Meter
 ) -> None:
     scorer = Scorer(dispatcher=Dispatcher(accounts=[account]))
-    plan = 'model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
+    plan = FixedPlan('model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]')
     tasks, pool = EmbeddedTasks("test", 256), Pool([meter])
 
     async def score() -> None:
         async with asyncio.TaskGroup() as group:
             for task in tasks:
-                group.create_task(scorer.score(plan, task, pool, seed=task.id))
+                group.create_task(scorer.roll(plan, task, pool, seed=task.id))
 
     with pytest.raises(BaseExceptionGroup) as stopped:
         await score()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny_run import SHAPE
 
-from podium.train.batch import Group, count_trainable_tokens, micro_batches
+from podium.train.batch import Group, MicroBatch, count_trainable_tokens, micro_batches
 from podium.train.grpo import accumulate
 from podium.train.model import PolicyModel
 from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
@@ -25,6 +25,11 @@ def model() -> PolicyModel:
     made = PolicyModel(SHAPE)
     made.initialise(generator("tests/batch"), deviation=0.2)
     return made
+
+
+def weighted_advantages(batch: MicroBatch) -> list[float]:
+    """Of each token the sum over its rows, of both signs."""
+    return (batch.positive_advantages_N + batch.negative_advantages_N).tolist()
 
 
 def gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
@@ -123,7 +128,7 @@ def test_a_group_that_is_trimmed_weighs_its_tokens_by_their_whole_completions(mo
     # A, B and A begin alike and are one row; B is longer, so each token of it weighs less.
     expected = (1.0 + 0.7) / (3 * 4) - 0.4 / (4 * 4)
     assert batch.targets_N.tolist() == [5, 11]
-    assert batch.weighted_advantages_N.tolist() == pytest.approx([expected, 0.3 / (2 * 4)])
+    assert weighted_advantages(batch) == pytest.approx([expected, 0.3 / (2 * 4)])
 
 
 @pytest.mark.parametrize(
@@ -153,16 +158,16 @@ def test_each_different_row_comes_once_with_the_sum_of_its_weighted_advantages(
 ) -> None:
     # A token's weight is the length of its completion here, to see that it is taken before the trimming.
     found = group.rows({length: float(length) for length in range(1, 9)})
-    assert {row: terms.weighted_advantage for row, terms in found.items()} == weighted
+    assert {
+        row: terms.positive_advantage + terms.negative_advantage for row, terms in found.items()
+    } == weighted
 
 
 def test_the_tokens_of_a_prompt_suffix_are_read_and_not_trained_on() -> None:
     (batch,) = micro_batches([BOTH], mean_over_limits, max_tokens=1)
     assert batch.inputs_N.tolist() == [*(4, 9, 7), *(4, 10, 5, 6, 8), *(4, 5, 6)]
     assert batch.targets_N.tolist() == [*(9, 7, 5), *(10, 5, 6, 8, 2), *(5, 6, 2)]
-    assert batch.weighted_advantages_N.tolist() == pytest.approx(
-        [*(0, 0, 1 / 6), 0, *[1 / 6] * 4, *[-1 / 3] * 3]
-    )
+    assert weighted_advantages(batch) == pytest.approx([*(0, 0, 1 / 6), 0, *[1 / 6] * 4, *[-1 / 3] * 3])
 
 
 def test_tokens_after_the_same_beginning_are_one_token_with_the_sum_of_their_advantages() -> None:

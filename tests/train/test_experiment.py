@@ -177,6 +177,17 @@ def test_a_curriculum_that_does_not_go_forward_is_refused(starts: list[int]) -> 
         Experiment(curriculum=tuple(Stage(start=start, hop_shares=(1.0,)) for start in starts))
 
 
+@pytest.mark.parametrize("shares", [(), (0.0, 0.0), (-0.5, 1.5), (float("nan"),), (0.2, 0.2, 0.2, 0.2, 0.2)])
+def test_shares_of_which_no_embedded_question_can_be_drawn_are_refused(shares: tuple[float, ...]) -> None:
+    with pytest.raises(ValidationError):
+        Experiment.model_validate({"curriculum": [{"start": 0, "hop_shares": shares}]})
+
+
+def test_questions_of_the_world_may_have_six_hops() -> None:
+    six = {"start": 0, "hop_shares": (0, 0, 0, 0, 0, 1)}
+    assert Experiment.model_validate({"tasks": "world", "curriculum": [six]}).curriculum[0].start == 0
+
+
 def test_an_endless_set_is_drawn_with_its_own_hops_unless_there_is_a_curriculum() -> None:
     grpo = GRPOSettings(questions=60)
     plain = Experiment(tasks="world", grpo=grpo)

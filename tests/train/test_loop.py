@@ -18,10 +18,12 @@ from transformers import AutoModelForCausalLM
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError, RunMismatchError
 from podium.rollout.run_folder import RunFolder
+from podium.tasks.task import Task
 from podium.train.checkpoints import read_model
 from podium.train.collapse import alarms
 from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
+from podium.workers.pool import Pool
 
 
 def rows(folder: Path) -> list[dict]:
@@ -86,6 +88,26 @@ async def test_the_time_limit_ends_a_run_that_a_longer_one_continues(tmp_path: P
     await run(tmp_path / "run", start)
     await run(tmp_path / "whole", start)
     assert rows(tmp_path / "run") == rows(tmp_path / "whole")
+
+
+async def test_a_run_that_was_stopped_when_it_went_on_gives_the_policy_of_its_newest_checkpoint(
+    tmp_path: Path,
+) -> None:
+    start = write_start(tmp_path / "start")
+    hurried = SETTINGS.model_copy(update={"minutes": 1e-6})
+    policy = await run(tmp_path / "run", start, hurried)
+
+    def stop(iteration: int) -> Sequence[tuple[Task, Pool]]:
+        if iteration == SETTINGS.save_every:
+            raise KeyboardInterrupt
+        return tiny_run.draw(iteration)
+
+    with pytest.raises(KeyboardInterrupt):
+        await run(tmp_path / "run", start, draw_tasks=stop)
+    (newest,) = (tmp_path / "run" / "checkpoints").glob("[0-9]*")
+    assert newest.name == f"{SETTINGS.save_every:06d}"
+    await run(tmp_path / "run", start, hurried)
+    assert (policy / "model.safetensors").read_bytes() == (newest / "model.safetensors").read_bytes()
 
 
 async def test_evaluations_stand_in_the_rows_and_see_the_policy_of_that_moment(tmp_path: Path) -> None:

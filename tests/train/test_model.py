@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_run import SHAPE, write_start
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
@@ -129,6 +131,7 @@ def test_bf16_is_close_to_fp32() -> None:
     [
         ({"model_type": "gpt2"}, "is a 'gpt2' model; this trainer supports llama and qwen2."),
         ({"rope_scaling": {"rope_type": "yarn"}}, "scaled rotary positions"),
+        ({"hidden_act": "gelu"}, "an activation other than silu"),
         ({"hidden_size": 48}, "does not fit its config.json: embedding.weight should be"),
     ],
 )
@@ -138,6 +141,24 @@ def test_a_checkpoint_that_cannot_be_trained_is_refused(
     start = write_start(tmp_path / "start")
     with pytest.raises(CheckpointError, match=message):
         read_model(Checkpoint(start.path, dict(start.config) | change, start.prompt))
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("model.layers.0.self_attn.o_proj.bias", True),  # Of a Llama with attention_bias.
+        ("lm_head.weight", False),  # A copy, since the head is the embedding.
+        ("model.layers.0.self_attn.rotary_emb.inv_freq", False),
+    ],
+)
+def test_weights_that_the_model_would_compute_without_are_refused(
+    tmp_path: Path, name: str, refused: bool
+) -> None:
+    start = write_start(tmp_path / "start")
+    path = start.path / "model.safetensors"
+    save_file({**load_file(path), name: torch.ones(32)}, path)
+    with pytest.raises(CheckpointError, match=f"has {name}, which") if refused else nullcontext():
+        read_model(start)
 
 
 @pytest.mark.parametrize("count", [1, 256, 700])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -12,10 +12,13 @@ from pydantic import ValidationError
 from tiny_run import PLANS, SETTINGS, draw, run, score, write_start
 
 from podium.conductor.checkpoint import Checkpoint
+from podium.errors import GraderError
+from podium.executor import Dispatcher
+from podium.executor.accounts import Account
 from podium.planner import Plan, Planner, PlanRequest
 from podium.rollout import FixedPlan, Rollout, Scorer
 from podium.rollout.run_folder import RunFolder
-from podium.tasks.task import Task
+from podium.tasks.task import Grade, Grader, Task
 from podium.train.checkpoints import read_model
 from podium.train.settings import GRPOSettings
 from podium.types import Budget
@@ -61,6 +64,38 @@ async def test_a_round_earns_for_its_own_answer_and_a_share_of_what_the_next_one
         assert rollout.earned == (0.75 * first + 0.25 * second, second)
         seen.add(rollout.earned)
     assert len(seen) > 1
+
+
+async def roll_graded_by(grader: Grader, account: Account) -> Rollout | None:
+    """A rollout of two rounds, which are rewarded apart."""
+    scorer = Scorer(budget=Budget(rounds=2), discount=0.25, dispatcher=Dispatcher(accounts=[account]))
+    task, pool = draw(0)[0]
+    return await scorer.roll(Onwards(FixedPlan(PLANS[1])), replace(task, grader=grader), pool, seed="0")
+
+
+async def test_the_grade_of_each_round_is_paid_from_the_budget_of_the_run() -> None:
+    account = Account(None, "run", 9.0)
+
+    async def paid(response: str, gold: str) -> Grade:
+        return Grade(score=1.0, cost_usd=0.5)
+
+    assert await roll_graded_by(paid, account) is not None
+    assert account.spent_usd == pytest.approx(1.0, abs=0.01), "two grades, and calls of a hundredth of a cent"
+
+
+async def test_a_grader_that_fails_on_the_answer_of_the_first_round_leaves_the_rollout_out() -> None:
+    account = Account(None, "run", 9.0)
+    graded: list[str] = []
+
+    async def fails_on_the_second_call(response: str, gold: str) -> Grade:
+        graded.append(response)
+        if len(graded) == 2:  # The last round's answer is graded first.
+            raise GraderError("The judge is out of order.", cost_usd=0.5)
+        return Grade(score=1.0, cost_usd=0.5)
+
+    assert await roll_graded_by(fails_on_the_second_call, account) is None
+    assert len(graded) == 2
+    assert account.spent_usd == pytest.approx(1.0, abs=0.01)
 
 
 @dataclass(frozen=True)

@@ -167,8 +167,8 @@ async def score(
 
 async def run(folder: Path, start: Checkpoint, settings: GRPOSettings = SETTINGS, **options: object) -> Path:
     opened = RunFolder.open(folder, settings.model_dump(mode="json"), changeable=("minutes",))
-    options = {"score": partial(score, rounds=settings.rounds), **options}
-    return await train(settings, start=start, run=opened, draw_tasks=draw, **options)
+    options = {"score": partial(score, rounds=settings.rounds), "draw_tasks": draw, **options}
+    return await train(settings, start=start, run=opened, **options)
 
 
 if __name__ == "__main__":

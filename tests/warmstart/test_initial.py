@@ -12,7 +12,15 @@ from podium.train.shape import ModelShape
 from podium.warmstart.initial import DISTANCES, initialise
 
 SHAPE = ModelShape(
-    vocab=500, layers=4, heads=4, kv_heads=2, head_size=48, rope_theta=100_000.0, qkv_bias=True
+    vocab=500,
+    hidden=192,
+    layers=4,
+    heads=4,
+    kv_heads=2,
+    head_size=48,
+    inner=512,
+    rope_theta=100_000.0,
+    qkv_bias=True,
 )
 
 

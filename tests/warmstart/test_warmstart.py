@@ -276,6 +276,23 @@ def test_a_small_warm_start_learns_and_leaves_a_checkpoint(tmp_path: Path) -> No
         run_warmstart(TINY, tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("usual", "of_stage", "checked"),
+    [
+        (0.6, 0.0, {"embedded"}),
+        (0.6, 1.0, {"made-up teams"}),
+        (0.0, 0.5, {"embedded", "made-up teams"}),
+        (0.0, None, {"embedded"}),
+    ],
+)
+def test_the_gate_checks_the_teams_that_the_stages_had(
+    usual: float, of_stage: float | None, checked: set[str], tmp_path: Path
+) -> None:
+    stage = SupervisedStage(steps=1, synthetic_teams=of_stage)
+    settings = TINY.model_copy(update={"synthetic_teams": usual, "stages": (stage,)})
+    assert set(run_warmstart(settings, tmp_path / "run", check_cases=2)) == checked
+
+
 def test_the_same_seed_makes_the_same_policy(tmp_path: Path) -> None:
     for name in "ab":
         run_warmstart(TINY, tmp_path / name, check_cases=2)

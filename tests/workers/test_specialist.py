@@ -43,6 +43,10 @@ def reply(
     return asyncio.run(worker.answer(request))
 
 
+def test_a_question_that_cannot_be_computed_has_an_answer_too() -> None:
+    assert "do not know" in ask(able(), WHOLE, question="Find the remainder of 17 after division by 0.")
+
+
 def correct(task: Task, response: str) -> bool:
     return asyncio.run(task.grade(response)).correct
 

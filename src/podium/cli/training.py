@@ -23,7 +23,7 @@ from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.conductor.prompt import numbered_pool
 from podium.config import Source
-from podium.errors import ConfigError
+from podium.errors import ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestra.laboratory import open_examples
@@ -128,8 +128,7 @@ def make_orchestra(config: Path | None, overrides: Sequence[str], run: Path) -> 
     console = open_console()
 
     def show(name: str, row: Mapping[str, Any]) -> None:
-        if row["step"] % 500 == 0:
-            console.print(f"{name}  step {row['step']}  loss {row['loss']:.3f}", soft_wrap=True)
+        console.print(f"{name}  step {row['step']}  loss {row['loss']:.3f}", soft_wrap=True)
 
     train_orchestra(settings, run, show)
     console.print(f"The workers are in {run}; their pool file is {run / POOL}", soft_wrap=True)
@@ -143,11 +142,14 @@ def is_lm_run(config: Path | None, overrides: Sequence[str], engine: str, stage:
 
     Raises:
         ConfigError: the configuration cannot be read, or names an engine that there is not.
+        UsageError: the engine is small, which has no supervised training.
     """
     source = Source.of({}, overrides, "command line") if config is None else Source.read(config, overrides)
     chosen = engine if engine != "auto" else str(source.tables.get("engine", "auto"))
     if chosen not in ("auto", "small", "trl"):
         raise source.refuse(ConfigError(f"engine = {chosen!r}: give auto, small or trl.", ("engine",)))
+    if stage == "sft" and chosen == "small":
+        raise UsageError("--stage sft needs the engine trl: leave out the engine small.")
     if chosen != "auto":
         return chosen == "trl"
     return stage == "sft" or not can_train(str(source.tables.get("start", Experiment().start)))

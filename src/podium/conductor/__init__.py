@@ -1,4 +1,4 @@
-"""The Conductor: the planner whose plans a language model writes (design §7)."""
+"""The Conductor: the planner whose plans a language model writes."""
 
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, shipped
 from podium.conductor.leaving import LeavingPlanner

@@ -18,7 +18,7 @@ from pydantic import Field
 from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings, build
 from podium.errors import CheckpointError
-from podium.workers.pool import real_workers
+from podium.workers.pool import has_real_workers, real_workers
 from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 SHIPPED = ("warmstart", "conductor", "world-warmstart", "world-conductor")
 """Names of the checkpoints in the package, before and after training: for simulated specialists, and for the small
 language models of the pool "orchestra"."""
+
+
+_EMBEDDED = "the embedded questions"
 
 
 class Conducts(Settings):
@@ -46,6 +49,24 @@ class Conducts(Settings):
     workers: tuple[str, ...] = ()
     """The names of the workers, in order, for a policy that knows workers only by number. Empty: any workers."""
 
+    @classmethod
+    def trained(
+        cls, tasks: str, pool: Pool, *, anonymous: bool, random_pools: bool, ratings: bool = False
+    ) -> Conducts:
+        """What a policy can conduct after reinforcement on the task set `tasks` over `pool`.
+
+        Args:
+            anonymous: whether its prompt has only the numbers of workers.
+            random_pools: whether its questions had random subsets of the pool, so that no number meant one worker.
+            ratings: whether it reads ratings; then it is not bound to simulated workers.
+        """
+        return cls(
+            questions=_EMBEDDED if tasks == "embedded" else f"the questions of {tasks}",
+            simulated=not ratings and not has_real_workers(pool),
+            ratings=ratings,
+            workers=pool.names if anonymous and not random_pools else (),
+        )
+
     def misfit(self, pool: Pool) -> str | None:
         """Why such a policy must not conduct `pool`, in one sentence; None: it may."""
         if self.simulated and (real := real_workers(pool)):
@@ -58,7 +79,7 @@ class Conducts(Settings):
         return _unrated(pool) if self.ratings else None
 
 
-EMBEDDED_QUESTIONS = Conducts(questions="the embedded questions", simulated=True)
+EMBEDDED_QUESTIONS = Conducts(questions=_EMBEDDED, simulated=True)
 """What policies for embedded questions conduct."""
 
 
@@ -191,7 +212,7 @@ class Checkpoint:
             return Conducts()
         ratings = self.reads_ratings
         return Conducts(
-            questions="the questions of its recordings" if ratings else "the embedded questions",
+            questions="the questions of its recordings" if ratings else _EMBEDDED,
             simulated=not ratings,
             ratings=ratings,
         )

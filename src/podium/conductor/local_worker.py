@@ -121,8 +121,7 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
         raise ConfigError(f"Worker {spec.name!r}: {error}", ("path",)) from None
     profile = spec.to_profile()
     if spec.price_compute:
-        millions = (checkpoint.parameters() or 0) / _MILLION
-        profile = profile.model_copy(update={"price": Price(input=millions, output=millions)})
+        profile = profile.model_copy(update={"price": _compute_price(spec, checkpoint)})
     return LocalWorker(
         profile,
         policy,
@@ -140,6 +139,18 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
             "max_tokens": spec.limits.max_tokens,
         },
     )
+
+
+def _compute_price(spec: LocalSpec, checkpoint: Checkpoint) -> Price:
+    """A dollar for each 10^12 parameters x tokens; `ConfigError` if the parameters cannot be counted."""
+    parameters = checkpoint.parameters()
+    if parameters is None:
+        raise ConfigError(
+            f"Worker {spec.name!r}: price_compute counts the parameters of one model.safetensors, which "
+            f"{checkpoint.path} lacks; set price instead.",
+            ("price_compute",),
+        )
+    return Price(input=parameters / _MILLION, output=parameters / _MILLION)
 
 
 def _digest(checkpoint: Checkpoint) -> str:

@@ -256,13 +256,16 @@ def open_local_policy(checkpoint: Checkpoint) -> LocalPolicy:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
-    if not _is_small(checkpoint):
-        return LocalPolicy(checkpoint.name, _torch_engine(checkpoint))
+    engine = _numpy_engine(checkpoint) if _is_small(checkpoint) else _torch_engine(checkpoint)
+    # Not every configuration has its vocabulary's size at the top; those of guided policies do.
+    guide = Guide(engine.decode, checkpoint.config["vocab_size"]) if checkpoint.prompt.guided else None
+    return LocalPolicy(checkpoint.name, engine, guide)
+
+
+def _numpy_engine(checkpoint: Checkpoint) -> Engine:
     from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
 
-    engine = NumpyEngine(checkpoint)
-    guide = Guide.of(checkpoint.prompt, engine.decode, checkpoint.config["vocab_size"])
-    return LocalPolicy(checkpoint.name, engine, guide)
+    return NumpyEngine(checkpoint)
 
 
 def _torch_engine(checkpoint: Checkpoint) -> Engine:

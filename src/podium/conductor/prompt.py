@@ -1,4 +1,4 @@
-"""The Conductor's prompt (design §7), built from a `PlanRequest`.
+"""The Conductor's prompt, built from a `PlanRequest`.
 
 The style "full" instructs a strong chat model; "brief" is the short form that the shipped tiny policies were trained
 on. Either shows the pool's workers with their descriptions, or only as numbers. Nothing here calls a model.

@@ -13,6 +13,9 @@ from functools import cached_property
 from podium.lab.operations import Operation
 from podium.lab.values import LARGEST_INT, VALUE_TYPES
 
+_LARGEST_INPUT = 10**9
+"""Far above what a question or a worker's error holds; a test for primes takes a moment here, and hours above."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hop:
@@ -50,7 +53,12 @@ class Problem:
         ]
         if hop.number is not None:
             values.append(hop.number)
-        result = operation.compute(*values)
+        if any(isinstance(value, int) and abs(value) > _LARGEST_INPUT for value in values):
+            raise ValueError("too large")
+        try:
+            result = operation.compute(*values)
+        except ArithmeticError as error:
+            raise ValueError(str(error)) from error
         if isinstance(result, int) and result > LARGEST_INT:
             raise ValueError("too large")
         return VALUE_TYPES[operation.gives].write(result)

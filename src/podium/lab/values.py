@@ -167,6 +167,13 @@ def _read_date(text: str) -> date:
         raise ValueError(f"not a date: {text!r}") from error
 
 
+def _read_yesno(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("yes", "no"):
+        raise ValueError(f"neither yes nor no: {text!r}")
+    return word == "yes"
+
+
 def _draw_words(rng: Random) -> tuple[str, ...]:
     return tuple(rng.sample(WORDS, rng.randint(3, 5)))
 
@@ -216,7 +223,7 @@ def _value_types() -> tuple[ValueType, ...]:
             "yesno",
             lambda rng: rng.random() < 0.5,
             lambda value: "yes" if value else "no",
-            lambda text: {"yes": True, "no": False}[text.strip().lower()],
+            _read_yesno,
             lambda _, value: not value,
         ),
         ValueType(

@@ -53,7 +53,7 @@ def _phrasings() -> tuple[_Phrasing, ...]:
             fixed, slots = pieces[::2], tuple(pieces[1::2])
             pattern = re.escape(fixed[0])
             for slot, words in zip(slots, fixed[1:], strict=True):
-                pattern += (r"(\d+)" if slot == "n" else _VALUE) + re.escape(words)
+                pattern += (r"(\d{1,18})" if slot == "n" else _VALUE) + re.escape(words)
             found.append(
                 _Phrasing(
                     operation,
@@ -116,7 +116,7 @@ def read_problem(text: str) -> Problem | None:
     problem = Problem(tuple(hops))
     try:
         problem.truths  # noqa: B018 (computed for its ValueError: values outside the domain)
-    except (ValueError, KeyError):
+    except ValueError:
         return None
     return problem
 

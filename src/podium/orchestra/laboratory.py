@@ -69,7 +69,7 @@ class WorldLaboratory:
         while True:
             problem = _loosened(rng, draw_split_problem(rng, "train", _HOP_SHARES))
             if not problem.is_typed and split_of(problem) == "train":
-                return Question(text=lesson_question(problem, world(), rng)), WorldParts(problem)
+                return Question(text=lesson_question(problem, rng)), WorldParts(problem)
 
     def unseen_question(self, seed: int, index: int) -> tuple[Question, WorldParts]:
         """See `Laboratory`."""
@@ -164,7 +164,7 @@ def draw_split_problem(rng: Random, split: str, hop_shares: Sequence[float]) -> 
 def _draw_question(rng: Random, split: str, hop_shares: Sequence[float]) -> tuple[Question, WorldParts]:
     problem = draw_split_problem(rng, split, hop_shares)
     ask = lesson_question if split == "train" else word_question
-    return Question(text=ask(problem, world(), rng)), WorldParts(problem)
+    return Question(text=ask(problem, rng)), WorldParts(problem)
 
 
 def _loosened(rng: Random, problem: Problem) -> Problem:

@@ -105,7 +105,7 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage
     if kind == "whole":
         return _whole_lesson(ability, path, rng, facts)
     problem = Problem((path,)) if stage == "facts" else _around(path, rng, facts)
-    question = word_question(problem, facts, rng)
+    question = word_question(problem, rng)
     board = EarlierSteps(rng, facts)
     for other in problem.paths[: problem.paths.index(path)]:
         if rng.random() < 0.5:
@@ -163,7 +163,7 @@ def _around(path: Path, rng: Random, facts: World) -> Problem:
 
 def _whole_lesson(ability: Ability, path: Path, rng: Random, facts: World) -> tuple[View, str]:
     """A whole question; at times after others tried it, whose work is used where the worker knows no better."""
-    question = word_question(Problem((path,)), facts, rng)
+    question = word_question(Problem((path,)), rng)
     board = EarlierSteps(rng, facts)
     known: dict[tuple[str, str], str] = {}
     others = rng.random()
@@ -206,13 +206,13 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
     """
     subject = named(thing, relation.field)
     path = Path(thing, (relation.name,))
-    question = word_question(Problem((path,)), facts, rng)
+    question = word_question(Problem((path,)), rng)
     yield "named", View(question, ask(path, None, rng))
     before = [r for r in RELATIONS.values() if r.gives == relation.field]
     sources = [(r, s) for r in before for s, value in facts.values[r.name].items() if value == thing]
     if sources:
         earlier, source = rng.choice(sources)
-        long = word_question(Problem((Path(source, (earlier.name, relation.name)),)), facts, rng)
+        long = word_question(Problem((Path(source, (earlier.name, relation.name)),)), rng)
         found = Path(source, (earlier.name,))
         reference = rng.choice(_RESULTS).format(j=0, field=relation.field)
         step = EarlierStep(0, ask(found, None, rng), truth(found, facts))
@@ -263,7 +263,7 @@ def _join_lesson(rng: Random, facts: World, stage: LessonStage) -> tuple[View, s
             board.add(ask(path, None, rng), truth(path, facts))
         else:
             _add_hops(board, path, rng, facts)
-    question = word_question(problem, facts, rng)
+    question = word_question(problem, rng)
     return board.view(question, rng.choice((*_JOIN, *_WHOLE[:2], question))), answer
 
 
@@ -291,7 +291,7 @@ def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, st
     shown = right
     if rng.random() < 0.6:
         shown = rng.choice(sorted(set(facts.values[relation.name].values()) - {right}))
-    question = word_question(Problem((path,)), facts, rng)
+    question = word_question(Problem((path,)), rng)
     board = EarlierSteps(rng, facts)
     board.add(ask(path, None, rng), state_fact(relation, path.thing, shown))
     verdict = "This is right." if shown == right else "This is wrong."

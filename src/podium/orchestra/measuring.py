@@ -22,16 +22,15 @@ from podium.train.runtime import resolve_device
 from podium.types import Message
 from podium.workers.answer import final_answer, normalise
 
+_CASES = 100
+"""Facts of each relation that a worker is asked for; of each of its skills it gets twice as many lessons."""
 _AT_ONCE = 512
 """Prompts that a GPU reads in one batch."""
 
 
-def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str, Any]:
+def measure_worker(folder: Path, ability: Ability) -> dict[str, Any]:
     """How often a worker answers rightly, by form of the subtask and by relation, for what it was taught; and
     how often it joins and mends rightly, where it was taught to.
-
-    Args:
-        cases: facts of each relation.
 
     Returns:
         The worker's name; the device on which it answered, "cpu" or a torch device such as "cuda" (see `complete`);
@@ -45,11 +44,11 @@ def measure_worker(folder: Path, ability: Ability, cases: int = 100) -> dict[str
         known = [
             thing for thing in facts.things[relation.field] if ability.knows_about(relation.field, thing)
         ]
-        for thing in rng.sample(known, min(cases, len(known))):
+        for thing in rng.sample(known, min(_CASES, len(known))):
             for form, view in fact_subtasks(relation, thing, facts, rng):
                 prompts.append(prompt_of(view))
                 asked.append((form, relation.name, facts.value(relation.name, thing)))
-    for skill, lesson in skill_lessons(ability, rng, 2 * cases):
+    for skill, lesson in skill_lessons(ability, rng, 2 * _CASES):
         view, answer = lesson
         prompts.append(prompt_of(view))
         asked.append((skill, "all", final_answer(answer) or ""))

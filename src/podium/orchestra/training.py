@@ -16,12 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, field_validator
 from tokenizers import Tokenizer
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import PromptSettings
-from podium.config import Settings
+from podium.config import Settings, suggestion
 from podium.orchestra.abilities import ABILITIES, Ability
 from podium.orchestra.lessons import LessonStage, draw_lesson
 from podium.orchestra.measuring import measure_worker
@@ -80,6 +80,15 @@ class OrchestraSettings(Settings):
     """How many times as wide as in `abilities` the models are, with as many times the heads. With 5, and 8 layers, most
     have 37 million parameters."""
 
+    @field_validator("workers")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        known = [ability.name for ability in ABILITIES]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{name!r} is no worker of the orchestra; {suggestion(name, known)}")
+        return names
+
 
 def train_orchestra(
     settings: OrchestraSettings,
@@ -114,19 +123,21 @@ def _is_trained(folder: Path, ability: Ability) -> bool:
 
 
 def _write_pool(folder: Path) -> None:
-    """Write the pool file of all workers that the run folder has, and a vote."""
-    tables = [
-        _WORKER.format(name=ability.name, profile=ability.profile)
-        for ability in ABILITIES
-        if _is_trained(folder, ability)
-    ]
-    replace_file(folder / POOL, "\n".join([*tables, _VOTE]).encode())
+    """Write the pool file of all workers that the run folder has, and a vote.
+
+    Again if another process has finished a worker meanwhile: it may have written its pool file before this one.
+    """
+    written: list[Ability] | None = None
+    while written != (trained := [ability for ability in ABILITIES if _is_trained(folder, ability)]):
+        tables = [_WORKER.format(name=ability.name, profile=ability.profile) for ability in trained]
+        replace_file(folder / POOL, "\n".join([*tables, _VOTE]).encode())
+        written = trained
 
 
 def _kept_tokenizer(folder: Path) -> Tokenizer | None:
-    """The tokenizer of the workers that the run folder has, trained or half trained."""
+    """The tokenizer of the workers that the run folder has, trained or half trained; of none that is half written."""
     files = (*folder.glob("*/tokenizer.json"), *folder.glob("*/[0-9]*/tokenizer.json"))
-    kept = next((path.parent for path in files), None)
+    kept = next((path.parent for path in files if not path.parent.name.endswith(".part")), None)
     return None if kept is None else Checkpoint.read(kept).tokenizer()
 
 

@@ -101,9 +101,7 @@ async def roll(
     """
     trace = await orchestrator.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
     _check_accounts(orchestrator.dispatcher, trace)
-    grade = Grade(score=0.0) if trace.answer is None else await _graded(task, trace.answer)
-    for account in orchestrator.dispatcher.accounts:
-        account.settle(0.0, grade.cost_usd)
+    grade = await _graded(task, trace.answer, orchestrator.dispatcher)
     return Rollout(
         task_id=task.id,
         trace=trace,
@@ -113,12 +111,15 @@ async def roll(
 
 
 async def earned_by_rounds(
-    task: Task, rollout: Rollout, settings: RewardSettings, discount: float
+    task: Task, rollout: Rollout, settings: RewardSettings, discount: float, *, dispatcher: Dispatcher
 ) -> Rollout:
     """The rollout with what each of its rounds earned: the answer after each round is graded.
 
+    If the grader fails on the answer of an earlier round, the rollout has this failed grade as its own.
+
     Args:
         discount: the share of a round's reward that the round after it gives.
+        dispatcher: its accounts pay for the grades.
     """
     trace, rewards = rollout.trace, []
     grade = Grade(score=0.0)
@@ -126,7 +127,9 @@ async def earned_by_rounds(
         if count == len(trace.rounds):
             grade = rollout.grade
         elif not round_.accepted:
-            grade = Grade(score=0.0) if round_.response is None else await _graded(task, round_.response)
+            grade = await _graded(task, round_.response, dispatcher)
+            if grade.failure is not None:
+                return replace(rollout, grade=grade)
         until = trace.model_copy(update={"rounds": trace.rounds[:count]})
         rewards.append(round_reward(until, grade, settings).total)
     return replace(rollout, earned=discounted(rewards, discount))
@@ -142,9 +145,17 @@ def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
         raise BudgetError(refusal)
 
 
-async def _graded(task: Task, answer: str) -> Grade:
-    """Grade the answer. Only here does a grader's failure become data."""
+async def _graded(task: Task, answer: str | None, dispatcher: Dispatcher) -> Grade:
+    """Grade the answer, and charge the accounts for it. No answer has score 0.
+
+    Only here does a grader's failure become data.
+    """
+    if answer is None:
+        return Grade(score=0.0)
     try:
-        return await task.grade(answer)
+        grade = await task.grade(answer)
     except GraderError as error:
-        return Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
+        grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
+    for account in dispatcher.accounts:
+        account.settle(0.0, grade.cost_usd)
+    return grade

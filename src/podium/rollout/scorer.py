@@ -1,6 +1,7 @@
-"""The scoring core that every trainer shares: it takes a completion's text and returns a graded rollout.
+"""The scoring core that every trainer shares: it runs a planner on a task and returns a graded rollout.
 
-It samples nothing and updates nothing. Adapters for other trainers are thin wrappers around `Scorer.score`.
+It samples nothing and updates nothing: the planner is a policy, or holds completions that were sampled before, as a
+`FixedPlan` does.
 """
 
 from __future__ import annotations
@@ -54,37 +55,16 @@ class Scorer:
     cost_weights: tuple[float, ...] = ()
     """Reward lost for each dollar, one weight for each level of cost sensitivity. They replace the reward's own."""
     budget: Budget = field(default_factory=Budget)
-    """The budget of one question. For `score` leave rounds at 1: it would use its one completion in every round."""
+    """The budget of one question. For a `FixedPlan` leave rounds at 1: it gives its one completion in every round."""
     discount: float | None = None
     """Share of a round's reward that the round after it gives; None: rounds are not rewarded apart."""
     max_steps: int = 5
-    access: AccessRule = "lists"
-    """What the access lists of a completion may hold."""
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
     """Enforces the workers' limits over all rollouts, whatever their pools.
 
     If it has a response cache, the rollouts of a question share their identical calls.
     """
-
-    async def score(
-        self, completion: str, task: Task, pool: Pool, *, seed: str, cut: bool = False
-    ) -> Rollout | None:
-        """Parse `completion`, run it over `pool` and grade the answer.
-
-        Args:
-            completion: the policy's exact text. If it is no valid plan, the reward is 0.
-            seed: seeds the randomness of the workers; the same arguments give the same rollout.
-            cut: whether the completion was cut off at a limit of tokens.
-
-        Returns:
-            None if workers or the grader failed. That is never the policy's fault, so the rollout is left out of its
-            group.
-
-        Raises:
-            BudgetError: the budget of the run or the day does not suffice.
-        """
-        return await self.roll(FixedPlan(completion, access=self.access, cut=cut), task, pool, seed=seed)
 
     async def roll(
         self,
@@ -96,7 +76,18 @@ class Scorer:
         cost_sensitivity: int = 0,
         trace_id: str | None = None,
     ) -> Rollout | None:
-        """Run, grade and reward the plans of any planner, over the budget's rounds, at a level of cost sensitivity."""
+        """Run, grade and reward the plans of any planner, over the budget's rounds, at a level of cost sensitivity.
+
+        Args:
+            seed: seeds the randomness of planner and workers; the same arguments give the same rollout.
+
+        Returns:
+            None if workers or the grader failed. That is never the policy's fault, so the rollout is left out of its
+            group.
+
+        Raises:
+            BudgetError: the budget of the run or the day does not suffice.
+        """
         rollout = await self.run(
             planner, task, pool, seed=seed, cost_sensitivity=cost_sensitivity, trace_id=trace_id
         )
@@ -136,4 +127,4 @@ class Scorer:
             raise
         if self.discount is None:
             return rollout
-        return await earned_by_rounds(task, rollout, settings, self.discount)
+        return await earned_by_rounds(task, rollout, settings, self.discount, dispatcher=self.dispatcher)

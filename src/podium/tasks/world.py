@@ -75,7 +75,7 @@ class WorldTasks(GeneratedTasks):
         kept = self.split == "test" and rng.random() < _KEPT_WORDINGS
         return Task(
             id=f"{self.name}/{self.seed}/{index}",
-            question=Question(text=word_question(problem, facts, rng, kept=kept)),
+            question=Question(text=word_question(problem, rng, kept=kept)),
             gold=problem.answer(facts),
             grader=_EXACT,
             facts={

@@ -38,11 +38,6 @@ class RowTerms:
     reference_logprobs: tuple[float, ...] = ()
     """The same under the reference; empty: there is no KL term."""
 
-    @property
-    def weighted_advantage(self) -> float:
-        """Advantage times weight, summed over all completions of the row."""
-        return self.positive_advantage + self.negative_advantage
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -141,11 +136,6 @@ class MicroBatch:
     """Under the policy that sampled the tokens; 0 in a prompt suffix; None: not known."""
     reference_logprobs_N: Tensor | None
     """Under the reference; 0 in a prompt suffix; None: there is no KL term."""
-
-    @property
-    def weighted_advantages_N(self) -> Tensor:  # noqa: N802 (a tensor, named with its shape)
-        """The same of `RowTerms.weighted_advantage`."""
-        return self.positive_advantages_N + self.negative_advantages_N
 
 
 def micro_batches(

@@ -45,7 +45,8 @@ def read_model(checkpoint: Checkpoint) -> PolicyModel:
     """The model of a checkpoint, in fp32.
 
     Raises:
-        CheckpointError: it has another architecture, or its weights are missing or have other sizes.
+        CheckpointError: it has another architecture, or its weights are missing, have other sizes or are more than
+            this model's.
     """
     shape = ModelShape.read(checkpoint.config, str(checkpoint.path / "config.json"))
     path = checkpoint.path / "model.safetensors"
@@ -57,6 +58,8 @@ def read_model(checkpoint: Checkpoint) -> PolicyModel:
         raise CheckpointError(f"{path} is not a safetensors file; save the checkpoint again.") from None
     model = PolicyModel(shape)
     state = {}
+    if unknown := _unknown(stored, model):
+        raise CheckpointError(f"{path} has {unknown[0]}, which this trainer does not support.")
     for name, wanted in model.state_dict().items():
         parts = [stored.get(part) for part, _ in stored_names(name, shape)]
         if name == "head.weight" and shape.tied:
@@ -138,6 +141,12 @@ def stored_names(name: str, shape: ModelShape) -> list[tuple[str, int]]:
         "down": [("mlp.down_proj", shape.hidden)],
     }[module]
     return [(f"{prefix}.{part}.{kind}", rows) for part, rows in parts]
+
+
+def _unknown(stored: Mapping[str, Tensor], model: PolicyModel) -> list[str]:
+    """The stored tensors that the model would compute without, apart from copies and what it computes itself."""
+    known = {part for name in model.state_dict() for part, _ in stored_names(name, model.shape)}
+    return sorted(name for name in stored.keys() - known if not name.endswith(".rotary_emb.inv_freq"))
 
 
 def _join(parts: Sequence[Tensor | None]) -> Tensor | None:

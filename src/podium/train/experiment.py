@@ -31,7 +31,7 @@ from podium.train.display import Display
 from podium.train.loop import DrawTasks, Evaluate, train
 from podium.train.settings import CHANGEABLE_ON_RESUME, Experiment
 from podium.types import Budget
-from podium.workers.pool import Pool, has_real_workers
+from podium.workers.pool import Pool
 
 _ENDLESS = 10**9
 _GENERATED: Mapping[str, Callable[..., GeneratedTasks]] = MappingProxyType(
@@ -112,13 +112,12 @@ def can_train(start: str) -> bool:
 
 def _with_conducts(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpoint:
     """The checkpoint, whose `podium.json` now states which questions and pools the trained policy can conduct."""
-    before = start.conducts
-    embedded = experiment.tasks == "embedded"
-    conducts = Conducts(
-        questions="the embedded questions" if embedded else f"the questions of {experiment.tasks}",
-        simulated=not before.ratings and not has_real_workers(pool),
-        ratings=before.ratings,
-        workers=pool.names if start.prompt.pool == "anonymous" else (),
+    conducts = Conducts.trained(
+        experiment.tasks,
+        pool,
+        anonymous=start.prompt.pool == "anonymous",
+        random_pools=experiment.pool_draw.random,
+        ratings=start.conducts.ratings,
     )
     return replace(start, stated=conducts)
 

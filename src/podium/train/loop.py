@@ -99,11 +99,12 @@ async def train(
     if state.iteration % settings.save_every:
         checkpoints.save(model, optimizers, state)
     policy = run.path / "policy"
-    if not policy.exists() or latest is None or state.iteration > int(latest.name):
-        part = run.path / ".policy"
-        checkpoints.write_policy(model, part)
-        shutil.rmtree(policy, ignore_errors=True)
-        part.rename(policy)
+    part = run.path / ".policy"
+    checkpoints.write_policy(
+        model, part
+    )  # Also where no iteration ran: a stopped run may have left an older one.
+    shutil.rmtree(policy, ignore_errors=True)
+    part.rename(policy)
     return policy
 
 

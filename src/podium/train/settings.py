@@ -13,7 +13,7 @@ from pydantic import AfterValidator, AliasChoices, Field, model_validator
 from podium.config import Settings, suggestion
 from podium.rollout import RewardSettings
 from podium.rollout.random_pools import PoolDraw
-from podium.tasks.embedded import HOP_SHARES
+from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
 from podium.train.objective import ADVANTAGES, LOSSES, ScaleRewards
 from podium.train.runtime import Precision
 
@@ -110,13 +110,22 @@ class GRPOSettings(Settings):
     """Iterations between evaluations; 0: none."""
 
 
+_Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class Stage(Settings):
     """One stage of a curriculum."""
 
     start: int = Field(ge=0)
     """The first iteration of the stage."""
-    hop_shares: tuple[float, ...]
+    hop_shares: tuple[_Share, ...] = Field(min_length=1)
     """Shares of questions with 1, 2, ... hops."""
+
+    @model_validator(mode="after")
+    def _draws_questions(self) -> Stage:
+        if not sum(self.hop_shares):
+            raise ValueError("a stage needs a share above 0")
+        return self
 
 
 class Experiment(Settings):
@@ -143,6 +152,15 @@ class Experiment(Settings):
         if not starts or starts[0] != 0 or starts != sorted(set(starts)):
             raise ValueError(
                 "the curriculum's first stage must start at 0, and each other after the one before"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_questions_of_all_shares(self) -> Experiment:
+        longest = max(len(stage.hop_shares) for stage in self.curriculum)
+        if self.tasks == EmbeddedTasks.set_name and longest > len(HOP_SHARES):
+            raise ValueError(
+                f"embedded questions have at most {len(HOP_SHARES)} hops, and a stage has {longest} shares"
             )
         return self
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from podium.conductor.llama import is_llama
 from podium.errors import CheckpointError
 
 _ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
@@ -16,15 +17,15 @@ _ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes of the model. The defaults are those of the tiny policy that ships."""
+    """Sizes of the model."""
 
     vocab: int
-    hidden: int = 192
-    layers: int = 5
-    heads: int = 6
-    kv_heads: int = 2
-    head_size: int = 32
-    inner: int = 512
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    inner: int
     """Width of the SwiGLU layer (`intermediate_size`)."""
     positions: int = 1024
     """Longest sequence, in tokens."""
@@ -85,9 +86,10 @@ class ModelShape:
             )
         rope = dict(config.get("rope_scaling") or {}) | dict(config.get("rope_parameters") or {})
         rope_type = rope.get("rope_type", rope.get("type", "default"))
-        if rope_type != "default" or (config.get("use_sliding_window") and kind == "qwen2"):
+        if rope_type != "default" or not is_llama(config):
             raise CheckpointError(
-                f"{source} uses scaled rotary positions or sliding windows, which this trainer does not support."
+                f"{source} uses scaled rotary positions, sliding windows or an activation other than silu, which this "
+                "trainer does not support."
             )
         try:
             return cls(

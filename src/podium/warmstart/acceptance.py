@@ -1,8 +1,8 @@
 """The acceptance check: the skills that a warm-started policy needs before reinforcement learning can improve it.
 
 A policy that fails the check does not connect a worker's profile with its number, and GRPO would not teach it to.
-Questions come from the validation split, and the teams are not those of training. Each share is over the cases of its
-own test.
+Questions come from the validation split, and synthetic teams are new ones. Each share is over the cases of its own
+test.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TOGETHER = 250
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceReport:
-    """What a policy can do with embedded questions. All figures are shares in [0, 1]."""
+    """What a policy can do with embedded questions, or with those of the world. All figures are shares in [0, 1]."""
 
     name_to_number: float
     """Worker names to which the policy gave the right number."""

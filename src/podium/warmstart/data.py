@@ -110,8 +110,10 @@ Reports = Mapping[str, AcceptanceReport | FormatReport]
 class CheckExtent:
     """What the acceptance check covers."""
 
-    synthetic_teams: float
-    """The share of the examples that had a synthetic team."""
+    pool: bool
+    """Whether examples had the fixed pool."""
+    synthetic_teams: bool
+    """Whether examples had synthetic teams."""
     saves: bool
     """Whether plans of the examples had fewer steps at a higher level of cost sensitivity."""
     cases: int
@@ -222,9 +224,9 @@ class LaboratoryData(Generic[P]):
     def run_check(self, model: PolicyModel, tokenizer: Tokenizer, extent: CheckExtent) -> Reports:
         """Run the acceptance check over the fixed pool and over synthetic teams, if the examples had them."""
         teams: dict[str, ExampleTeam | None] = {}
-        if extent.synthetic_teams < 1:
+        if extent.pool:
             teams[self._pool] = self.known
-        if extent.synthetic_teams > 0:
+        if extent.synthetic_teams:
             teams["made-up teams"] = None
         return measure(
             model,

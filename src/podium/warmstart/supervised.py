@@ -164,6 +164,14 @@ class WarmStartSettings(Settings):
         )
 
     @property
+    def synthetic_shares(self) -> tuple[float, ...]:
+        """The share of synthetic teams in each stage."""
+        return tuple(
+            self.synthetic_teams if stage.synthetic_teams is None else stage.synthetic_teams
+            for stage in self.stages
+        )
+
+    @property
     def steps(self) -> int:
         """Steps of all stages together."""
         return sum(stage.steps for stage in self.stages)
@@ -260,9 +268,7 @@ def train_stage(
     model.train()
     examples = batches(
         tokenizer,
-        data.draw(
-            stage.shares, settings.synthetic_teams if stage.synthetic_teams is None else stage.synthetic_teams
-        ),
+        data.draw(stage.shares, settings.synthetic_shares[place]),
         name=f"{settings.seed}/{place}" if place else f"{settings.seed}",
         size=settings.batch,
         count=stage.steps,
@@ -345,7 +351,8 @@ def run_warmstart(
     model.to("cpu")
     model.dtype = resolve_dtype(settings.dtype)
     extent = CheckExtent(
-        synthetic_teams=settings.synthetic_teams,
+        pool=any(share < 1 for share in settings.synthetic_shares),
+        synthetic_teams=any(share > 0 for share in settings.synthetic_shares),
         saves=any(stage.shares.saving for stage in settings.stages),
         cases=check_cases,
         seed=settings.seed,

@@ -191,7 +191,7 @@ def load_pool(
     ready: bool = True,
     kinds: Mapping[str, WorkerKind] = MappingProxyType({}),
 ) -> Pool:
-    """The pool of a TOML file (design §10), after overrides such as "worker.gpt-5.limits.timeout=10".
+    """The pool of a TOML file, after overrides such as "worker.gpt-5.limits.timeout=10".
 
     Args:
         rated: whether its ratings are read, if it names some.

@@ -224,7 +224,7 @@ class _Attempt:
         results = [self._believed.get(i, "") for i in range(position)]
         try:
             return self._problem.compute(position, results)
-        except (ValueError, KeyError):
+        except ValueError:
             return None
 
     def _slip(self, position: int, expected: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
@@ -76,6 +77,11 @@ def test_nothing_is_in_the_way_of_a_run_that_works(settings: Settings) -> None:
 def test_each_reason_is_one_sentence(settings: Settings, change: Settings, sentence: str) -> None:
     (refusal,) = inspect(settings | change)
     assert sentence in refusal
+
+
+def test_a_prompt_of_guided_policies_is_refused() -> None:
+    with pytest.raises(ValidationError, match="TRL samples without a guide"):
+        LMExperiment.model_validate({"start": "warmstart", "prompt": {"style": "brief", "guided": True}})
 
 
 def test_a_task_without_a_grader_is_refused(settings: Settings, tmp_path: Path) -> None:

@@ -7,11 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.train.lm.publish import model_card, publish
 from podium.train.lm.settings import LMExperiment
+from podium.train.settings import Experiment, GRPOSettings
+from podium.warmstart.supervised import SupervisedStage, WarmStartSettings
 
 
 @pytest.fixture
@@ -34,11 +37,32 @@ def test_the_card_says_what_the_run_was(run: Path, tmp_path: Path) -> None:
 
     card = (tmp_path / "published" / "README.md").read_text()
     assert "base_model: someone/some-model" in card
+    assert "tags: [podium, conductor, trl]\n" in card
     assert "LoRA adapters, merged" in card
     assert "| reward | 0.225 | 0.725 |" in card
     assert "Its workers were simulated." in card
     assert "podium serve --conductor" in card
     assert Checkpoint.read(tmp_path / "published").conducts.simulated
+
+
+def card_of(run: Path, settings: BaseModel) -> str:
+    (run / "config.json").write_text(settings.model_dump_json())
+    return model_card(run, "mine")
+
+
+def test_the_card_of_a_warm_start_says_on_which_examples_it_was_trained(run: Path) -> None:
+    stages = (SupervisedStage(steps=1500), SupervisedStage(steps=500))
+    card = card_of(run, WarmStartSettings(stages=stages))
+    assert "supervised on examples of embedded, 2000 steps of 32 examples, learning rate 0.002\n" in card
+    assert "from fresh weights." in card
+    assert "tags: [podium, conductor]\n" in card
+    assert "None" not in card
+
+
+def test_the_card_of_a_run_of_the_small_engine_says_how_many_rounds_it_had(run: Path) -> None:
+    card = card_of(run, Experiment(grpo=GRPOSettings(rounds=2)))
+    assert "130 iterations of 16 questions with 16 rollouts each, 2 round(s)," in card
+    assert "tags: [podium, conductor]\n" in card
 
 
 def test_a_folder_that_holds_something_is_refused(run: Path, tmp_path: Path) -> None:

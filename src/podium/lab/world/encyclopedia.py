@@ -159,16 +159,11 @@ class World:
         """The value of `relation` for `thing`."""
         return self.values[relation][thing]
 
-    def facts(self, field: str | None = None) -> Iterator[tuple[Relation, str, str]]:
-        """(relation, thing, value) of every fact; of one field only, if `field` is given."""
+    def facts(self) -> Iterator[tuple[Relation, str, str]]:
+        """(relation, thing, value) of every fact."""
         for relation in RELATIONS.values():
-            if field in (None, relation.field):
-                for thing, value in self.values[relation.name].items():
-                    yield relation, thing, value
-
-    def field_of(self, thing: str) -> str:
-        """The field of a thing; KeyError if there is no such thing."""
-        return self._fields[thing]
+            for thing, value in self.values[relation.name].items():
+                yield relation, thing, value
 
     @cached_property
     def sources(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
@@ -178,10 +173,6 @@ class World:
             if relation.gives in self.things:
                 found.setdefault(value, []).append((relation.name, thing))
         return {value: tuple(pairs) for value, pairs in found.items()}
-
-    @cached_property
-    def _fields(self) -> Mapping[str, str]:
-        return {thing: field for field, things in self.things.items() for thing in things}
 
 
 @cache

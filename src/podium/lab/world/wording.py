@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from random import Random
 
-from podium.lab.world.encyclopedia import World
 from podium.lab.world.problem import Path, Problem
 from podium.lab.world.schema import ARTICLE, RELATIONS, Relation
 
@@ -64,14 +63,14 @@ def path_phrase(path: Path, rng: Random, *, kept: bool = False) -> str:
     return words
 
 
-def word_question(problem: Problem, world: World, rng: Random, *, kept: bool = False) -> str:
+def word_question(problem: Problem, rng: Random, *, kept: bool = False) -> str:
     """The question.
 
     Args:
         rng: chooses among the wordings.
         kept: use wordings that are kept for tests.
     """
-    question = _question(problem, world, rng, kept=kept)
+    question = _question(problem, rng, kept=kept)
     if problem.hint is None:
         return question
     relation, thing, value = problem.hint
@@ -79,12 +78,12 @@ def word_question(problem: Problem, world: World, rng: Random, *, kept: bool = F
     return f"{hint} {question}"
 
 
-def lesson_question(problem: Problem, world: World, rng: Random) -> str:
+def lesson_question(problem: Problem, rng: Random) -> str:
     """The question, half of those with one path in a wording that no task has, so that a reader learns to go by what
     matters."""
     (path, *others) = problem.paths
     if others or problem.hint is not None or rng.random() < 0.5:
-        return word_question(problem, world, rng)
+        return word_question(problem, rng)
     if rng.random() < 0.5:
         return rng.choice(_LESSON_ASKING).format(x=path_phrase(path, rng))
     return _told_in_order(path)
@@ -102,7 +101,7 @@ def _told_in_order(path: Path) -> str:
     return " ".join((*parts, path.last.ask.replace("the {x}", "{x}").format(x=words)))
 
 
-def _question(problem: Problem, world: World, rng: Random, *, kept: bool) -> str:
+def _question(problem: Problem, rng: Random, *, kept: bool) -> str:
     first = problem.paths[0]
     match problem.join:
         case "none":

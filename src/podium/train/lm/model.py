@@ -19,7 +19,7 @@ from podium.errors import CheckpointError, ConfigError
 from podium.rollout.run_folder import replace_file
 from podium.train.lm.rollouts import PromptCodec
 from podium.train.lm.settings import LMExperiment
-from podium.workers.pool import Pool, has_real_workers
+from podium.workers.pool import Pool
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgpack", "*.onnx*")
 """Files that a dry run does not fetch."""
@@ -103,15 +103,13 @@ def open_codec(experiment: LMExperiment, checkpoint: Checkpoint, tokenizer: Any)
 
 def podium_file(experiment: LMExperiment, pool: Pool) -> PodiumFile:
     """The podium.json of the trained policy: its prompt, its plans' limits, and what it was trained to conduct."""
-    anonymous = experiment.prompt.pool == "anonymous"
     return PodiumFile(
         prompt=experiment.prompt,
-        conducts=Conducts(
-            questions="the embedded questions"
-            if experiment.tasks == "embedded"
-            else f"the questions of {experiment.tasks}",
-            simulated=not has_real_workers(pool),
-            workers=pool.names if anonymous and not experiment.pool_draw.random else (),
+        conducts=Conducts.trained(
+            experiment.tasks,
+            pool,
+            anonymous=experiment.prompt.pool == "anonymous",
+            random_pools=experiment.pool_draw.random,
         ),
         plan=PlanSettings(
             max_plan_tokens=experiment.grpo.max_tokens,

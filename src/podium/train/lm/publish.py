@@ -73,12 +73,12 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
     folder = RunFolder(run)
     settings, rows = folder.configuration, folder.rows().read()
     policy = Checkpoint.read(run / "policy")
-    start = str(settings.get("start", "unknown"))
+    start = str(settings.get("start", "unknown") or "fresh weights")
     here = name.rpartition("/")[2] if on_hub else name
     metadata = [
         "library_name: transformers",
         "pipeline_tag: text-generation",
-        "tags: [podium, conductor, trl]",
+        f"tags: [podium, conductor{', trl' if 'trl' in settings else ''}]",
     ]
     if start.count("/") == 1 and not Path(start).exists():
         metadata.append(f"base_model: {start}")
@@ -133,11 +133,23 @@ def _stage_lines(settings: Mapping[str, Any]) -> list[str]:
     tuned = "all weights" if settings.get("lora") is None else "LoRA adapters, merged"
     if settings.get("stage") == "sft":
         return [f"- Supervised on {settings['sft']['examples']} ({tuned})"]
-    grpo = settings.get("grpo", {})
+    if "grpo" not in settings:
+        return [*_warmstart_lines(settings), f"- Seed: {settings.get('seed')}"]
+    grpo = settings["grpo"]
+    rounds = settings.get("rounds", grpo.get("rounds", 1))
     return [
         f"- GRPO: {grpo.get('iterations')} iterations of {grpo.get('questions')} questions with {grpo.get('group')} "
-        f"rollouts each, {settings.get('rounds', 1)} round(s), learning rate {grpo.get('lr')} ({tuned})",
+        f"rollouts each, {rounds} round(s), learning rate {grpo.get('lr')} ({tuned})",
         f"- Seed: {settings.get('seed', grpo.get('seed'))}",
+    ]
+
+
+def _warmstart_lines(settings: Mapping[str, Any]) -> list[str]:
+    sources = [settings.get("tasks"), *(extra["tasks"] for extra in settings.get("extra_sources", ()))]
+    steps = sum(stage["steps"] for stage in settings["stages"])
+    return [
+        f"- Warm start: supervised on examples of {', '.join(map(str, sources))}, {steps} steps of "
+        f"{settings.get('batch')} examples, learning rate {settings.get('lr')}"
     ]
 
 

@@ -86,7 +86,6 @@ def estimate_workers(
     tasks: Sequence[Task],
     *,
     past: Mapping[str, PastAnswers] = MappingProxyType({}),
-    plans: int = PLANS,
 ) -> WorkerEstimate:
     """What plans for these tasks cost; the same arguments give the same figures.
 
@@ -99,7 +98,7 @@ def estimate_workers(
     source = PoolSource(pool, settings.pool_draw)
     real = {worker.profile.name for worker in real_workers(pool)}
     samples = []
-    for number in range(plans):
+    for number in range(PLANS):
         task = random.choice(tasks)
         drawn = source.draw(f"estimate/{number}")
         workflow = random_workflow(
@@ -113,7 +112,7 @@ def estimate_workers(
         taken = [_seconds(step) for step in sample.asked]
         slowest = max(slowest, sum(taken))
         for step, seconds in zip(sample.asked, taken, strict=True):
-            busy[step.worker] += seconds / pool.named(step.worker).limits.concurrency / plans
+            busy[step.worker] += seconds / pool.named(step.worker).limits.concurrency / PLANS
     calls = [float(len(sample.asked)) for sample in samples]
     return WorkerEstimate(
         samples=tuple(samples),

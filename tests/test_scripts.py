@@ -1,0 +1,46 @@
+"""The scripts of runs/ and benchmarks/ import names that exist, and end as they say. Nobody runs them after each
+change."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+SCRIPTS = [path for folder in ("runs", "benchmarks") for path in sorted((REPOSITORY / folder).glob("*.py"))]
+
+
+def _imports(script: Path) -> Iterator[tuple[str, str]]:
+    """The module and the name of each `from podium... import ...`."""
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "podium":
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parent.name}/{script.name}")
+def test_what_a_script_imports_exists(script: Path) -> None:
+    missing = [
+        f"{module}.{name}" for module, name in _imports(script) if not hasattr(import_module(module), name)
+    ]
+    assert missing == []
+
+
+def test_the_estimates_of_another_split_end_without_the_fronts_of_validation(tmp_path: Path) -> None:
+    script = tmp_path / "runs" / "estimates.sh"
+    (script.parent / "recordings").mkdir(parents=True)
+    (script.parent / "recordings" / "reasoning-gym-easy.parquet").touch()
+    shutil.copy(REPOSITORY / "runs" / "estimates.sh", script)
+    done = subprocess.run(
+        ["bash", script, "fronts"],
+        env={"SPLIT": "test", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "The fronts are of validation alone.\n")
