@@ -57,7 +57,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
             f"method for the {_counted(tested, 'row')} that have one."
         )
     elif any(row.p_value is not None for row in comparison.rows):
-        yield "p: McNemar's exact test of the same difference, not corrected for the number of rows."
+        yield "p: McNemar's mid-p test of the same difference, not corrected for the number of rows."
     yield from comparison.notes
     for row in comparison.rows:
         if row.validity < 1:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator
 
+from podium.baselines import find_baseline
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import ExecutionSettings, StepText
 from podium.orchestrator.events import Event, QuestionEnded
@@ -271,9 +272,9 @@ def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
 
     settings = PlannerSettings(**{name: getattr(spec, name) for name in PlannerSettings.model_fields})
     resolved: dict[str, str] = {}
-    form, colon, file = settings.planner.partition(":")
-    if form == "constant" and file:
-        resolved["planner"] = f"{form}{colon}{folder / file}"
+    baseline = find_baseline(settings.planner)
+    if baseline is not None and baseline[0].reads_files and baseline[1]:
+        resolved["planner"] = f"{baseline[0].name}:{folder / baseline[1]}"
     if settings.conductor is not None and settings.conductor not in SHIPPED:
         resolved["conductor"] = str(folder / settings.conductor)
     if settings.conductor_settings is not None and (folder / settings.conductor_settings).exists():
