@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -21,9 +22,9 @@ SLOW = """
 name = "slow"
 kind = "scripted"
 replies = { "" = "Answer: 5" }
-delay = 0.2
+delay = 0.05
 """
-QUICK = SLOW.replace("0.2", "0.0")
+QUICK = SLOW.replace("0.05", "0.0")
 RECORD = ("record", "r.parquet", "--split", "test", "--questions", "40", "--concurrency", "1")
 LIMITED = (
     "import resource, sys; from podium.cli import run; limit = int(sys.argv[1]); "
@@ -62,7 +63,11 @@ def test_a_second_recorder_of_the_same_file_is_refused_before_anything_is_paid(p
         deadline = time.monotonic() + 60
         while not Path("r.partial-wal").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
-        second = one_sentence(podium(*RECORD, "--pool", "slow.toml"))
+        first.send_signal(signal.SIGSTOP)  # However long the second takes to start, the first still records.
+        try:
+            second = one_sentence(podium(*RECORD, "--pool", "slow.toml"))
+        finally:
+            first.send_signal(signal.SIGCONT)
         assert (
             "Another podium records into r.partial at the moment; wait for it, or give another name."
             in second

@@ -119,6 +119,11 @@ CHECKED = (
     ),
     Checked(r"(?:DATA=\S+ )?(?:\.venv/bin/)?pytest (?P<path>\S+)(?: -[qv])?", "a part of this suite", _path),
     Checked(
+        r"\.venv/bin/python -m podium\.cli\.reference (?P<path>\S+)",
+        "a test of the verbs makes the page so, and holds it against the one that is there",
+        _path,
+    ),
+    Checked(
         r"(?:\.venv/bin/)?podium train(?= .*--stage warmstart)(?= .*--config (?P<path>\S+)) .*",
         "its gate asks a policy a thousand questions of each kind, for minutes; a test loads every file in configs/",
         _path,

@@ -30,6 +30,7 @@ SERVE = re.compile(r"podium (?:serve|score-server)\b")
 SERVER = re.compile(rf"{SERVE.pattern}|python -m podium\.testing\b")
 _PROVIDER = re.compile(r"""https?://(?!127\.0\.0\.1)[^\s"'/]+/(?:[^\s"']*/)?v1[^\s"'/]*[^\s"']*""")
 _KEY = re.compile(r"\b[A-Z][A-Z_]*_KEY\b")
+_INSTALLED = re.compile(r"\.venv/bin/(?=(?:podium|inspect) )")
 _BEFORE = """
 set -eo pipefail
 servers=()
@@ -122,7 +123,7 @@ class Reader:
     def _steps(self, texts: Sequence[str]) -> Iterator[str]:
         served = 0
         for step, text in enumerate(texts):
-            line = self.here(text)
+            line = _INSTALLED.sub(f"{self.programs}/", self.here(text))
             if SERVE.search(text) and "--port" not in text:
                 port = self.ports.get(_PORT, 0) if not served else 0
                 self.ports[_PORT] = port or _free_port()

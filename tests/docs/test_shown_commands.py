@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from command_table import CHANGED, CHECKED, changed, checked
 from ground import GROUND, Ground, lay
-from loaded_programs import loaded_programs
 from named_commands import fault
 from reader import DEFAULT, SERVE, Reader, conduct
 from shown_commands import DOCUMENTS, ROOT, SHELL, Block, Command, blocks, loose, named
 
+from loaded_programs import loaded_programs
 from podium.cli.app import build_app
 from podium.testing import FaultServer
 from postgres_server import DATABASES

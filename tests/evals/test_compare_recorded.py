@@ -294,8 +294,8 @@ def unrelated(
 
 async def test_the_bandit_starts_from_nothing_in_each_repeat(tmp_path: Path) -> None:
     coin = Random("coins")
-    recording = unrelated(tmp_path, lambda *_: coin.random() < 0.5, samples=1, questions=120)
-    once = contest(recording, questions=120)
+    recording = unrelated(tmp_path, lambda *_: coin.random() < 0.5, samples=1, questions=40)
+    once = contest(recording, questions=40)
     first = row(await compare_recorded(once), "LinUCB").accuracy.mean
     thrice = row(await compare_recorded(replace(once, repeats=3)), "LinUCB").accuracy.mean
     assert thrice == pytest.approx(first), "it is told nothing that it was not told the first time"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from podium.baselines import Single
+from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.testing import (
     BadCompression,
@@ -45,6 +46,7 @@ from podium.workers.pool import load_pool
 
 ANSWER = "The sum is easy to find.\nAnswer: 4"
 QUESTION = Question(text="What is 2 + 2?")
+QUICK = ExecutionSettings(first_wait_s=0.01)
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ async def ask(pool, server: FaultServer, alone) -> Span:
     """The one step of a question; afterwards nothing is left of it."""
     before = asyncio.all_tasks()
     async with asyncio.timeout(20):
-        trace = await Orchestrator(Single("a"), pool).answer(QUESTION)
+        trace = await Orchestrator(Single("a"), pool, settings=QUICK).answer(QUESTION)
         await pool.close()
         await alone(server)
     assert {task for task in asyncio.all_tasks() - before if "RequestHandler" not in repr(task)} == set()
@@ -176,7 +178,8 @@ async def test_what_may_pass_is_overcome_by_a_retry(pool_at, alone, case, stream
 )
 async def test_the_fallback_answers_where_a_worker_cannot(pool_at, alone, case, tmp_path):
     async with FaultServer(ANSWER, rules=[Rule(fault=case.fault, model="a")]) as server:
-        limits = "timeout = 5, connect_timeout = 0.5, retries = 1, probe_after = 5"
+        seconds = 1 if "timeout" in case.kinds else 5
+        limits = f"timeout = {seconds}, connect_timeout = 0.5, retries = 1, probe_after = 5"
         pool_at(server, "a", "b", limits=limits)
         path = tmp_path / "pool.toml"
         path.write_text(path.read_text().replace('model = "a"\n', 'model = "a"\nfallback = "b"\n'))

@@ -7,15 +7,15 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from loaded_programs import loaded_programs
 from podium.testing import EchoHeaders, ErrorInside, FaultServer, Poison, Redirect, Rule, Status
 
 KEY = "sk-live-7d9f/2b+41c&88e0=a6"
@@ -44,6 +44,9 @@ RULES = [
 ]
 
 
+Podium = Callable[..., str]
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     folder = tmp_path / "home"
@@ -51,8 +54,14 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-def podium(home: Path, *words: str) -> str:
-    """What a command prints."""
+@pytest.fixture
+def podium(tmp_path: Path, home: Path) -> Iterator[Podium]:
+    """`podium("ask", ...)`: what a command prints. Each is a process with an environment of its own."""
+    with loaded_programs(tmp_path / "programs") as programs:
+        yield lambda *words: _said(programs / "podium", home, words)
+
+
+def _said(program: Path, home: Path, words: Sequence[str]) -> str:
     environment = {
         "HOME": str(home),
         "PATH": os.environ["PATH"],
@@ -62,7 +71,7 @@ def podium(home: Path, *words: str) -> str:
         "OMP_WAIT_POLICY": "PASSIVE",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "podium", *words],
+        [program, *words],
         cwd=home,
         env=environment,
         capture_output=True,
@@ -90,7 +99,7 @@ def contents(path: Path) -> Iterator[bytes]:
                                 yield zlib.decompress(value)
 
 
-def test_no_file_and_no_line_holds_a_secret(home: Path):
+def test_no_file_and_no_line_holds_a_secret(home: Path, podium: Podium):
     with FaultServer("Answer: 4", rules=RULES).in_thread() as server:
         tables = "\n".join(
             f"""
@@ -112,14 +121,14 @@ stream = {stream}
             )
         )
         (home / "pool.toml").write_text(f'{tables}\n[[worker]]\nname = "vote"\nkind = "vote"\n')
-        said = podium(home, "pool", "check", "--pool", "pool.toml")
+        said = podium("pool", "check", "--pool", "pool.toml")
         for planner in ("single:plain", "single:streamed", "single:proxied", "self-consistency:plain:3"):
             ask = ["ask", "What is 2 + 2?", "--pool", "pool.toml", "--planner", planner]
-            said += podium(home, *ask, "--cache", "answers.sqlite", "--full")
-            said += podium(home, *ask, "--cache", "answers.sqlite", "--json")
-        said += podium(home, "record", "mine.parquet", "--pool", "pool.toml", "--questions", "2")
-        said += podium(home, "traces", "export", "all.jsonl")
-        said += podium(home, "pool", "list", "--pool", "pool.toml")
+            said += podium(*ask, "--cache", "answers.sqlite", "--full")
+            said += podium(*ask, "--cache", "answers.sqlite", "--json")
+        said += podium("record", "mine.parquet", "--pool", "pool.toml", "--questions", "2")
+        said += podium("traces", "export", "all.jsonl")
+        said += podium("pool", "list", "--pool", "pool.toml")
         conductor = [
             "--conductor-url",
             server.url,
@@ -129,7 +138,6 @@ stream = {stream}
             "THE_KEY",
         ]
         said += podium(
-            home,
             "eval",
             "--pool",
             "pool.toml",

@@ -121,8 +121,8 @@ def keep(path: Path, *traces: Trace) -> Path:
 
 
 def keep_rows(path: Path, count: int) -> Path:
-    """The store of so many lines of a list, made faster than traces are; behind each of them is the same trace."""
-    row = to_row(plain())._replace(costs=())
+    """The store of so many lines of a list, made faster than traces are; no trace is behind them."""
+    row = to_row(plain())._replace(costs=(), document="")
 
     def rows() -> Iterator[TraceRow]:
         for number in range(count):

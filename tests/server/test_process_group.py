@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -18,6 +20,10 @@ import pytest
 from chat_model import ChatModel, Say, chat_model
 from served_process import WAIT_S, Served, pool_file, processes_of, served
 
+from command_line import run_command
+from podium.server.keys.caller import Caller, KeyAllowance
+from podium.server.keys.keys import open_register
+from podium.server.keys.register import Secret, StoredKey
 from podium.trace.store import TraceStore
 
 TWO = ("--workers", "2", "--planner", "single:ada")
@@ -47,6 +53,29 @@ def model(said: Model) -> Iterator[ChatModel]:
     with chat_model(said) as running:
         running.input_tokens = INPUT_TOKENS
         yield running
+
+
+@pytest.fixture(scope="module")
+def few_said() -> Model:
+    return Model()
+
+
+@pytest.fixture(scope="module")
+def few_model(few_said: Model) -> Iterator[ChatModel]:
+    with chat_model(few_said) as running:
+        running.input_tokens = INPUT_TOKENS
+        yield running
+
+
+@pytest.fixture(scope="module")
+def few_calls(tmp_path_factory: pytest.TempPathFactory, few_model: ChatModel) -> Iterator[Served]:
+    """Two processes whose worker allows three calls at once, for tests that neither change nor end them."""
+    folder = tmp_path_factory.mktemp("few")
+    pool = pool_file(folder, few_model.url)
+    pool.write_text(pool.read_text().replace("concurrency = 64", "concurrency = 3"))
+    with served(folder, "--pool", str(pool), *TWO) as server:
+        yield server
+        assert server.end() == (0, "")
 
 
 def ask(server: Served, text: str = "Is it so?", **headers: str) -> httpx.Response:
@@ -124,37 +153,36 @@ def test_the_processes_of_a_killed_server_end_too_and_delete_their_folder(
 
 
 def test_two_processes_never_make_more_calls_at_once_than_the_worker_allows(
-    tmp_path: Path, said: Model, model: ChatModel
+    few_calls: Served, few_said: Model, few_model: ChatModel
 ) -> None:
-    said.go_on.clear()
-    pool = pool_file(tmp_path, model.url)
-    pool.write_text(pool.read_text().replace("concurrency = 64", "concurrency = 3"))
-    with served(tmp_path, "--pool", str(pool), *TWO) as server, ThreadPoolExecutor(16) as threads:
-        asked = [threads.submit(ask, server, f"Is it {number}?") for number in range(16)]
-        until(lambda: sum(in_flight(server).values()) == 16)
-        time.sleep(0.2)
-        assert 0 < len(model.bodies) <= 3
-        said.go_on.set()
+    few_said.go_on.clear()
+    before = len(few_model.bodies)
+    with ThreadPoolExecutor(16) as threads:
+        asked = [threads.submit(ask, few_calls, f"Is it {number}?") for number in range(16)]
+        try:
+            until(lambda: sum(in_flight(few_calls).values()) == 16)
+            time.sleep(0.2)
+            assert 0 < len(few_model.bodies) - before <= 3
+        finally:
+            few_said.go_on.set()
         assert {one.result().status_code for one in asked} == {200}
-        assert server.end() == (0, "")
 
 
 @pytest.mark.parametrize("limit", ["concurrency = 1", "rpm = 1"])
-def test_a_limit_that_cannot_be_divided_is_refused_before_anything_starts(tmp_path: Path, limit: str) -> None:
+def test_a_limit_that_cannot_be_divided_is_refused_before_anything_starts(
+    tmp_path: Path, limit: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pool = pool_file(tmp_path, "http://127.0.0.1:9/v1")
     pool.write_text(re.sub("concurrency = 64", limit, pool.read_text()))
-    ran = subprocess.run(
-        [sys.executable, "-m", "podium", "serve", "--port", "0", "--pool", str(pool), "--workers", "2"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")},
-        check=False,
-    )
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == (
+    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "traces.sqlite"))
+    words = ("serve", "--port", "0", "--pool", str(pool), "--workers", "2")
+    ran = run_command(words, capsys, monkeypatch)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == (
         f"podium: The limit {limit} of the worker 'ada' cannot be divided among 2 processes: raise it, or serve with "
         "--workers 1.\n"
     )
+    assert not (tmp_path / "traces.sqlite").exists()
 
 
 def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) -> None:
@@ -186,13 +214,20 @@ def test_the_budget_of_a_start_holds_for_all_processes_together(tmp_path: Path, 
 def test_the_rate_and_the_budget_of_a_key_hold_for_all_processes_together(
     tmp_path: Path, model: ChatModel
 ) -> None:
-    def add(name: str, *limits: str) -> str:
-        words = [sys.executable, "-m", "podium", "keys", "add", name, *limits]
-        env = os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")}
-        made = subprocess.run(words, capture_output=True, text=True, env=env, check=True)
-        return f"Bearer {made.stdout.strip()}"
+    def add(name: str, rpm: int | None = None, budget: KeyAllowance | None = None) -> str:
+        secret = Secret.new()
+        caller = Caller(name=name, id=secret.id, rpm=rpm, allowance=budget)
 
-    hurried, poor = add("hurried", "--rpm", "6"), add("poor", "--budget-usd", f"{5 * CALL_USD:.6f}/day")
+        async def put() -> None:
+            register = open_register(tmp_path / "traces.sqlite")
+            await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
+            await register.close()
+
+        asyncio.run(put())
+        return f"Bearer {secret.text}"
+
+    hurried = add("hurried", rpm=6)
+    poor = add("poor", budget=KeyAllowance.read(f"{5 * CALL_USD:.6f}/day"))
     with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
         replies = ask_many(server, 16, authorization=hurried)
         assert sorted(reply.status_code for reply in replies) == [200] * 6 + [429] * 10
@@ -203,30 +238,29 @@ def test_the_rate_and_the_budget_of_a_key_hold_for_all_processes_together(
         assert server.end()[0] == 0
 
 
-def test_what_one_process_has_answered_the_others_know_at_once(tmp_path: Path, model: ChatModel) -> None:
-    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
-        for number in range(12):
-            id_ = ask(server, f"Is it {number}?").headers["x-podium-trace-id"]
-            assert httpx.get(f"{server.url}/api/traces/{id_}").status_code == 200
-        planned = httpx.post(f"{server.url}/api/ask", json={"question": "Is it so?", "dry_run": True}).json()
-        asked = {"plan_id": planned["podium"]["plan_id"]}
-        assert httpx.post(f"{server.url}/api/ask", json=asked).status_code == 202
-        assert httpx.post(f"{server.url}/api/ask", json=asked).status_code == 404
-        assert server.end() == (0, "")
+def test_what_one_process_has_answered_the_others_know_at_once(few_calls: Served) -> None:
+    for number in range(12):
+        id_ = ask(few_calls, f"Is it {number}?").headers["x-podium-trace-id"]
+        assert httpx.get(f"{few_calls.url}/api/traces/{id_}").status_code == 200
+    dry = {"question": "Is it so?", "dry_run": True}
+    planned = httpx.post(f"{few_calls.url}/api/ask", json=dry).json()
+    asked = {"plan_id": planned["podium"]["plan_id"]}
+    assert httpx.post(f"{few_calls.url}/api/ask", json=asked).status_code == 202
+    assert httpx.post(f"{few_calls.url}/api/ask", json=asked).status_code == 404
 
 
-def test_a_question_is_followed_and_cancelled_at_any_process(
-    tmp_path: Path, said: Model, model: ChatModel
-) -> None:
-    said.go_on.clear()
-    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
+def test_a_question_is_followed_and_cancelled_at_any_process(few_calls: Served, few_said: Model) -> None:
+    until(lambda: sum(in_flight(few_calls).values()) == 0)
+    few_said.go_on.clear()
+    try:
         for _ in range(4):  # Each request has a connection of its own, which either process may take.
-            id_ = httpx.post(f"{server.url}/api/ask", json={"question": "Is it so?"}).json()["id"]
-            url = f"{server.url}/api/traces/{id_}/events"
+            id_ = httpx.post(f"{few_calls.url}/api/ask", json={"question": "Is it so?"}).json()["id"]
+            url = f"{few_calls.url}/api/traces/{id_}/events"
             with httpx.stream("GET", url, timeout=WAIT_S) as events:
                 kinds = (line[7:] for line in events.iter_lines() if line.startswith("event: "))
                 assert [next(kinds) for _ in range(3)] == ["started", "plan", "step_started"]
-                assert httpx.delete(f"{server.url}/api/ask/{id_}").status_code == 204
+                assert httpx.delete(f"{few_calls.url}/api/ask/{id_}").status_code == 204
                 assert list(kinds)[-1] == "ended"
-            assert httpx.get(f"{server.url}/api/traces/{id_}").json()["status"] == "cancelled"
-        assert server.end() == (0, "")
+            assert httpx.get(f"{few_calls.url}/api/traces/{id_}").json()["status"] == "cancelled"
+    finally:
+        few_said.go_on.set()

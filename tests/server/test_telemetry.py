@@ -122,7 +122,8 @@ def test_texts_are_exported_only_on_request(tmp_path):
 
 
 def test_an_unreachable_collector_delays_no_question(tmp_path):
-    with served(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1") as server:
+    away = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+    with served(tmp_path, **away) as server:
         _, status = ask(server.url, "What is 2 + 3?")
         ended, _ = server.end()
     assert (status, ended) == (200, 0)

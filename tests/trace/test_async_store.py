@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podium.errors import StoreError, UnknownTraceError, UsageError
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import RoundTrace, Span, Trace, async_store
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters
 from podium.trace.serialization import read_jsonl
@@ -246,8 +246,9 @@ def test_any_text_can_be_kept(place, make_trace: MakeTrace, text: str, name: str
 
 
 async def test_adding_does_not_wait_for_a_database_that_is_away_and_nothing_is_lost(
-    place, make_trace: MakeTrace
+    place, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(async_store, "_READ_AFTER_WRITE_S", 0.2)
     store = place.open()
     store.add(make_trace("before"))
     await store.get("before")

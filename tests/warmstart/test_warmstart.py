@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +24,7 @@ from podium.tasks.embedded import split_of
 from podium.train.optimizer import learning_rate
 from podium.warmstart import supervised
 from podium.warmstart.acceptance import Completer
-from podium.warmstart.data import DataSource, batches, encode, open_data
+from podium.warmstart.data import DataSource, Reports, batches, encode, open_data
 from podium.warmstart.embedded_examples import EMBEDDED, draw_coherent_workflow, draw_team, team_of
 from podium.warmstart.examples import (
     PROMPT,
@@ -261,19 +262,37 @@ def test_batches_mark_learned_tokens_and_never_padding() -> None:
             assert not bool(batch.learned_BT[row, end + 1 :].any())
 
 
-def test_a_small_warm_start_learns_and_leaves_a_checkpoint(tmp_path: Path) -> None:
-    rows = []
-    reports = run_warmstart(TINY, tmp_path / "run", show=rows.append, check_cases=20)
-    assert rows[-1]["step"] == TINY.steps
-    assert rows[-1]["loss"] < rows[0]["loss"]
-    assert set(reports) == {"embedded", "made-up teams"}
-    assert not any(report.passed for report in reports.values())
-    assert json.loads((tmp_path / "run" / "gate.json").read_text()).keys() == reports.keys()
-    checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
+@dataclass(frozen=True)
+class Whole:
+    """A run of `TINY` from beginning to end. Tests read its folder and leave it as it is."""
+
+    folder: Path
+    rows: list[dict[str, Any]]
+    reports: Reports
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("warmstart") / "run"
+    rows: list[dict[str, Any]] = []
+    return Whole(folder, rows, run_warmstart(TINY, folder, show=rows.append, check_cases=20))
+
+
+def weights(run: Path) -> bytes:
+    return (run / "policy" / "model.safetensors").read_bytes()
+
+
+def test_a_small_warm_start_learns_and_leaves_a_checkpoint(whole: Whole) -> None:
+    assert whole.rows[-1]["step"] == TINY.steps
+    assert whole.rows[-1]["loss"] < whole.rows[0]["loss"]
+    assert set(whole.reports) == {"embedded", "made-up teams"}
+    assert not any(report.passed for report in whole.reports.values())
+    assert json.loads((whole.folder / "gate.json").read_text()).keys() == whole.reports.keys()
+    checkpoint = Checkpoint.read(whole.folder / "policy")
     assert checkpoint.prompt == PROMPT
     assert checkpoint.stated == EMBEDDED.conducts
     with pytest.raises(RunMismatchError, match="there already"):
-        run_warmstart(TINY, tmp_path / "run")
+        run_warmstart(TINY, whole.folder)
 
 
 @pytest.mark.parametrize(
@@ -293,18 +312,14 @@ def test_the_gate_checks_the_teams_that_the_stages_had(
     assert set(run_warmstart(settings, tmp_path / "run", check_cases=2)) == checked
 
 
-def test_the_same_seed_makes_the_same_policy(tmp_path: Path) -> None:
-    for name in "ab":
-        run_warmstart(TINY, tmp_path / name, check_cases=2)
-    a, b = (tmp_path / name / "policy" / "model.safetensors" for name in "ab")
-    assert a.read_bytes() == b.read_bytes()
+def test_the_same_seed_makes_the_same_policy(whole: Whole, tmp_path: Path) -> None:
+    run_warmstart(TINY, tmp_path / "again", check_cases=2)
+    assert weights(tmp_path / "again") == weights(whole.folder)
 
 
 def test_a_killed_warm_start_goes_on_after_its_last_finished_stage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_warmstart(TINY, tmp_path / "whole", check_cases=2)
-
     def interrupt(row: dict[str, Any]) -> None:
         if row["step"] > 20:
             raise KeyboardInterrupt
@@ -316,12 +331,9 @@ def test_a_killed_warm_start_goes_on_after_its_last_finished_stage(
     run_warmstart(TINY, tmp_path / "killed", show=lambda row: again.append(row["step"]), check_cases=2)
     assert again == [30]
 
-    def rows(name: str) -> list[tuple[int, float]]:
-        return [(row["step"], row["loss"]) for row in RunFolder(tmp_path / name).rows().read()]
+    def rows(run: Path) -> list[tuple[int, float]]:
+        return [(row["step"], row["loss"]) for row in RunFolder(run).rows().read()]
 
-    def weights(name: str) -> bytes:
-        return (tmp_path / name / "policy" / "model.safetensors").read_bytes()
-
-    assert rows("killed") == rows("whole")
-    assert weights("killed") == weights("whole")
+    assert rows(tmp_path / "killed") == rows(whole.folder)
+    assert weights(tmp_path / "killed") == weights(whole.folder)
     assert not (tmp_path / "killed" / "stages").exists()

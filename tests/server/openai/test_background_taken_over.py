@@ -163,7 +163,7 @@ def test_of_two_servers_on_one_store_one_goes_on_with_what_the_other_left(
     pool = str(pool_file(tmp_path, model.url))
     key, stranger = (asyncio.run(add_key(store, name)) for name in ("ann", "eve"))
     answers.waits = {"beta"}
-    given = ("--pool", pool, "--lease", "10", "--store", store)
+    given = ("--pool", pool, "--lease", "5", "--store", store)
     with served(tmp_path, *given) as one, served(tmp_path, *given) as two:
         id_ = start(client(one.url, key), model, reach="beta")
         assert client(two.url, key).responses.retrieve(id_).status == "in_progress"

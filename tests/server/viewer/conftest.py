@@ -18,6 +18,7 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((path for path in map(shutil.which, NAMES) if path), None)
 collect_ignore_glob = [] if CHROMIUM else ["test_viewer_page_*.py"]
+WIDE = {"width": 1200, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
@@ -49,7 +50,7 @@ class Opened:
 _BROWSER = pytest.StashKey[tuple[Any, Any]]()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser(request: pytest.FixtureRequest) -> Any:
     """Chromium, one for this folder's tests."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not needed where there is no Chromium
@@ -78,7 +79,13 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 @pytest.fixture
 def opened(browser: Any) -> Iterator[Opened]:
     """A page of its own; at the end nothing may have gone wrong in it, and nothing asked of other machines."""
-    yield from _open(browser, {"width": 1200, "height": 900})
+    yield from _open(browser, WIDE)
+
+
+@pytest.fixture(scope="module")
+def opened_once(browser: Any) -> Iterator[Opened]:
+    """The same for all tests of a file that ask for it; each looks at its faults itself."""
+    yield from _open(browser, WIDE)
 
 
 @pytest.fixture

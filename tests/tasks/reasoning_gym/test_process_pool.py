@@ -54,8 +54,7 @@ async def test_answers_are_judged_side_by_side_each_by_its_own_question(pool: Re
     assert await asyncio.gather(*right, *wrong) == [1.0] * 8 + [0.0] * 8
 
 
-def test_a_question_does_not_depend_on_what_its_process_made_before() -> None:
-    pool = ReasoningGymPool()
+def test_a_question_does_not_depend_on_what_its_process_made_before(pool: ReasoningGymPool) -> None:
     programs = [
         SampleId(config=GeneratorConfig(generator="codeio"), seed=0, number=number) for number in range(12)
     ]
@@ -70,13 +69,14 @@ def test_a_question_does_not_depend_on_what_its_process_made_before() -> None:
     assert [pool.make(sample_id) for sample_id in programs] == before
 
 
-async def test_a_process_that_was_ended_is_a_fault_and_no_verdict() -> None:
-    pool = ReasoningGymPool()
+async def test_a_process_that_was_ended_is_a_fault_and_no_verdict(pool: ReasoningGymPool) -> None:
     question, gold = made(pool, INTEGRAL)
-    (process,) = pool.idle_processes
-    os.kill(process, signal.SIGKILL)
-    with pytest.raises(GraderError, match="ended"):
-        await pool.judge(INTEGRAL, gold, text_digest(question))
+    ended = pool.idle_processes
+    for process in ended:
+        os.kill(process, signal.SIGKILL)
+    for _ in ended:
+        with pytest.raises(GraderError, match="ended"):
+            await pool.judge(INTEGRAL, gold, text_digest(question))
     assert await pool.judge(INTEGRAL, gold, text_digest(question)) == 1.0
 
 

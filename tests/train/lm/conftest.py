@@ -23,6 +23,34 @@ def brief() -> dict[str, Any]:
 @pytest.fixture
 def settings(brief: dict[str, Any]) -> dict[str, Any]:
     """Two iterations of two questions with four rollouts each."""
+    return _settings(brief)
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Run:
+    """Trains in a folder and returns the policy's."""
+
+    def run(settings: dict[str, Any], folder: str = "run", **wiring: Any) -> Path:
+        return _train(settings, tmp_path / folder, **wiring)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def plain_run(brief: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of `settings`, which tests only read."""
+    return _train(_settings(brief), tmp_path_factory.mktemp("trl") / "plain").parent
+
+
+@pytest.fixture(scope="session")
+def evaluated_run(brief: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run, evaluated on 11 questions after each iteration."""
+    settings = _settings(brief)
+    settings["grpo"] |= {"eval_every": 1, "eval_questions": 11}
+    return _train(settings, tmp_path_factory.mktemp("trl") / "evaluated").parent
+
+
+def _settings(brief: dict[str, Any]) -> dict[str, Any]:
     return {
         "start": "warmstart",
         "task_limit": 20,
@@ -41,14 +69,9 @@ def settings(brief: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def train(tmp_path: Path) -> Run:
-    """Trains in a folder and returns the policy's."""
+def _train(settings: dict[str, Any], folder: Path, **wiring: Any) -> Path:
+    """The policy of a run in that folder."""
     from podium.train.lm.run import run_grpo  # noqa: PLC0415 - loads TRL
     from podium.train.lm.settings import LMExperiment  # noqa: PLC0415
 
-    def run(settings: dict[str, Any], folder: str = "run", **wiring: Any) -> Path:
-        experiment = LMExperiment.model_validate(settings)
-        return asyncio.run(run_grpo(experiment, tmp_path / folder, **wiring))
-
-    return run
+    return asyncio.run(run_grpo(LMExperiment.model_validate(settings), folder, **wiring))

@@ -27,42 +27,35 @@ def _rows(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_a_run_leaves_a_policy_its_metrics_and_a_trace_of_each_rollout(
-    train: Any, settings: Settings, tmp_path: Path
-) -> None:
-    policy = train(settings)
-
-    rows = _rows(tmp_path / "run")
+def test_a_run_leaves_a_policy_its_metrics_and_a_trace_of_each_rollout(plain_run: Path) -> None:
+    rows = _rows(plain_run)
     assert [row["iteration"] for row in rows] == [0, 1]
     assert all(0 < row["valid"] <= 1 and row["dropped"] == 0 for row in rows)
-    with TraceStore(tmp_path / "run" / "traces.sqlite", create=False) as store:
+    with TraceStore(plain_run / "traces.sqlite", create=False) as store:
         assert len(store.list()) == 16
         assert store.get(rows[0]["trace_id"]).metadata["task"].startswith("embedded/train/")
-    checkpoint = Checkpoint.read(policy)
+    checkpoint = Checkpoint.read(plain_run / "policy")
     assert checkpoint.prompt.style == "brief"
     assert checkpoint.plan is not None
     assert checkpoint.plan.max_plan_tokens == 64
     assert checkpoint.conducts.simulated
-    assert _changed(policy, Checkpoint.read("warmstart").path)
+    assert _changed(plain_run / "policy", Checkpoint.read("warmstart").path)
 
 
 def test_a_run_that_ended_early_goes_on_with_the_same_batches_and_weights(
-    train: Any, settings: Settings, tmp_path: Path
+    train: Any, settings: Settings, plain_run: Path, tmp_path: Path
 ) -> None:
-    whole = train(settings, "whole")
     with pytest.raises(_CrashError):
         train(settings, "halves", display=_CrashingDisplay(at=1))
     assert len(_rows(tmp_path / "halves")) == 2  # The second one's weights are lost.
 
     halves = train(settings, "halves")
 
-    def figures(run: str) -> list[dict[str, Any]]:
-        return [
-            {key: value for key, value in row.items() if key != "seconds"} for row in _rows(tmp_path / run)
-        ]
+    def figures(run: Path) -> list[dict[str, Any]]:
+        return [{key: value for key, value in row.items() if key != "seconds"} for row in _rows(run)]
 
-    assert figures("halves") == figures("whole")
-    assert not _changed(whole, halves)
+    assert figures(tmp_path / "halves") == figures(plain_run)
+    assert not _changed(plain_run / "policy", halves)
 
 
 class _CrashError(Exception):

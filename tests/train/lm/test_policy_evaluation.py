@@ -28,15 +28,12 @@ def rows(run: Path) -> list[dict[str, Any]]:
 
 
 def test_an_evaluation_has_the_figures_of_the_saved_policy_and_changes_nothing_that_is_learned(
-    train: Any, settings: Settings, tmp_path: Path
+    plain_run: Path, evaluated_run: Path
 ) -> None:
-    train(settings, "plain")
-    policy = train(settings | {"grpo": settings["grpo"] | EACH}, "evaluated")
-
-    found = rows(tmp_path / "evaluated")
-    assert [row.pop("evaluation")["questions"] for row in rows(tmp_path / "evaluated")] == [11, 11]
-    assert [{k: v for k, v in row.items() if k != "evaluation"} for row in found] == rows(tmp_path / "plain")
-    checkpoint = Checkpoint.read(policy)
+    found = rows(evaluated_run)
+    assert [row["evaluation"]["questions"] for row in found] == [11, 11]
+    assert [{k: v for k, v in row.items() if k != "evaluation"} for row in found] == rows(plain_run)
+    checkpoint = Checkpoint.read(evaluated_run / "policy")
     again = asyncio.run(
         evaluate(
             Conductor(open_policy(checkpoint), checkpoint.prompt, sampling=Sampling(max_tokens=64)),
@@ -48,16 +45,15 @@ def test_an_evaluation_has_the_figures_of_the_saved_policy_and_changes_nothing_t
     assert last["valid"] == pytest.approx(again.validity)
     assert last["steps"] * last["valid"] == pytest.approx(again.steps)  # Ours leaves out unreadable plans.
     assert last["cost_usd"] > 0
-    with TraceStore(tmp_path / "evaluated" / "traces.sqlite", create=False) as store:
+    with TraceStore(evaluated_run / "traces.sqlite", create=False) as store:
         asked = [trace.metadata["task"] for trace in store.iterate()]
     assert sum(task.startswith("validation/embedded/validation/") for task in asked) >= 11
 
 
 def test_a_run_that_could_not_pay_an_evaluation_makes_it_when_it_goes_on(
-    train: Any, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    train: Any, settings: Settings, evaluated_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings |= {"grpo": settings["grpo"] | EACH}
-    train(settings, "whole")
     score = ScoringSession.score
 
     async def poor(self: ScoringSession, request: Any) -> Any:
@@ -73,7 +69,7 @@ def test_a_run_that_could_not_pay_an_evaluation_makes_it_when_it_goes_on(
 
     train(settings, "halves")
 
-    assert rows(tmp_path / "halves") == rows(tmp_path / "whole")
+    assert rows(tmp_path / "halves") == rows(evaluated_run)
 
 
 def test_questions_that_there_are_not_are_refused(train: Any, settings: Settings, tmp_path: Path) -> None:

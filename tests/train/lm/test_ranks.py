@@ -1,4 +1,4 @@
-"""Two ranks that train together, as real processes over a paid endpoint, beside one rank alone."""
+"""Two ranks that train together, as real processes over a paid endpoint, beside one rank alone, in this process."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import json
 import os
 import sys
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from podium.cli import run
 from podium.executor.accounts import UNLIMITED_USD, Account
 from podium.testing import FaultServer
 from podium.trace.store import TraceStore
@@ -60,10 +62,15 @@ LAUNCH = (
 )  # fmt: skip
 
 
-async def _train(folder: Path, run: str, *launch: str) -> str:
+async def _train_here(*words: str) -> str:
+    with redirect_stdout(StringIO()) as said:
+        assert await asyncio.to_thread(run, words) == 0
+    return said.getvalue()
+
+
+async def _train_by_two_ranks(*words: str) -> str:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", *(launch or ("podium",)), "train", "--config", "run.toml", "--run", run),
-        cwd=folder,
+        *(sys.executable, "-m", *LAUNCH, *words),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -79,13 +86,16 @@ def _figures(run: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(300)
-async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same(tmp_path: Path) -> None:
+async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "run.toml").write_text(RUN)
     requests = {}
-    for name, launch in {"one": (), "two": LAUNCH}.items():
+    for name, train in {"one": _train_here, "two": _train_by_two_ranks}.items():
         async with FaultServer("Answer: 42") as provider:
             (tmp_path / "pool.toml").write_text(POOL.format(url=provider.url))
-            said = await _train(tmp_path, name, *launch)
+            said = await train("train", "--config", "run.toml", "--run", name)
             assert said.count(f"The trained policy is in {name}/policy") == 1
             requests[name] = Counter((request.model, request.text) for request in provider.requests)
 

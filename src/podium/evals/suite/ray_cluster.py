@@ -19,35 +19,47 @@ from podium.evals.suite.job import Emit, run_job
 from podium.evals.suite.processes import job_environment, side_by_side
 
 
-async def run_on_ray(jobs: Iterable[Job], address: str, emit: Emit) -> None:
-    """Run all jobs.
+class RayCluster:
+    """Connected from the first jobs until it is closed: a new cluster takes seconds to start.
 
     Args:
         address: of the cluster's head, such as "10.0.0.1:6379"; "auto" is the cluster that runs on this machine,
-            "local" a new one on this machine alone, which ends with the run.
-
-    Raises:
-        UsageError: Ray is not installed, there is no such cluster, or a job raised it.
+            "local" a new one on this machine alone, which ends when this is closed. None: there are no jobs for it.
     """
-    ray = _connected(address)
-    waiting = iter(jobs)
-    run = ray.remote(max_retries=3)(_answers)
 
-    async def one_core() -> None:
-        for job in waiting:
-            lines, refused = await run.remote(job.model_dump_json(), str(Path.cwd()))
-            if refused is not None:
-                raise UsageError(refused)
-            for cell, line in lines:
-                emit(cell, line)
+    def __init__(self, address: str | None) -> None:
+        self._address = address
+        self._ray: Any = None
 
-    try:
+    async def run(self, jobs: Iterable[Job], emit: Emit) -> None:
+        """Run all jobs.
+
+        Raises:
+            UsageError: Ray is not installed, there is no such cluster, or a job raised it.
+        """
+        if self._ray is None:
+            self._ray = _connected(self._address)
+        ray, waiting = self._ray, iter(jobs)
+        run = ray.remote(max_retries=3)(_answers)
+
+        async def one_core() -> None:
+            for job in waiting:
+                lines, refused = await run.remote(job.model_dump_json(), str(Path.cwd()))
+                if refused is not None:
+                    raise UsageError(refused)
+                for cell, line in lines:
+                    emit(cell, line)
+
         await side_by_side(max(1, int(ray.cluster_resources().get("CPU", 1))), one_core)
-    finally:
-        ray.shutdown()
+
+    def close(self) -> None:
+        """Disconnect. Calling twice is fine."""
+        if self._ray is not None:
+            self._ray.shutdown()
+            self._ray = None
 
 
-def _connected(address: str) -> Any:
+def _connected(address: str | None) -> Any:
     try:
         import ray  # noqa: PLC0415 - an optional extra
     except ImportError:

@@ -7,6 +7,7 @@ here decides what may run (`opening`) or shows anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from podium.baselines import find_baseline
@@ -14,7 +15,7 @@ from podium.evals.suite.cells import Job, Training
 from podium.evals.suite.job import run_job
 from podium.evals.suite.opening import Checked
 from podium.evals.suite.processes import cores, run_in_children
-from podium.evals.suite.ray_cluster import run_on_ray
+from podium.evals.suite.ray_cluster import RayCluster
 from podium.evals.suite.results import GradedAnswer, Results, read_answers
 from podium.executor import Dispatcher
 
@@ -43,6 +44,7 @@ async def run_suite(
     results = Results(run)
     wanted = checked.settings.processes or cores()
     processes = 1 if dispatcher is not None or checked.pays else wanted
+    cluster = RayCluster(checked.settings.ray)
 
     async def run_all(jobs: Sequence[Job]) -> None:
         jobs = [job for job in jobs if _is_unfinished(job, checked, results)]
@@ -60,16 +62,20 @@ async def run_suite(
             return
         waiting = (_with_kept(job, results) for job in jobs)
         if checked.settings.ray is not None and dispatcher is None and jobs:
-            await run_on_ray(waiting, checked.settings.ray, emit)
+            await cluster.run(waiting, emit)
             return
         for job in waiting:
             await run_job(job, emit, dispatcher=dispatcher)
 
-    await run_all([job for jobs in checked.training.values() for job in jobs])
-    learned = {label: _learned(jobs, results) for label, jobs in checked.training.items()}
-    await run_all(
-        [job.model_copy(update={"training": learned.get(job.cells[0].table.label)}) for job in checked.jobs]
-    )
+    with closing(cluster):
+        await run_all([job for jobs in checked.training.values() for job in jobs])
+        learned = {label: _learned(jobs, results) for label, jobs in checked.training.items()}
+        await run_all(
+            [
+                job.model_copy(update={"training": learned.get(job.cells[0].table.label)})
+                for job in checked.jobs
+            ]
+        )
     return results
 
 
