@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -177,6 +178,75 @@ def test_a_question_is_cancelled_with_escape_and_asked_again(kept_server, opened
     page.click("text=ask again")
     answers(page, 1)
     assert page.locator(".said-by-user").all_inner_texts() == ["What is 6 x 7?"] * 2
+
+
+def test_an_open_note_leaves_the_focus_in_the_message(team, opened) -> None:
+    _, url = team
+    page = opened.go(url, "chat", "#message")
+    send(page, "What is 6 x 7?")
+    answers(page, 1)
+    page.click("text=add a note")
+    page.keyboard.type("Right.")  # The note has the focus when it opens.
+    page.click("#message")
+    page.keyboard.type("And twice that?")
+    assert page.input_value("#message") == "And twice that?"
+    assert page.input_value("[aria-label=Note]") == "Right."
+
+
+def test_escape_in_a_thread_s_name_cancels_no_question(kept_server, opened) -> None:
+    pool = Pool([ScriptedWorker("ada", ["42"] * 3, delay=2)])
+    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".chat-steps .mark.live")
+    page.click("text=rename")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("[aria-label='Name of the thread']", state="detached")
+    answers(page, 1)
+
+
+def test_a_plan_cannot_be_run_under_the_price_of_an_earlier_edit(team, opened) -> None:
+    _, url = team
+    page = opened.go(url, "chat", "#message")
+    page.check("text=approve before paying")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".approval .first:has-text('about $')")
+    held: list[Any] = []
+    page.route("**/api/ask", lambda route: held.append(route))
+    with page.expect_request("**/api/ask"):
+        page.fill("[aria-label='Subtask of step 0']", "Multiply twice.")
+    with page.expect_request("**/api/ask"):
+        page.fill("[aria-label='Subtask of step 0']", "Multiply three times.")
+        held[0].continue_()
+    assert page.locator(".approval .first").is_disabled()
+    held[1].continue_()
+    page.wait_for_selector(".approval .first:not([disabled])")
+
+
+def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, opened) -> None:
+    model, url = team
+    page = opened.go(url, "chat", "#message")
+    page.evaluate(
+        """() => {
+            for (let size = 1_000_000, i = 0; size >= 1; i++) {
+                try { localStorage.setItem(`full${i}`, "x".repeat(size)); } catch { size = Math.floor(size / 2); }
+            }
+        }"""
+    )
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector("[role=alert]:has-text('The browser has no room left')")
+    assert page.input_value("#message") == "What is 6 x 7?"
+    assert model.bodies == []
+
+
+def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, opened) -> None:
+    pool = Pool([ScriptedWorker("ada", ["42"], delay=60)])
+    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+    page.route(re.compile("/api/(traces|ask)/"), lambda route: route.fulfill(status=404, json={}))
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".turn-foot .mark:has-text('running')")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".turn-foot .mark:has-text('failed')")
+    page.wait_for_selector(".first:has-text('Send')")
 
 
 def test_the_chat_asks_for_a_key_where_one_is_needed(kept_server, opened, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 // One question by its id: loaded whole if it has ended, followed event by event while it runs. With `source`, the route
-// of a run's traces, it is a rollout, which has always ended.
+// of a run's traces, it is a rollout, which has always ended. `begun` is the view that the events of a question begun here
+// go on from; when it is taken away, the pane begins anew, as after a reload.
 import { Component, html } from "./html.js";
 import { ApiError, follow, requestJson } from "./api.js";
 import { applyEvent, initialView, fromTrace } from "./view_state.js";
@@ -21,7 +22,8 @@ export class TracePane extends Component {
   }
 
   componentDidUpdate(before) {
-    if (before.id !== this.props.id) {
+    const { id, begun } = this.props;
+    if (before.id !== id || (before.begun && !begun)) {
       this.stop();
       this.open();
     }
@@ -73,6 +75,7 @@ export class TracePane extends Component {
       const trace = await this.kept(id, signal);
       if (trace) return this.show(fromTrace(trace));
     }
+    if (!signal.aborted) throw new ApiError(404, "What became of this question is not known; look for its trace.");
   }
 
   async follow(id, signal) {

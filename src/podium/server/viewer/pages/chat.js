@@ -92,10 +92,15 @@ export class ChatPage extends Component {
     const turn = newTurn(question, before);
     const history = historyOf(thread.turns.slice(0, before));
     const { approve, planner, pool } = this.state;
+    try {
+      writeThread({ ...thread, at: Date.now(), turns: [...thread.turns, turn] });
+    } catch (error) {
+      this.setState({ error, draft: this.state.draft || question });
+      return;
+    }
     const controller = new AbortController();
     this.planning.set(turn.key, controller);
     try {
-      writeThread({ ...thread, at: Date.now(), turns: [...thread.turns, turn] });
       if (thread !== this.state.thread) go(["chat", thread.id]);
       this.setState({ error: null });
       this.refresh(() => this.scroll());
@@ -140,7 +145,9 @@ export class ChatPage extends Component {
       try {
         await requestJson(`/api/ask/${id}`, { method: "DELETE" });
       } catch (error) {
-        if (this.busy) this.setState({ error });
+        if (!this.busy) return;
+        if (error.status === 404) this.begun.delete(key); // It is looked for as after a reload.
+        this.setState({ error: error.status === 404 ? null : error });
       }
     }
   }
