@@ -98,6 +98,13 @@ def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, 
     assert page.locator("form.ask button.first").is_enabled()
 
 
+def test_an_address_fills_in_the_question_of_the_page_that_is_open(kept_server, opened) -> None:
+    page = opened.go(kept_server(), "ask", "textarea")
+    page.evaluate("location.hash = '#/ask?q=What+is+6+x+7%3F'")
+    page.wait_for_selector("form.ask button.first:not([disabled])")
+    assert page.input_value("textarea") == "What is 6 x 7?"
+
+
 def test_planner_workers_and_budget_are_sent_as_chosen(kept_server, opened) -> None:
     page = opened.go(kept_server(), "ask", "textarea")
     page.click("summary:has-text('Planner, workers, budget')")
