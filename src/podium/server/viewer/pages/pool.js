@@ -29,6 +29,7 @@ export class PoolPage extends Component {
     } catch (error) {
       if (this.reading.signal.aborted) return;
       this.setState({ error });
+      if (error.status === 401) return; // Another try would open the dialog again.
     }
     if (!this.reading.signal.aborted) this.waiting = setTimeout(() => this.read(), EVERY_MS);
   }
