@@ -221,6 +221,14 @@ def test_two_runs_stand_side_by_side(serve, opened, tmp_path: Path) -> None:
     assert page.is_visible("text=The two runs were compared on different questions")
 
 
+def test_a_cost_without_a_bound_is_not_shown_as_nothing(serve, opened, tmp_path: Path) -> None:
+    compared(tmp_path / "run")
+    file = tmp_path / "run" / "comparison.json"
+    file.write_text(file.read_text().replace("0.003", "null"))
+    page = opened.go(serve(runs=tmp_path), "runs/run", "tr:has-text('gus alone')")
+    assert page.locator("tr:has-text('gus alone') td").all_inner_texts()[2] == "–"
+
+
 def test_two_runs_of_which_one_is_missing_are_a_sentence(serve, opened, tmp_path: Path) -> None:
     training(tmp_path, "one", 1)
     page = opened.go(serve(runs=tmp_path), "runs/one/vs/two", ".trouble")
