@@ -7,7 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,16 @@ def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, op
     page.wait_for_selector("[role=alert]:has-text('The browser has no room left')")
     assert page.input_value("#message") == "What is 6 x 7?"
     assert model.bodies == []
+
+
+def test_a_running_question_s_time_counts_from_its_beginning(kept_server, opened) -> None:
+    pool = Pool([ScriptedWorker("ada", ["42"], delay=60)])
+    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".chat-steps .mark.live")
+    page.clock.install(time=datetime.now(UTC) + timedelta(hours=1))
+    page.reload()
+    page.wait_for_selector(".turn-foot:has-text('60 min')")
 
 
 def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, opened) -> None:

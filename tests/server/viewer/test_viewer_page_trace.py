@@ -64,6 +64,13 @@ def test_a_plan_that_was_changed_before_it_ran_says_why(kept_server, opened, tmp
     assert reason not in page.locator(".round").nth(1).inner_text()
 
 
+def test_what_the_cache_saved_counts_plans_too(kept_server, opened, tmp_path: Path) -> None:
+    trace = plain()
+    rounds = tuple(one.model_copy(update={"plan_saved_usd": 0.5}) for one in trace.rounds)
+    page = opened_trace(kept_server, opened, tmp_path, trace.model_copy(update={"rounds": rounds}))
+    assert page.inner_text(".headline div:has-text('saved by the cache') dd") == "$0.5000"
+
+
 def test_steps_are_reached_by_keyboard(kept_server, opened, tmp_path: Path) -> None:
     page = opened_trace(kept_server, opened, tmp_path, two_rounds())
     page.focus(".step-box >> nth=0")

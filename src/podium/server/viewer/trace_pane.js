@@ -79,9 +79,9 @@ export class TracePane extends Component {
   }
 
   async follow(id, signal) {
-    const began = performance.now();
-    this.ticking = setInterval(() => this.setState({ elapsed: (performance.now() - began) / 1000 }), 100);
     let view;
+    const tick = () => this.setState({ elapsed: secondsSince((this.props.begun ?? view)?.started) });
+    this.ticking = setInterval(tick, 100);
     await follow(`/api/traces/${encodeURIComponent(id)}/events`, {
       signal,
       onBegin: () => {
@@ -119,4 +119,9 @@ export class TracePane extends Component {
     if (draw) return draw(view, elapsed);
     return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} explained=${!source} />`;
   }
+}
+
+/** Of a question begun here by this browser's clock, of others by the server's, which may be ahead. */
+function secondsSince(iso) {
+  return iso ? Math.max(0, (Date.now() - Date.parse(iso)) / 1000) : 0;
 }
