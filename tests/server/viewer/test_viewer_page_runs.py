@@ -82,11 +82,11 @@ def test_a_run_is_watched_while_it_trains(serve, opened, tmp_path: Path) -> None
     place = page.locator(".curves >> nth=3").bounding_box()
     for iteration in (3, 4):
         run.rows().append(row(iteration, 0.125 * iteration))
-        page.wait_for_selector(f"text='{iteration + 1} rows, growing'")
+        page.wait_for_selector(f"text={iteration + 1} rows, the latest at")
     page.wait_for_selector(".curves:has-text('Reward') .latest:text-is('0.5')")
     assert page.locator(".curves >> nth=3").bounding_box() == place
     run.rows().truncate(2)
-    page.wait_for_selector("text='2 rows, growing'")
+    page.wait_for_selector("text=2 rows, the latest at")
 
 
 def test_a_comparison_is_drawn_with_intervals_when_it_is_written(serve, opened, tmp_path: Path) -> None:
