@@ -39,6 +39,17 @@ def answers(page: Any, count: int) -> None:
     page.wait_for_selector(".first:has-text('Send')")
 
 
+def hold(page: Any) -> list[Any]:
+    """The questions and plans that the page sends from now on; none of them reaches the server by itself."""
+    held: list[Any] = []
+
+    def keep(route: Any) -> None:
+        held.append(route)
+
+    page.route("**/api/ask", keep)
+    return held
+
+
 def newest(url: str) -> dict[str, Any]:
     (row, *_) = httpx.get(f"{url}/api/traces").json()["traces"]
     return httpx.get(f"{url}/api/traces/{row['id']}").json()
@@ -210,8 +221,7 @@ def test_a_plan_cannot_be_run_under_the_price_of_an_earlier_edit(team, opened) -
     page.check("text=approve before paying")
     send(page, "What is 6 x 7?")
     page.wait_for_selector(".approval .first:has-text('about $')")
-    held: list[Any] = []
-    page.route("**/api/ask", lambda route: held.append(route))
+    held = hold(page)
     with page.expect_request("**/api/ask"):
         page.fill("[aria-label='Subtask of step 0']", "Multiply twice.")
     with page.expect_request("**/api/ask"):
@@ -236,6 +246,34 @@ def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, op
     page.wait_for_selector("[role=alert]:has-text('The browser has no room left')")
     assert page.input_value("#message") == "What is 6 x 7?"
     assert model.bodies == []
+
+
+def test_a_question_cancelled_before_the_server_named_it_is_cancelled(kept_server, opened) -> None:
+    url = kept_server(Pool([ScriptedWorker("ada", ["42"], delay=60)]), planner="single:ada")
+    page = opened.go(url, "chat", "#message")
+    held = hold(page)
+    with page.expect_request("**/api/ask"):
+        send(page, "What is 6 x 7?")
+    page.keyboard.press("Escape")
+    held[0].continue_()
+    page.wait_for_selector(".turn-foot .mark:has-text('cancelled')")
+    assert newest(url)["status"] == "cancelled"
+
+
+def test_a_plan_that_is_left_while_it_is_written_says_so_here_and_in_another_tab(team, opened) -> None:
+    _, url = team
+    page = opened.go(url, "chat", "#message")
+    page.check("text=approve before paying")
+    page.route("**/api/ask", lambda route: None)
+    with page.expect_request("**/api/ask"):
+        send(page, "What is 6 x 7?")
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(".trouble:has-text('It is planned in another tab, or the page was closed')")
+    page.click("nav >> text=Pool")
+    other.wait_for_selector(".trouble:has-text('You left the page while the plan was written.')")
+    page.go_back()
+    page.wait_for_selector(".trouble:has-text('You left the page while the plan was written.')")
 
 
 def test_a_running_question_s_time_counts_from_its_beginning(kept_server, opened) -> None:

@@ -31,7 +31,7 @@ export class Turn extends Component {
     return html`<section class="turn" aria-label=${`Question: ${line(turn.question, 60)}`}>
       <div class="said-by-user"><${Text} text=${turn.question} fold=${2000} /></div>
       ${state === "planning" && !lost && html`<p class="none" role="status">Planning …</p>`}
-      ${state === "planning" && lost && this.ended({ ...turn, error: "The page was closed while the plan was written." }, onAgain)}
+      ${state === "planning" && lost && this.ended({ ...turn, error: "It is planned in another tab, or the page was closed while the plan was written." }, onAgain)}
       ${state === "waiting" &&
       html`<${PlanApproval} plan=${turn.plan} onRun=${onRun} onReject=${onReject} onAgain=${onAgain} />`}
       ${state === "running" &&
