@@ -89,6 +89,29 @@ def test_a_run_is_watched_while_it_trains(serve, opened, tmp_path: Path) -> None
     page.wait_for_selector("text=2 rows, the latest at")
 
 
+def test_a_curve_stays_zoomed_under_the_pointer(serve, opened, tmp_path: Path) -> None:
+    training(tmp_path, "run", 9)
+    page = opened.go(serve(runs=tmp_path), "runs/run", ".curves canvas")
+    box = page.locator(".u-over").first.bounding_box()
+
+    def move(share: float) -> None:
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+
+    def drawn() -> str:
+        return str(page.evaluate("document.querySelector('.curves canvas').toDataURL()"))
+
+    whole = drawn()
+    move(0.2)
+    page.mouse.down()
+    move(0.6)
+    page.mouse.up()
+    zoomed = drawn()
+    move(0.1)
+    move(0.9)
+    page.wait_for_selector(".latest:has-text(' at iteration ')")
+    assert drawn() == zoomed != whole
+
+
 def test_a_comparison_is_drawn_with_intervals_when_it_is_written(serve, opened, tmp_path: Path) -> None:
     training(tmp_path, "run", 2)
     page = opened.go(serve(runs=tmp_path), "runs/run", ".curves canvas")

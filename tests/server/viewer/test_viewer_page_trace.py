@@ -71,6 +71,12 @@ def test_what_the_cache_saved_counts_plans_too(kept_server, opened, tmp_path: Pa
     assert page.inner_text(".headline div:has-text('saved by the cache') dd") == "$0.5000"
 
 
+def test_a_time_is_rounded_to_whole_seconds_before_it_is_split(kept_server, opened, tmp_path: Path) -> None:
+    trace = plain().model_copy(update={"seconds": 179.7})
+    page = opened_trace(kept_server, opened, tmp_path, trace)
+    assert page.inner_text(".headline dd >> nth=0") == "3 min 0 s"
+
+
 def test_steps_are_reached_by_keyboard(kept_server, opened, tmp_path: Path) -> None:
     page = opened_trace(kept_server, opened, tmp_path, two_rounds())
     page.focus(".step-box >> nth=0")

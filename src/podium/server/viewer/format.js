@@ -13,7 +13,8 @@ export function seconds(s) {
   if (s < 0.0005) return "0 ms";
   if (s < 1) return `${Math.round(s * 1000)} ms`;
   if (s < 120) return `${s.toFixed(s < 10 ? 2 : 1)} s`;
-  if (s < 7200) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+  const whole = Math.round(s);
+  if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${(s / 3600).toFixed(1)} h`;
 }
 
