@@ -98,6 +98,18 @@ def test_the_raw_trace_is_the_one_that_is_exported(kept_server, opened, tmp_path
     assert Trace.model_validate_json(page.locator(".raw pre").text_content() or "") == trace
 
 
+def test_the_link_is_copied_and_a_refusal_is_said(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, plain())
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("text=copy the link")
+    page.wait_for_selector("button:text-is('copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    page.wait_for_selector("text=copy the link")
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error()); }")
+    page.click("text=copy the link")
+    page.wait_for_selector("[role=alert]:has-text('it is in the address bar')")
+
+
 def test_a_beginning_of_an_id_is_enough_and_an_unknown_one_is_said(
     kept_server, opened, tmp_path: Path
 ) -> None:

@@ -38,7 +38,7 @@ export function plural(n, one, many = one + "s") {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-export function bytes(n) {
+export function characters(n) {
   if (n < 1000) return `${n} characters`;
   return n < 1e6 ? `${Math.round(n / 1000)} thousand characters` : `${(n / 1e6).toFixed(1)} million characters`;
 }
