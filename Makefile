@@ -7,7 +7,7 @@
 # make bench  Podium's own time beside other tools, in a quarter of an hour: docs/results/bench.md
 # make bench-gpu  what this machine's GPU does for training
 # make nightly-integrations  Podium in verifiers and in tinker-cookbook, with the real packages
-# Everything lives in .venv; nothing is installed outside this folder.
+# Everything lives in .venv, and for integrations and releases in .venv-integrations-*. Only make bench installs its peers into the temporary folder.
 
 PYTHON ?= python3
 TORCH  ?= 2.13.0

@@ -224,6 +224,7 @@ def main(names: Sequence[str], out: Path) -> int:
 if __name__ == "__main__":
     import peers
     import serve
+    import startup
     from environments import environment
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -236,4 +237,5 @@ if __name__ == "__main__":
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}")
     for peer in (peers.ENVIRONMENT, serve.LITELLM):
         environment(*peer)
+    startup.environments(startup.FOLDER)
     sys.exit(main(options.names, options.out))

@@ -5,7 +5,7 @@ python benchmarks/calls.py [--json FILE] [--rounds 5]
 Two figures: the milliseconds (p50) of a question of one call, one question after another; and worker calls a second of
 one process that answers 40 questions of 5 steps at once. The endpoint answers at once, from a process of its own. The
 peers send the messages that Podium's workers were sent. Podium and aiohttp take turns in one process, on the standard
-event loop; each figure is the median of its rounds.
+event loop, and their figures are medians of the rounds; openai's client and litellm have one round.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from endpoint import endpoint, write_pool
-from peers import CLIENTS, Messages, ask_steps, p50_ms, run, seconds_at_once
+from peers import CLIENTS, Messages, ask_steps, each_ms, run, seconds_at_once
 from rows import Row, report
 
 from podium import Team
@@ -75,8 +75,8 @@ async def beside_aiohttp(
         one, steps = sent(await single.ask(QUESTION))[0], sent(await ask_team())
         for number in range(rounds + 1):  # The first warms up.
             measured = {
-                "one": median(await p50_ms(ask, SINGLES)),
-                "one aiohttp": median(await p50_ms(lambda: call(one), SINGLES)),
+                "one": median(await each_ms(ask, SINGLES)),
+                "one aiohttp": median(await each_ms(lambda: call(one), SINGLES)),
                 "many": await seconds_at_once(ask_team, AT_ONCE, TIMES),
                 "many aiohttp": await seconds_at_once(lambda: ask_steps(call, steps), AT_ONCE, TIMES),
             }

@@ -7,12 +7,19 @@ import venv
 from pathlib import Path
 
 
-def environment(folder: Path, *packages: str) -> Path | None:
-    """The programs of the environment in `folder`, with these packages; None: it cannot be had, and why was said."""
+def environment(folder: Path, *packages: str, anew: bool = False) -> Path | None:
+    """The programs of the environment in `folder`, with these packages; None: it cannot be had, and why was said.
+
+    Args:
+        anew: install the packages also into an environment that is there. pip then replaces those that it installed
+            from a folder, which may have changed.
+    """
     programs = folder / "bin"
-    if not (folder / "complete").exists():
+    made = (folder / "complete").exists()
+    if anew or not made:
         print(f"Installing {', '.join(packages)} into {folder} ...", flush=True)
-        venv.create(folder, with_pip=True, clear=True)
+        if not made:
+            venv.create(folder, with_pip=True, clear=True)
         install = ["-m", "pip", "--disable-pip-version-check", "--quiet", "install", *packages]
         installed = subprocess.run(
             [programs / "python", *install], capture_output=True, text=True, check=False

@@ -211,7 +211,7 @@ def main(iterations: int, file: Path | None, *, peer: bool) -> None:
     """Measure, print, and write the rows to `file`."""
     torch.set_num_threads(1)
     settings = tomllib.loads(CONFIG.read_text())
-    settings["grpo"] |= {"iterations": iterations, "dtype": "fp32", "save_every": iterations, "minutes": None}
+    settings["grpo"] |= {"iterations": iterations, "dtype": "fp32", "save_every": iterations}
     experiment = Experiment.model_validate(settings)
     products = products_s(experiment)
     parts: list[Mapping[str, float]] = []

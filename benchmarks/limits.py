@@ -27,9 +27,11 @@ from podium.workers.base import Request, Worker
 from podium.workers.pool import load_pool
 
 RPM, TPM, CALLERS = 600, 60_000, 64
+QUESTION = 10
+"""Tokens of a question."""
 NARROW = {"requests": (1, 60), "tokens": (100, 600)}
-"""Tokens of an answer, at least and at most: few, and requests are the narrow limit; many, and tokens are."""
-MAX_TOKENS = 1_000
+"""Tokens of an answer, at least and at most: few, and requests are the narrow limit; many, and tokens are. The most is
+also what both ways reserve for a call: 600 calls of 70 tokens a minute fit into the tokens, of 610 they do not."""
 
 Ask = Callable[[str, Request], Awaitable[None]]
 
@@ -37,7 +39,9 @@ Ask = Callable[[str, Request], Awaitable[None]]
 def answering(least: int, most: int) -> Callable[[list[dict[str, object]], dict[str, object]], Answer]:
     """Answers of so many tokens."""
     rng = Random("benchmarks/limits")
-    return lambda messages, body: Answer("Yes.", input_tokens=10, output_tokens=rng.randint(least, most))
+    return lambda messages, body: Answer(
+        "Yes.", input_tokens=QUESTION, output_tokens=rng.randint(least, most)
+    )
 
 
 def with_podium(worker: Worker) -> Ask:
@@ -45,7 +49,7 @@ def with_podium(worker: Worker) -> Ask:
     rate_limiter = RateLimiter(worker.limits)
 
     async def ask(caller: str, request: Request) -> None:
-        permit = await rate_limiter.acquire(caller, 10 + MAX_TOKENS)
+        permit = await rate_limiter.acquire(caller, reserved(worker))
         reply = await worker.answer(request)
         rate_limiter.release(permit, reply.usage.tokens)
 
@@ -54,21 +58,26 @@ def with_podium(worker: Worker) -> Ask:
 
 def with_aiolimiter(worker: Worker) -> Ask:
     """Through two leaky buckets of a minute, the usual recipe; what was reserved cannot be given back."""
-    slots, requests, tokens = asyncio.Semaphore(CALLERS), AsyncLimiter(RPM, 60), AsyncLimiter(TPM, 60)
+    requests, tokens = AsyncLimiter(RPM, 60), AsyncLimiter(TPM, 60)
 
     async def ask(caller: str, request: Request) -> None:
-        async with slots:
-            await requests.acquire()
-            await tokens.acquire(10 + MAX_TOKENS)
-            await worker.answer(request)
+        await requests.acquire()
+        await tokens.acquire(reserved(worker))
+        await worker.answer(request)
 
     return ask
 
 
+def reserved(worker: Worker) -> int:
+    """The most tokens of a call, with its question."""
+    return QUESTION + worker.limits.max_tokens
+
+
 async def measure(seconds: float, narrow: str, way: Callable[[Worker], Ask]) -> tuple[float, float]:
     """Of the narrow limit: the worst minute's share, and the share that was used of the whole time."""
-    async with FaultServer(answering(*NARROW[narrow])) as server:
-        worker = open_worker(server.url)
+    least, most = NARROW[narrow]
+    async with FaultServer(answering(least, most)) as server:
+        worker = open_worker(server.url, most)
         ask, ends, numbers = way(worker), time.monotonic() + seconds, count()
 
         async def caller(name: str) -> None:
@@ -89,9 +98,9 @@ async def measure(seconds: float, narrow: str, way: Callable[[Worker], Ask]) -> 
         return worst.tokens / TPM, sum(request.tokens for request in made) / (TPM * seconds / 60)
 
 
-def open_worker(url: str) -> Worker:
-    """A worker of the server."""
-    limits = f"concurrency = {CALLERS}, rpm = {RPM}, tpm = {TPM}, max_tokens = {MAX_TOKENS}"
+def open_worker(url: str, most: int) -> Worker:
+    """A worker of the server, whose answers have at most so many tokens."""
+    limits = f"concurrency = {CALLERS}, rpm = {RPM}, tpm = {TPM}, max_tokens = {most}"
     written = f"""
 [[worker]]
 name = "limited"

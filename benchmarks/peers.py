@@ -81,7 +81,7 @@ async def _litellm(url: str) -> AsyncIterator[Call]:
 CLIENTS = {"aiohttp": _aiohttp, "openai": _openai, "litellm": _litellm}
 
 
-async def p50_ms(ask: Callable[[], Awaitable[object]], times: int) -> list[float]:
+async def each_ms(ask: Callable[[], Awaitable[object]], times: int) -> list[float]:
     """Milliseconds of each of so many questions, one after another."""
     spent = []
     for _ in range(times):
@@ -116,7 +116,7 @@ async def measure(client: str, url: str, work: dict[str, Any]) -> dict[str, floa
     async with CLIENTS[client](url) as call:
         one, steps, at_once = work["one"], work["steps"], work["at_once"]
         await seconds_at_once(lambda: ask_steps(call, steps), at_once, 1)
-        singles = await p50_ms(lambda: call(one), work["singles"])
+        singles = await each_ms(lambda: call(one), work["singles"])
         seconds = await seconds_at_once(lambda: ask_steps(call, steps), at_once, work["times"])
     calls = at_once * work["times"] * len(steps)
     return {"p50_ms": sorted(singles)[len(singles) // 2], "calls_s": calls / seconds}

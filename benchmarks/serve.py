@@ -6,7 +6,7 @@ Takes about two minutes, once LiteLLM is installed. Podium answers with one proc
 Worker, server and clients are processes of their own on two cores of this machine, which they share. The worker is
 `podium.testing`, which answers at once; the question has one step (planner single:ada), and every trace is written.
 LiteLLM's proxy, with its defaults and without a database, stands before the same worker in an environment of its own,
-which is made beside this file's; where the packages cannot be had, that is said, and the rest goes on.
+which is made in the temporary folder; where the packages cannot be had, that is said, and the rest goes on.
 What is added is measured with clients that ask now and then: when they ask without a pause, the time of a question
 is that of the queue before it, and only the number of questions a second says something.
 """
@@ -26,7 +26,7 @@ from rows import Row, write
 from serve_clients import (
     CLIENTS,
     KEY,
-    SampleRequest,
+    Answers,
     address,
     alive,
     cpu,
@@ -63,9 +63,9 @@ class Measured:
     """All questions of the measurement."""
 
 
-def tell(name: str, asked: SampleRequest, seconds: float) -> float:
+def tell(name: str, asked: Answers) -> float:
     """One row; questions a second."""
-    rate = asked.answered / seconds
+    rate = asked.answered / asked.elapsed_s
     print(
         f"  {name:<28}{rate:8.0f} a second   median {asked.at(0.5):7.1f} ms   p99 {asked.at(0.99):7.1f} ms   "
         f"errors {len(asked.errors)}",
@@ -83,19 +83,19 @@ async def measure(url: str, worker: str, model: str, *, name: str, seconds: floa
         number: of the server's process, or of the one that started its processes.
     """
     warm = await without_pause(url, model, CLIENTS, WARM_S)
-    straight, through = SampleRequest(), SampleRequest()
+    straight, through = Answers(), Answers()
     for _ in range(4):  # In turns: what else this machine does is shared by both.
         for where, what, asked in ((worker, "m", straight), (url, model, through)):
             asked.add(await now_and_then(where, what, seconds / 4))
     print(f"{name}, {CLIENTS} clients that ask now and then:")
-    tell("the worker itself", straight, seconds)
-    tell(name, through, seconds)
+    tell("the worker itself", straight)
+    tell(name, through)
     added = [through.at(share) - straight.at(share) for share in (0.5, 0.99)]
     print(f"  added: {added[0]:.1f} ms at the median, {added[1]:.1f} ms at p99")
     print(f"{name}, {CLIENTS} clients without a pause:")
     cpu_s = cpu(number)
     asked = await without_pause(url, model, CLIENTS, seconds)
-    rate = tell(name, asked, seconds)
+    rate = tell(name, asked)
     cpu_ms = 1000 * (cpu(number) - cpu_s) / max(1, asked.answered)
     print(f"  the server's own CPU: {cpu_ms:.2f} ms a question")
     return Measured(rate, cpu_ms, added[0], warm.answered + through.answered + asked.answered)
@@ -115,7 +115,7 @@ async def streams(url: str, number: int, process_number: int, seconds: float) ->
     weighing = asyncio.create_task(weigh())
     asked = await without_pause(url, "podium", number, seconds, stream=True)
     weighing.cancel()
-    tell("Podium", asked, seconds)
+    tell("Podium", asked)
     print(f"  memory, MiB: {' '.join(f'{size:.0f}' for size in sizes)}", flush=True)
     return warm.answered + asked.answered, max(sizes)
 

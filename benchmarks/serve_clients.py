@@ -1,6 +1,6 @@
 """Processes to measure, and clients that ask them, for `serve.py`.
 
-Clients ask without a pause, or now and then at their own moments; what came of their questions is a `SampleRequest`.
+Clients ask without a pause, or now and then at their own moments; what came of their questions are `Answers`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,24 @@ KEY = f"sk-{token_hex(32)}"
 
 
 @dataclass
-class SampleRequest:
+class Answers:
     """What came of questions."""
 
     seconds: list[float] = field(default_factory=list)
+    """Of each answer."""
     errors: list[str] = field(default_factory=list)
-    answered: int = 0
+    elapsed_s: float = 0.0
+    """Seconds to the last answer; of clients that ask now and then, the seconds in which each of them asks."""
 
-    def add(self, other: SampleRequest) -> None:
-        """What came of others, too."""
+    @property
+    def answered(self) -> int:
+        return len(self.seconds)
+
+    def add(self, other: Answers) -> None:
+        """What came of others, after these."""
         self.seconds += other.seconds
         self.errors += other.errors
-        self.answered += other.answered
+        self.elapsed_s += other.elapsed_s
 
     def at(self, share: float) -> float:
         """Milliseconds within which this share was answered."""
@@ -97,9 +103,7 @@ async def clients(number: int) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def ask(
-    session: aiohttp.ClientSession, url: str, body: Mapping[str, Any], asked: SampleRequest
-) -> None:
+async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any], asked: Answers) -> None:
     """One question, to its end."""
     began = time.perf_counter()
     try:
@@ -113,7 +117,6 @@ async def ask(
     except (aiohttp.ClientError, TimeoutError) as error:
         asked.errors.append(repr(error))
         return
-    asked.answered += 1
     asked.seconds.append(time.perf_counter() - began)
 
 
@@ -124,9 +127,9 @@ def question(model: str, client: int, number: int) -> dict[str, Any]:
     }
 
 
-async def now_and_then(url: str, model: str, seconds: float) -> SampleRequest:
+async def now_and_then(url: str, model: str, seconds: float) -> Answers:
     """Clients that ask at their own moments."""
-    asked = SampleRequest()
+    asked = Answers(elapsed_s=seconds)
     async with clients(CLIENTS) as session:
 
         async def client(which: int) -> None:
@@ -143,9 +146,9 @@ async def now_and_then(url: str, model: str, seconds: float) -> SampleRequest:
     return asked
 
 
-async def without_pause(url: str, model: str, number: int, seconds: float, **more: Any) -> SampleRequest:
+async def without_pause(url: str, model: str, number: int, seconds: float, **more: Any) -> Answers:
     """So many clients that each ask again once they are answered."""
-    asked = SampleRequest()
+    asked, began = Answers(), time.perf_counter()
     async with clients(number) as session:
 
         async def client(which: int) -> None:
@@ -155,6 +158,7 @@ async def without_pause(url: str, model: str, number: int, seconds: float, **mor
                 count += 1
 
         await asyncio.gather(*map(client, range(number)))
+        asked.elapsed_s = time.perf_counter() - began
     return asked
 
 

@@ -2,11 +2,11 @@
 
 python benchmarks/startup.py [--rounds N] [--folder FOLDER] [--json FILE]
 
-Podium without extras and litellm are installed into environments of their own, below FOLDER; environments that are
-there are used as they are. The commands alternate, so that a busy machine delays all alike. The figures are medians of
-the processor's seconds, which are those of the clock on a machine without other work; both are printed. litellm reads
-the list of prices that it brings, and not the newest from the network. The megabytes are those of all files of the
-packages, with the bytecode that pip compiles; pip and setuptools do not count.
+Podium without extras and litellm are installed into environments of their own, below FOLDER: Podium at each run, as it
+is in this checkout, litellm once. The commands alternate, so that a busy machine delays all alike. The figures are
+medians of the processor's seconds, which are those of the clock on a machine without other work; both are printed.
+litellm reads the list of prices that it brings, and not the newest from the network. The megabytes are those of all
+files of the packages, with the bytecode that pip compiles; pip and setuptools do not count.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from environments import environment
 from rows import Row, write
 
 ROOT = Path(__file__).parents[1]
+FOLDER = Path(tempfile.gettempdir()) / "podium-startup"
 HELP_GOAL_S = 0.25
 _INSTALLED = """
 import pathlib, sysconfig
@@ -34,6 +35,11 @@ tools = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-pre
 files = (path for top in site.iterdir() if not top.name.startswith(tools) for path in (top, *top.rglob("*")))
 print(len(brought), sum(path.stat().st_size for path in files if path.is_file()) / 1e6)
 """
+
+
+def environments(folder: Path) -> tuple[Path | None, Path | None]:
+    """Podium as it is in this checkout, and litellm."""
+    return environment(folder / "podium", str(ROOT), anew=True), environment(folder / "litellm", "litellm")
 
 
 def installed(programs: Path) -> tuple[int, float]:
@@ -60,7 +66,7 @@ def seconds(command: list[str]) -> tuple[float, float]:
 
 def main(rounds: int, folder: Path) -> list[Row]:
     """Measure and print; returns the rows for --json."""
-    ours, theirs = environment(folder / "podium", str(ROOT)), environment(folder / "litellm", "litellm")
+    ours, theirs = environments(folder)
     if ours is None or theirs is None:
         sys.exit(1)
     commands = {
@@ -101,7 +107,7 @@ def main(rounds: int, folder: Path) -> list[Row]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "podium-startup")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     options = parser.parse_args()
     write(main(options.rounds, options.folder), options.json)

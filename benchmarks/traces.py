@@ -3,11 +3,11 @@
 python benchmarks/traces.py [--traces N] [--words N] [--postgres] [--json FILE]
 
 A trace has a plan of three steps. Two of five belong to one key, one in a thousand has failed, one in a thousand was
-answered by a worker that is seldom asked. The peer writes the same rows with `executemany` into a table that has the
-same columns and a primary key, in transactions of as many rows, and has no other index and no table of costs. It gets
-finished rows; Podium makes its rows in the measured time. `--postgres` measures a PostgreSQL of its own too, where one
-is installed; without it only SQLite is measured. The files lie in a temporary folder, which TMPDIR moves: 1,000,000
-traces take 11 GB, or 17 GB with `--words 200`, the answers of a page.
+answered by a worker that is seldom asked. The peer writes the same rows, at most the first 50,000 of them, with
+`executemany` into a table that has the same columns and a primary key, in transactions of as many rows, and has no
+other index and no table of costs. It gets finished rows; Podium makes its rows in the measured time. `--postgres`
+measures a PostgreSQL of its own too, where one is installed; without it only SQLite is measured. The files lie in a
+temporary folder, which TMPDIR moves: 1,000,000 traces take 11 GB, or 17 GB with `--words 200`, the answers of a page.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from postgres_server import PROGRAMS, PostgresServer
 TIMES = 9
 BATCH = 256
 IMPORTED = 10_000
+PEER_ROWS = 50_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
 INSERTS_GOAL, PAGE_GOAL_MS = 5000, 50
 WORDS = (
@@ -210,7 +211,7 @@ async def measure(
 async def main(count: int, words: int, *, postgres: bool) -> list[Row]:
     """Measure a file, then the database, if it is wanted."""
     with TemporaryDirectory() as folder:
-        peer = plain_inserts(Path(folder) / "plain.sqlite", min(count, 50_000), words)
+        peer = plain_inserts(Path(folder) / "plain.sqlite", min(count, PEER_ROWS), words)
         (Path(folder) / "plain.sqlite").unlink()
         path = Path(folder) / "traces.sqlite"
         measured = await measure(str(path), "SQLite", count, words, peer)

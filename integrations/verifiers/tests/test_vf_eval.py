@@ -9,7 +9,7 @@ from eval_run import ACCEPT, LATER, PLANS, run_vf_eval
 from podium.executor import Dispatcher
 from podium.scoring import RolloutRequest, ScoringSettings, open_session
 from podium.scoring.service import serve_session
-from podium.testing import FaultServer
+from podium.testing import Answer, FaultServer
 
 SETTINGS = ScoringSettings(task_limit=3, rounds=2)
 
@@ -56,6 +56,16 @@ async def test_vf_eval_gives_the_rewards_of_a_scoring_session(tmp_path: Path) ->
     for trace in traces:
         sampled = [node for node in trace["nodes"] if node.get("sampled")]
         assert trace["metrics"]["rounds"] == len(sampled) == (2 if trace["metrics"]["valid"] else 1)
+
+
+async def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(tmp_path: Path) -> None:
+    draft = Answer(f"<think>\n{PLANS[0]}", finish_reason="length")
+    async with FaultServer(lambda messages, body: draft) as policy:
+        traces, printed = await run_vf_eval(
+            tmp_path, "--client.base-url", policy.url, "--env.taskset.scoring.task-limit", "1"
+        )
+    assert traces, printed
+    assert not any(trace["metrics"]["valid"] for trace in traces)
 
 
 async def test_each_round_is_a_branch_with_its_own_prompt(tmp_path: Path) -> None:

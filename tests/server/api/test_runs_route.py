@@ -166,3 +166,13 @@ def test_a_comparison_is_streamed_when_it_is_written(serve, tmp_path: Path) -> N
             pass
         (tmp_path / "run" / "comparison.json").write_text(compared(0.5))
         assert "event: comparison" in (line for line in lines)
+
+
+def test_a_stream_sends_a_comparison_that_was_written_before_it_began(serve, tmp_path: Path) -> None:
+    make_run(tmp_path, "run", 1)
+    (tmp_path / "run" / "comparison.json").write_text(compared(0.5))
+    with (
+        httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client,
+        client.stream("GET", "/api/runs/run/events?after=1") as stream,
+    ):
+        assert "event: comparison" in stream.iter_lines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -85,6 +86,23 @@ def test_a_question_is_cancelled_with_escape_and_recorded_so(kept_server, opened
     page.keyboard.press("Escape")
     page.wait_for_selector(".headline .mark:has-text('cancelled')")
     assert [trace["status"] for trace in httpx.get(f"{url}/api/traces").json()["traces"]] == ["cancelled"]
+
+
+def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, opened) -> None:
+    page = opened.go(kept_server(slow_pool(seconds=60), planner="single:ada"), "ask", "textarea")
+    page.route(re.compile("/api/(traces|ask)/"), lambda route: route.fulfill(status=404, json={}))
+    page.fill("textarea", "What is 6 x 7?")
+    page.keyboard.press("Enter")
+    page.click("text=Cancel")
+    page.wait_for_selector("[role=alert]")
+    assert page.locator("form.ask button.first").is_enabled()
+
+
+def test_an_address_fills_in_the_question_of_the_page_that_is_open(kept_server, opened) -> None:
+    page = opened.go(kept_server(), "ask", "textarea")
+    page.evaluate("location.hash = '#/ask?q=What+is+6+x+7%3F'")
+    page.wait_for_selector("form.ask button.first:not([disabled])")
+    assert page.input_value("textarea") == "What is 6 x 7?"
 
 
 def test_planner_workers_and_budget_are_sent_as_chosen(kept_server, opened) -> None:

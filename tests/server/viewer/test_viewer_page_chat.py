@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,17 @@ def send(page: Any, question: str) -> None:
 def answers(page: Any, count: int) -> None:
     page.locator(".turn-foot .mark.good").nth(count - 1).wait_for()
     page.wait_for_selector(".first:has-text('Send')")
+
+
+def hold(page: Any) -> list[Any]:
+    """The questions and plans that the page sends from now on; none of them reaches the server by itself."""
+    held: list[Any] = []
+
+    def keep(route: Any) -> None:
+        held.append(route)
+
+    page.route("**/api/ask", keep)
+    return held
 
 
 def newest(url: str) -> dict[str, Any]:
@@ -177,6 +189,112 @@ def test_a_question_is_cancelled_with_escape_and_asked_again(kept_server, opened
     page.click("text=ask again")
     answers(page, 1)
     assert page.locator(".said-by-user").all_inner_texts() == ["What is 6 x 7?"] * 2
+
+
+def test_an_open_note_leaves_the_focus_in_the_message(team, opened) -> None:
+    _, url = team
+    page = opened.go(url, "chat", "#message")
+    send(page, "What is 6 x 7?")
+    answers(page, 1)
+    page.click("text=add a note")
+    page.keyboard.type("Right.")  # The note has the focus when it opens.
+    page.click("#message")
+    page.keyboard.type("And twice that?")
+    assert page.input_value("#message") == "And twice that?"
+    assert page.input_value("[aria-label=Note]") == "Right."
+
+
+def test_escape_in_a_thread_s_name_cancels_no_question(kept_server, opened) -> None:
+    pool = Pool([ScriptedWorker("ada", ["42"] * 3, delay=2)])
+    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".chat-steps .mark.live")
+    page.click("text=rename")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("[aria-label='Name of the thread']", state="detached")
+    answers(page, 1)
+
+
+def test_a_plan_cannot_be_run_under_the_price_of_an_earlier_edit(team, opened) -> None:
+    _, url = team
+    page = opened.go(url, "chat", "#message")
+    page.check("text=approve before paying")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".approval .first:has-text('about $')")
+    held = hold(page)
+    with page.expect_request("**/api/ask"):
+        page.fill("[aria-label='Subtask of step 0']", "Multiply twice.")
+    with page.expect_request("**/api/ask"):
+        page.fill("[aria-label='Subtask of step 0']", "Multiply three times.")
+        held[0].continue_()
+    assert page.locator(".approval .first").is_disabled()
+    held[1].continue_()
+    page.wait_for_selector(".approval .first:not([disabled])")
+
+
+def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, opened) -> None:
+    model, url = team
+    page = opened.go(url, "chat", "#message")
+    page.evaluate(
+        """() => {
+            for (let size = 1_000_000, i = 0; size >= 1; i++) {
+                try { localStorage.setItem(`full${i}`, "x".repeat(size)); } catch { size = Math.floor(size / 2); }
+            }
+        }"""
+    )
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector("[role=alert]:has-text('The browser has no room left')")
+    assert page.input_value("#message") == "What is 6 x 7?"
+    assert model.bodies == []
+
+
+def test_a_question_cancelled_before_the_server_named_it_is_cancelled(kept_server, opened) -> None:
+    url = kept_server(Pool([ScriptedWorker("ada", ["42"], delay=60)]), planner="single:ada")
+    page = opened.go(url, "chat", "#message")
+    held = hold(page)
+    with page.expect_request("**/api/ask"):
+        send(page, "What is 6 x 7?")
+    page.keyboard.press("Escape")
+    held[0].continue_()
+    page.wait_for_selector(".turn-foot .mark:has-text('cancelled')")
+    assert newest(url)["status"] == "cancelled"
+
+
+def test_a_plan_that_is_left_while_it_is_written_says_so_here_and_in_another_tab(team, opened) -> None:
+    _, url = team
+    page = opened.go(url, "chat", "#message")
+    page.check("text=approve before paying")
+    page.route("**/api/ask", lambda route: None)
+    with page.expect_request("**/api/ask"):
+        send(page, "What is 6 x 7?")
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(".trouble:has-text('It is planned in another tab, or the page was closed')")
+    page.click("nav >> text=Pool")
+    other.wait_for_selector(".trouble:has-text('You left the page while the plan was written.')")
+    page.go_back()
+    page.wait_for_selector(".trouble:has-text('You left the page while the plan was written.')")
+
+
+def test_a_running_question_s_time_counts_from_its_beginning(kept_server, opened) -> None:
+    pool = Pool([ScriptedWorker("ada", ["42"], delay=60)])
+    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".chat-steps .mark.live")
+    page.clock.install(time=datetime.now(UTC) + timedelta(hours=1))
+    page.reload()
+    page.wait_for_selector(".turn-foot:has-text('60 min')")
+
+
+def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, opened) -> None:
+    pool = Pool([ScriptedWorker("ada", ["42"], delay=60)])
+    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+    page.route(re.compile("/api/(traces|ask)/"), lambda route: route.fulfill(status=404, json={}))
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".turn-foot .mark:has-text('running')")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".turn-foot .mark:has-text('failed')")
+    page.wait_for_selector(".first:has-text('Send')")
 
 
 def test_the_chat_asks_for_a_key_where_one_is_needed(kept_server, opened, tmp_path: Path) -> None:

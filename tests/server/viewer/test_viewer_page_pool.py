@@ -26,7 +26,7 @@ def test_workers_are_shown_with_prices_and_health(kept_server, opened) -> None:
             ScriptedWorker("bram", {"": broken}, limits=Limits(retries=0, failures=1, probe_after=600)),
         ]
     )
-    url = kept_server(pool)
+    url = kept_server(pool, planner="single:ada")
     for planner in ("single:ada", "single:bram"):
         page = opened.go(url, "ask", "summary:has-text('Planner')")
         page.click("summary:has-text('Planner')")
@@ -42,6 +42,8 @@ def test_workers_are_shown_with_prices_and_health(kept_server, opened) -> None:
     assert "sees images" in ada
     assert "in service" in ada
     assert "The provider is down." in bram
+    assert bram.count("no price") == 2
+    page.wait_for_selector(".tag:text-is('single:ada, as configured')")
 
 
 def test_the_pool_fits_a_phone(serve, phone) -> None:

@@ -82,11 +82,34 @@ def test_a_run_is_watched_while_it_trains(serve, opened, tmp_path: Path) -> None
     place = page.locator(".curves >> nth=3").bounding_box()
     for iteration in (3, 4):
         run.rows().append(row(iteration, 0.125 * iteration))
-        page.wait_for_selector(f"text='{iteration + 1} rows, growing'")
+        page.wait_for_selector(f"text={iteration + 1} rows, the latest at")
     page.wait_for_selector(".curves:has-text('Reward') .latest:text-is('0.5')")
     assert page.locator(".curves >> nth=3").bounding_box() == place
     run.rows().truncate(2)
-    page.wait_for_selector("text='2 rows, growing'")
+    page.wait_for_selector("text=2 rows, the latest at")
+
+
+def test_a_curve_stays_zoomed_under_the_pointer(serve, opened, tmp_path: Path) -> None:
+    training(tmp_path, "run", 9)
+    page = opened.go(serve(runs=tmp_path), "runs/run", ".curves canvas")
+    box = page.locator(".u-over").first.bounding_box()
+
+    def move(share: float) -> None:
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+
+    def drawn() -> str:
+        return str(page.evaluate("document.querySelector('.curves canvas').toDataURL()"))
+
+    whole = drawn()
+    move(0.2)
+    page.mouse.down()
+    move(0.6)
+    page.mouse.up()
+    zoomed = drawn()
+    move(0.1)
+    move(0.9)
+    page.wait_for_selector(".latest:has-text(' at iteration ')")
+    assert drawn() == zoomed != whole
 
 
 def test_a_comparison_is_drawn_with_intervals_when_it_is_written(serve, opened, tmp_path: Path) -> None:
@@ -219,6 +242,14 @@ def test_two_runs_stand_side_by_side(serve, opened, tmp_path: Path) -> None:
     shown = "80.0% (70.0% to 90.0%)"
     assert table.locator("th, td").all_inner_texts() == ["Conductor", shown, "$2.00", shown, "$2.00"]
     assert page.is_visible("text=The two runs were compared on different questions")
+
+
+def test_a_cost_without_a_bound_is_not_shown_as_nothing(serve, opened, tmp_path: Path) -> None:
+    compared(tmp_path / "run")
+    file = tmp_path / "run" / "comparison.json"
+    file.write_text(file.read_text().replace("0.003", "null"))
+    page = opened.go(serve(runs=tmp_path), "runs/run", "tr:has-text('gus alone')")
+    assert page.locator("tr:has-text('gus alone') td").all_inner_texts()[2] == "–"
 
 
 def test_two_runs_of_which_one_is_missing_are_a_sentence(serve, opened, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from made_traces import embedded, keep
 
@@ -105,6 +106,18 @@ def test_each_figure_is_defined_under_the_pointer_and_at_focus(serve, opened, tm
     tip.wait_for(state="visible")
     page.keyboard.press("Escape")
     tip.wait_for(state="hidden")
+
+
+def test_a_group_leads_to_the_traces_of_the_same_days_in_any_time_zone(serve, opened, tmp_path: Path) -> None:
+    zone = opened.page.context.new_cdp_session(opened.page)
+    zone.send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    page = opened.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", TABLE)
+    today = datetime.now(UTC).date()
+    with page.expect_request("**/api/traces?*") as asked:
+        page.click(f"{TABLE} a >> text=ada")
+    query = parse_qs(urlsplit(asked.value.url).query)
+    assert query["since"] == [f"{today - timedelta(days=29)}T00:00:00.000Z"]
+    assert query["until"] == [f"{today + timedelta(days=1)}T00:00:00.000Z"]
 
 
 def test_what_a_budget_leaves_is_shown(serve, opened, tmp_path: Path) -> None:

@@ -64,6 +64,19 @@ def test_a_plan_that_was_changed_before_it_ran_says_why(kept_server, opened, tmp
     assert reason not in page.locator(".round").nth(1).inner_text()
 
 
+def test_what_the_cache_saved_counts_plans_too(kept_server, opened, tmp_path: Path) -> None:
+    trace = plain()
+    rounds = tuple(one.model_copy(update={"plan_saved_usd": 0.5}) for one in trace.rounds)
+    page = opened_trace(kept_server, opened, tmp_path, trace.model_copy(update={"rounds": rounds}))
+    assert page.inner_text(".headline div:has-text('saved by the cache') dd") == "$0.5000"
+
+
+def test_a_time_is_rounded_to_whole_seconds_before_it_is_split(kept_server, opened, tmp_path: Path) -> None:
+    trace = plain().model_copy(update={"seconds": 179.7})
+    page = opened_trace(kept_server, opened, tmp_path, trace)
+    assert page.inner_text(".headline dd >> nth=0") == "3 min 0 s"
+
+
 def test_steps_are_reached_by_keyboard(kept_server, opened, tmp_path: Path) -> None:
     page = opened_trace(kept_server, opened, tmp_path, two_rounds())
     page.focus(".step-box >> nth=0")
@@ -83,6 +96,18 @@ def test_the_raw_trace_is_the_one_that_is_exported(kept_server, opened, tmp_path
     page = opened_trace(kept_server, opened, tmp_path, trace)
     page.click("text=raw JSON")
     assert Trace.model_validate_json(page.locator(".raw pre").text_content() or "") == trace
+
+
+def test_the_link_is_copied_and_a_refusal_is_said(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, plain())
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("text=copy the link")
+    page.wait_for_selector("button:text-is('copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    page.wait_for_selector("text=copy the link")
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error()); }")
+    page.click("text=copy the link")
+    page.wait_for_selector("[role=alert]:has-text('it is in the address bar')")
 
 
 def test_a_beginning_of_an_id_is_enough_and_an_unknown_one_is_said(

@@ -41,6 +41,8 @@ def test_filters_are_part_of_the_address_and_can_be_shared(kept_server, opened, 
     assert page.locator(".list-row .mark.bad").count() == 3
     page.fill("label:has-text('dollars from') input", "5")
     page.wait_for_selector("text=No trace passes these filters.")
+    page.click("nav >> text=Traces")
+    page.wait_for_selector("text=30 traces")
 
 
 def test_a_hundred_thousand_traces_scroll_with_few_rows_drawn(kept_server, opened, tmp_path: Path) -> None:

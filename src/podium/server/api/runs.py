@@ -60,8 +60,8 @@ def routes(service: Service) -> APIRouter:
     async def events(request: Request, name: str, after: Annotated[int, Query(ge=0)] = 0) -> Response:
         """The rows of metrics after the first `after`, as they are written, as events `row`.
 
-        `rewound` says that the file was rewritten from its beginning, `comparison` that a comparison was written. The
-        stream ends after a while; the client reconnects.
+        `rewound` says that the file was rewritten from its beginning. `comparison` has the comparison: once if there is
+        one, and again when another is written. The stream ends after a while; the client reconnects.
         """
         await service.authenticate(request.headers.get("authorization"))
         run = await find(name)
@@ -114,7 +114,7 @@ async def _follow(run: RunFiles, after: int, write: Write) -> None:
     """Send new rows as they are written, until cancelled."""
     rows = run.rows()
     _, known = await asyncio.to_thread(rows.read)
-    compared = run.compared_at()
+    compared = 0  # One that was written between two streams is sent, too.
     number = after
     if len(known) < after:
         number = 0

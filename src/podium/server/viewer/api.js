@@ -79,7 +79,9 @@ async function send(path, options) {
     if (response.ok) return response;
     const message = await complaint(response);
     if (response.status === 401) {
-      await key.want(message);
+      await key.want(message).catch((refused) => {
+        throw new ApiError(401, refused.message);
+      });
     } else if (response.status === 429 && !options.method?.match(/POST|DELETE/) && waits++ < MOST_WAITS) {
       await pause(1000 * Math.min(60, Number(response.headers.get("Retry-After")) || 1), options.signal);
     } else {

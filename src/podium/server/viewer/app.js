@@ -28,12 +28,12 @@ const PAGES = [
 class App extends Component {
   constructor(props) {
     super(props);
-    this.state = { route: here(), fault: null };
+    this.state = { route: here(), visit: 0, fault: null };
   }
 
   componentDidMount() {
     addEventListener("hashchange", () => {
-      this.setState({ route: here(), fault: null });
+      this.setState(({ visit }) => ({ route: here(), visit: visit + 1, fault: null }));
       scrollTo(0, 0);
     });
   }
@@ -43,7 +43,7 @@ class App extends Component {
     this.setState({ fault });
   }
 
-  render(_, { route, fault }) {
+  render(_, { route, visit, fault }) {
     const { parts, query } = route;
     const [first = "ask"] = parts;
     const current = first === "compare" ? "traces" : first;
@@ -60,17 +60,18 @@ class App extends Component {
       <main id="main" tabindex="-1">
         ${fault
           ? html`<${ErrorNote} error=${new Error(`The page could not be drawn: ${fault.message}`)} />`
-          : html`<${Page} first=${first} rest=${parts.slice(1)} query=${query} />`}
+          : html`<${Page} first=${first} rest=${parts.slice(1)} query=${query} visit=${visit} />`}
       </main>
       <${KeyDialog} />`;
   }
 }
 
-function Page({ first, rest, query }) {
-  if (first === "ask") return html`<${AskPage} query=${query} />`;
+// Pages that read the query once have the visit as key: a page may amend its address, so the query would not do.
+function Page({ first, rest, query, visit }) {
+  if (first === "ask") return html`<${AskPage} key=${visit} query=${query} />`;
   if (first === "chat") return html`<${ChatPage} id=${rest[0]} />`;
   if (first === "traces" && rest.length === 1) return html`<${TracePage} key=${rest[0]} id=${rest[0]} />`;
-  if (first === "traces") return html`<${TracesPage} query=${query} />`;
+  if (first === "traces") return html`<${TracesPage} key=${visit} query=${query} />`;
   if (first === "compare" && rest.length === 2) return html`<${ComparePage} key=${rest.join()} ids=${rest} />`;
   if (first === "runs" && rest.length && query.get("trace")) {
     return html`<${RunTracePage} name=${rest.join("/")} id=${query.get("trace")} />`;
@@ -82,7 +83,7 @@ function Page({ first, rest, query }) {
   }
   if (first === "runs" && rest.length) return html`<${RunPage} key=${rest.join("/")} name=${rest.join("/")} />`;
   if (first === "runs") return html`<${RunsPage} />`;
-  if (first === "spend") return html`<${SpendPage} query=${query} />`;
+  if (first === "spend") return html`<${SpendPage} key=${visit} query=${query} />`;
   if (first === "pool") return html`<${PoolPage} />`;
   return html`<p class="none">There is no such page. <a href=${to(["ask"])}>Ask a question</a> instead.</p>`;
 }

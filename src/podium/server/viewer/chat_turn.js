@@ -1,6 +1,7 @@
 // One question of a thread: what the user wrote, the plan while it waits, the steps while they run, the answer.
 import { Component, html } from "./html.js";
 import { cost } from "./trace_stats.js";
+import { CopyButton } from "./copy_button.js";
 import { Feedback } from "./feedback.js";
 import { Mark, colour } from "./status_mark.js";
 import { Markdown } from "./markdown.js";
@@ -9,21 +10,12 @@ import { Text, line } from "./text.js";
 import { TracePane } from "./trace_pane.js";
 import { money, seconds } from "./format.js";
 import { to } from "./address.js";
+import { workersOf } from "./view_state.js";
 
 export class Turn extends Component {
   constructor(props) {
     super(props);
-    this.state = { copied: false, open: false, error: null };
-  }
-
-  async copy(answer) {
-    try {
-      await navigator.clipboard.writeText(answer);
-      this.setState({ copied: true });
-      setTimeout(() => this.setState({ copied: false }), 1500);
-    } catch {
-      this.setState({ error: "The browser does not let the answer be copied; select it instead." });
-    }
+    this.state = { open: false, refused: false };
   }
 
   render({ turn, begun, lost, onChange, onRun, onReject, onAgain }) {
@@ -31,7 +23,7 @@ export class Turn extends Component {
     return html`<section class="turn" aria-label=${`Question: ${line(turn.question, 60)}`}>
       <div class="said-by-user"><${Text} text=${turn.question} fold=${2000} /></div>
       ${state === "planning" && !lost && html`<p class="none" role="status">Planning …</p>`}
-      ${state === "planning" && lost && this.ended({ ...turn, error: "The page was closed while the plan was written." }, onAgain)}
+      ${state === "planning" && lost && this.ended({ ...turn, error: "It is planned in another tab, or the page was closed while the plan was written." }, onAgain)}
       ${state === "waiting" &&
       html`<${PlanApproval} plan=${turn.plan} onRun=${onRun} onReject=${onReject} onAgain=${onAgain} />`}
       ${state === "running" &&
@@ -57,7 +49,7 @@ export class Turn extends Component {
   }
 
   ended(turn, onAgain) {
-    const { copied, open, error } = this.state;
+    const { open, refused } = this.state;
     return html`<div class="said-by-team">
         ${turn.answer == null
           ? html`<p class="none">There is no answer.</p>`
@@ -69,10 +61,10 @@ export class Turn extends Component {
         <span class="cost">${money(turn.cost)}</span>
         ${turn.seconds != null && html`<span>${seconds(turn.seconds)}</span>`}
         ${turn.id && html`<a href=${to(["traces", turn.id])}>trace</a>`}
-        ${turn.answer && html`<button class="quiet" onClick=${() => this.copy(turn.answer)}>${copied ? "copied" : "copy"}</button>`}
+        ${turn.answer && html`<${CopyButton} text=${turn.answer} label="copy" onRefused=${() => this.setState({ refused: true })} />`}
         <button class="quiet" onClick=${onAgain}>ask again</button>
       </div>
-      ${error && html`<p class="trouble" role="alert">${error}</p>`}
+      ${refused && html`<p class="trouble" role="alert">The browser does not let the answer be copied; select it instead.</p>`}
       ${turn.id &&
       turn.answer != null &&
       html`<${Feedback} id=${turn.id} outcome=${turn.outcome} onChange=${(outcome) => this.props.onChange({ outcome })} />`}
@@ -100,7 +92,7 @@ function Running({ view, elapsed }) {
 
 /** Who does what, what it cost, and how far it is. */
 function Steps({ view }) {
-  const names = view.names.length ? view.names : [...new Set(view.rounds.flatMap(({ steps }) => steps.map(({ worker }) => worker)))];
+  const names = workersOf(view);
   return html`${view.rounds.map(
     (round) => html`<ol class="chat-steps" key=${round.number} start="0" aria-label=${view.rounds.length > 1 ? `Round ${round.number + 1}` : "Steps"}>
       ${round.plan_error && html`<li class="trouble">${line(round.plan_error, 500)}</li>`}

@@ -46,7 +46,7 @@ export function Comparison({ comparison, questions }) {
             <th scope="row">${line(row.label, 60)}</th>
             <td class="number">${percent(row.accuracy.mean)}</td>
             <td class="number">${interval(row)}</td>
-            <td class="number">${money(1000 * row.cost_usd)}</td>
+            <td class="number">${costOf1000(row)}</td>
             <td class="number">${short(row.steps)}</td>
             <td class="number">${short(row.calls)}</td>
             <td class="number">${comparison.recorded ? "–" : seconds(row.latency_s)}</td>
@@ -115,13 +115,18 @@ export function TwoComparisons({ runs }) {
             ${runs.map(({ comparison }) => {
               const row = comparison?.rows.find((row) => row.label === label);
               return html`<td class="number">${row ? `${percent(row.accuracy.mean)} (${interval(row)})` : "–"}</td>
-                <td class="number">${row ? money(1000 * row.cost_usd) : "–"}</td>`;
+                <td class="number">${row ? costOf1000(row) : "–"}</td>`;
             })}
           </tr>`,
         )}
       </tbody>
     </table></div>
   </section>`;
+}
+
+/** Dollars for 1,000 questions; a cost that has no bound comes as null. */
+function costOf1000({ cost_usd: usd }) {
+  return money(usd == null ? null : 1000 * usd);
 }
 
 function interval({ accuracy: { low, high } }) {

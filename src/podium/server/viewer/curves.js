@@ -31,7 +31,7 @@ export class Curves extends Component {
   }
 
   componentDidUpdate(before) {
-    if (!this.plot) return;
+    if (!this.plot || before === this.props) return; // Data that are set again would undo a zoom.
     if (before.series.map((one) => one.name).join() === this.props.series.map((one) => one.name).join()) {
       this.plot.setData(this.data);
     } else {

@@ -8,6 +8,9 @@ const VERDICTS = [
   [false, "✕", "wrong"],
 ];
 
+// The same function at every render: Preact calls a new one again, which would take the focus from another field.
+const focus = (box) => box?.focus();
+
 export class Feedback extends Component {
   constructor(props) {
     super(props);
@@ -50,7 +53,7 @@ export class Feedback extends Component {
           maxlength="4000"
           placeholder="What was right or wrong?"
           value=${draft}
-          ref=${(box) => box?.focus()}
+          ref=${focus}
           onInput=${(event) => this.setState({ draft: event.currentTarget.value })}
           onKeyDown=${(event) => event.key === "Escape" && (event.stopPropagation(), this.setState({ open: false }))}
         />

@@ -13,7 +13,8 @@ export function seconds(s) {
   if (s < 0.0005) return "0 ms";
   if (s < 1) return `${Math.round(s * 1000)} ms`;
   if (s < 120) return `${s.toFixed(s < 10 ? 2 : 1)} s`;
-  if (s < 7200) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+  const whole = Math.round(s);
+  if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${(s / 3600).toFixed(1)} h`;
 }
 
@@ -37,7 +38,7 @@ export function plural(n, one, many = one + "s") {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-export function bytes(n) {
+export function characters(n) {
   if (n < 1000) return `${n} characters`;
   return n < 1e6 ? `${Math.round(n / 1000)} thousand characters` : `${(n / 1e6).toFixed(1)} million characters`;
 }

@@ -1,4 +1,4 @@
-// Messages of a chat, exactly as they were sent.
+// Messages of a chat, exactly as they were sent, and the tools that a worker wants to be called.
 import { html } from "./html.js";
 import { Text, line } from "./text.js";
 
@@ -11,4 +11,8 @@ export function Messages({ messages }) {
       ${message.tool_calls.map((call) => html`<p class="tool">called ${line(call.name, 80)}</p><${Text} text=${call.arguments} />`)}
     </div>`,
   );
+}
+
+export function WantedCalls({ calls }) {
+  return calls.map((call) => html`<p class="tool">wants <b>${line(call.name, 80)}</b> to be called with</p><${Text} text=${call.arguments} />`);
 }

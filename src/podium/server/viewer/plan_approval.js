@@ -24,6 +24,7 @@ export class PlanApproval extends Component {
   }
 
   edit(rows) {
+    this.reading?.abort(); // Its reply is the price of other steps.
     this.setState({ rows, pricing: true });
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.price(), PAUSE_MS);

@@ -3,6 +3,7 @@ import { html } from "./html.js";
 import { Curves } from "./curves.js";
 import { plural } from "./format.js";
 import { line } from "./text.js";
+import { hueOf } from "./worker_colour.js";
 
 // Key, title, note, definition, and whether it is a share.
 const KNOWN = [
@@ -32,16 +33,21 @@ const OTHER_NAMES = { zero_variance_groups: "dead_groups", lr: "learning_rate" }
 const OF_WORKERS = "Each worker's share of the planned steps. A policy that asks one worker alone shows as one line at 100%.";
 
 /** The name of the rows' number, and each row's number. */
-export function numbered(rows) {
+function numbered(rows) {
   const name = ["iteration", "step"].find((key) => key in (rows[0] ?? {})) ?? "row";
   return [name, rows.map((row, i) => row?.[name] ?? i)];
 }
 
+/** A figure of a row; null where it has none. */
+function figure(row, key) {
+  const value = row?.[key] ?? row?.[OTHER_NAMES[key]];
+  return typeof value === "number" ? value : null;
+}
+
 export function Figures({ rows }) {
   const [xName, x] = numbered(rows);
-  const value = (row, key) => row[key] ?? row[OTHER_NAMES[key]];
-  const values = (key) => rows.map((row) => (typeof value(row, key) === "number" ? value(row, key) : null));
-  const has = (key) => key !== xName && rows.some((row) => typeof value(row, key) === "number");
+  const values = (key) => rows.map((row) => figure(row, key));
+  const has = (key) => key !== xName && rows.some((row) => figure(row, key) !== null);
   const workers = [...new Set(rows.flatMap((row) => Object.keys(row.workers ?? {})))].sort();
   const held = rows.map((row) => row.evaluation?.accuracy ?? null);
   const curves = KNOWN.filter(([key]) => has(key)).map(([key, title, note, definition, share]) => {
@@ -60,7 +66,7 @@ export function Figures({ rows }) {
       percent
       x=${x}
       xName=${xName}
-      series=${workers.map((worker, hue) => ({ name: line(worker, 24), hue, values: rows.map((row) => row.workers?.[worker] ?? 0) }))}
+      series=${workers.map((worker) => ({ name: line(worker, 24), hue: hueOf(worker, workers), values: rows.map((row) => row.workers?.[worker] ?? 0) }))}
     />`;
   return html`<div class="curve-grid">${curves.slice(0, 3)}${shares}${curves.slice(3)}</div>`;
 }
@@ -69,10 +75,6 @@ export function Figures({ rows }) {
 export function OverlaidFigures({ runs }) {
   const numbers = runs.map(({ rows }) => numbered(rows));
   const names = [...new Set(numbers.filter((_, i) => runs[i].rows.length).map(([name]) => name))];
-  const figure = (row, key) => {
-    const value = row?.[key] ?? row?.[OTHER_NAMES[key]];
-    return typeof value === "number" ? value : null;
-  };
   // Only the numbers at which a run has the figure: the axes of two kinds of training differ much.
   const points = (key) => runs.map(({ rows }, i) => new Map(numbers[i][1].flatMap((number, place) => (figure(rows[place], key) === null ? [] : [[number, figure(rows[place], key)]]))));
   const axis = (found) => [...new Set(found.flatMap((of) => [...of.keys()]))].sort((a, b) => a - b);

@@ -3,7 +3,7 @@ import { Component, html } from "./html.js";
 import { count, money, seconds } from "./format.js";
 import { fallbackOf, stateOf, took } from "./trace_stats.js";
 import { Mark } from "./status_mark.js";
-import { Messages } from "./messages.js";
+import { Messages, WantedCalls } from "./messages.js";
 import { Text, line } from "./text.js";
 
 export function StepDetail({ step, onClose, nested }) {
@@ -19,10 +19,7 @@ export function StepDetail({ step, onClose, nested }) {
     ${span?.reasoning && html`<${Part} title="Thoughts"><${Text} text=${span.reasoning} /><//>`}
     <${Part} title="Response">
       <${Text} text=${span ? span.response : step.text} quiet=${span ? "no response" : "not yet"} />
-      ${(span?.tool_calls ?? []).map(
-        (call) => html`<p class="tool">wants <b>${line(call.name, 80)}</b> to be called with</p>
-          <${Text} text=${call.arguments} />`,
-      )}
+      <${WantedCalls} calls=${span?.tool_calls ?? []} />
     <//>
     ${span &&
     html`<${Part} title="What the worker saw" hint="exactly as it was sent">

@@ -4,6 +4,7 @@ import { count, money, seconds } from "./format.js";
 import { called, fallbackOf, took } from "./trace_stats.js";
 import { Mark } from "./status_mark.js";
 import { Markdown } from "./markdown.js";
+import { WantedCalls } from "./messages.js";
 import { Text, line } from "./text.js";
 import { colour } from "./worker_colour.js";
 
@@ -59,7 +60,7 @@ function earlier(shown) {
 function said({ status, span }, plain) {
   if (!span) return html`<span class="none">${status === "running" ? "…" : "not yet"}</span>`;
   return html`${span.response != null && html`<${Markdown} text=${span.response} plain=${plain} quiet="an empty response" />`}
-    ${span.tool_calls.map((call) => html`<p class="tool">wants <b>${line(call.name, 80)}</b> to be called with</p><${Text} text=${call.arguments} />`)}
+    <${WantedCalls} calls=${span.tool_calls} />
     ${span.error && html`<p class=${status === "skipped" ? "none" : "trouble"}>${line(span.error, 2000)}</p>`}
     ${span.response == null && !span.error && html`<span class="none">nothing: no step needs it</span>`}`;
 }

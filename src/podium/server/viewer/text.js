@@ -1,6 +1,6 @@
 // Untrusted texts: drawn as text and never as HTML, with invisible characters made visible and long ones folded.
 import { Component, html } from "./html.js";
-import { bytes } from "./format.js";
+import { characters } from "./format.js";
 
 const FOLD = 4000;
 const BLOCK = 32768;
@@ -40,7 +40,7 @@ export class Text extends Component {
       ${blocks(shown).map((block) => html`<pre>${fenced(block)}</pre>`)}
       ${long &&
       html`<button class="link" aria-expanded=${whole} onClick=${() => this.setState({ whole: !whole })}>
-        ${whole ? "show less" : `show all ${bytes(text.length)}`}
+        ${whole ? "show less" : `show all ${characters(text.length)}`}
       </button>`}
     </div>`;
   }

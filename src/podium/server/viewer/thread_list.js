@@ -40,7 +40,7 @@ export class ThreadList extends Component {
                   onBlur=${(event) => this.rename(id, event.currentTarget.value)}
                   onKeyDown=${(event) => {
                     if (event.key === "Enter") this.rename(id, event.currentTarget.value);
-                    if (event.key === "Escape") this.setState({ renaming: null });
+                    if (event.key === "Escape") (event.stopPropagation(), this.setState({ renaming: null }));
                   }}
                 />
               </li>`

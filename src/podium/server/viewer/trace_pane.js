@@ -1,5 +1,6 @@
 // One question by its id: loaded whole if it has ended, followed event by event while it runs. With `source`, the route
-// of a run's traces, it is a rollout, which has always ended.
+// of a run's traces, it is a rollout, which has always ended. `begun` is the view that the events of a question begun here
+// go on from; when it is taken away, the pane begins anew, as after a reload.
 import { Component, html } from "./html.js";
 import { ApiError, follow, requestJson } from "./api.js";
 import { applyEvent, initialView, fromTrace } from "./view_state.js";
@@ -21,7 +22,8 @@ export class TracePane extends Component {
   }
 
   componentDidUpdate(before) {
-    if (before.id !== this.props.id) {
+    const { id, begun } = this.props;
+    if (before.id !== id || (before.begun && !begun)) {
       this.stop();
       this.open();
     }
@@ -73,12 +75,13 @@ export class TracePane extends Component {
       const trace = await this.kept(id, signal);
       if (trace) return this.show(fromTrace(trace));
     }
+    if (!signal.aborted) throw new ApiError(404, "What became of this question is not known; look for its trace.");
   }
 
   async follow(id, signal) {
-    const began = performance.now();
-    this.ticking = setInterval(() => this.setState({ elapsed: (performance.now() - began) / 1000 }), 100);
     let view;
+    const tick = () => this.setState({ elapsed: secondsSince((this.props.begun ?? view)?.started) });
+    this.ticking = setInterval(tick, 100);
     await follow(`/api/traces/${encodeURIComponent(id)}/events`, {
       signal,
       onBegin: () => {
@@ -116,4 +119,9 @@ export class TracePane extends Component {
     if (draw) return draw(view, elapsed);
     return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} explained=${!source} />`;
   }
+}
+
+/** Of a question begun here by this browser's clock, of others by the server's, which may be ahead. */
+function secondsSince(iso) {
+  return iso ? Math.max(0, (Date.now() - Date.parse(iso)) / 1000) : 0;
 }

@@ -5,7 +5,7 @@ export function cost(rounds) {
 }
 
 export function saved(rounds) {
-  return sum(rounds, (round) => sum(spans(round), (span) => span.saved_usd ?? 0));
+  return sum(rounds, (round) => (round.plan_saved_usd ?? 0) + sum(spans(round), (span) => span.saved_usd ?? 0));
 }
 
 export function calls(rounds) {

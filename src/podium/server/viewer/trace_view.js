@@ -6,12 +6,12 @@ import { Answer } from "./answer.js";
 import { Explanation } from "./explanation.js";
 import { Mark } from "./status_mark.js";
 import { Rounds } from "./rounds.js";
-import { fromTrace } from "./view_state.js";
+import { fromTrace, workersOf } from "./view_state.js";
 import { Text, line } from "./text.js";
 
 export function TraceView({ view, elapsed, actions, steady, explained }) {
   const running = view.status === "running";
-  const workers = view.names.length ? view.names : namesOf(view);
+  const workers = workersOf(view);
   return html`<article class=${steady ? "trace steady" : "trace"} aria-busy=${running ? "true" : "false"}>
     <${Figures} view=${view} elapsed=${elapsed} />
     ${actions}
@@ -64,9 +64,4 @@ function Past({ trace }) {
       (message) => html`<div class=${`message ${message.role}`}><p class="role">${message.role}</p><${Text} text=${message.content} /></div>`,
     )}
   </details>`}`;
-}
-
-/** Workers that have been named so far, where the pool is not known. */
-function namesOf(view) {
-  return [...new Set(view.rounds.flatMap((round) => round.steps.map((step) => step.worker)))];
 }

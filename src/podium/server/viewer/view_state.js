@@ -41,6 +41,11 @@ export function initialView(id, question = null, planner = null, names = []) {
   };
 }
 
+/** The workers' names; where the pool is not known yet, those that have been named so far. */
+export function workersOf({ names, rounds }) {
+  return names.length ? names : [...new Set(rounds.flatMap(({ steps }) => steps.map(({ worker }) => worker)))];
+}
+
 /** The state after an event, as a new object wherever something changed. */
 export function applyEvent(view, type, data) {
   const { names = [] } = view;

@@ -2,15 +2,20 @@
 const HUES = 9;
 const STRIDE = 4; // The colour after one that is taken: no neighbour of it.
 
-/** `names` are the workers of the pool, in any order; a pool gives each of its workers the same colour on every page. */
+/** The colour as CSS writes it. */
 export function colour(name, names) {
+  return `var(--hue-${hueOf(name, names)})`;
+}
+
+/** `names` are the workers of the pool, in any order; a pool gives each of its workers the same hue on every page. */
+export function hueOf(name, names) {
   const taken = new Map();
   for (const each of [...new Set(names)].sort()) {
     let hue = preferred(each);
     while (taken.size < HUES && [...taken.values()].includes(hue)) hue = (hue + STRIDE) % HUES;
     taken.set(each, hue);
   }
-  return `var(--hue-${taken.get(name) ?? preferred(name)})`;
+  return taken.get(name) ?? preferred(name);
 }
 
 function preferred(name) {

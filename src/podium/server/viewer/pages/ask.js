@@ -75,7 +75,9 @@ export class AskPage extends Component {
     try {
       await requestJson(`/api/ask/${this.state.id}`, { method: "DELETE" });
     } catch (error) {
-      if (this.state.running) this.setState({ error });
+      if (!this.state.running) return;
+      if (error.status === 404) this.setState({ begun: null });
+      else this.setState({ error });
     }
   }
 
@@ -113,6 +115,7 @@ export class AskPage extends Component {
             id=${id}
             begun=${begun}
             onEnded=${() => this.setState({ running: false })}
+            onFailed=${() => this.setState({ running: false })}
             actions=${(view) => html`<p class="actions">
               ${view.trace ? html`<a href=${to(["traces", id])}>Open the trace</a>` : html`<span class="none">The trace is kept when it has ended.</span>`}
             </p>`}

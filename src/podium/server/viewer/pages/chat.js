@@ -12,6 +12,8 @@ import { money, plural } from "../format.js";
 import { requestJson } from "../api.js";
 
 const APPROVE = "podium.approve";
+const CANCELLED = "You cancelled the question.";
+const LEFT = "You left the page while the plan was written.";
 
 export class ChatPage extends Component {
   constructor(props) {
@@ -51,7 +53,7 @@ export class ChatPage extends Component {
 
   componentWillUnmount() {
     this.stop();
-    for (const controller of this.planning.values()) controller.abort();
+    for (const controller of this.planning.values()) controller.abort(LEFT);
   }
 
   refresh(then) {
@@ -92,15 +94,21 @@ export class ChatPage extends Component {
     const turn = newTurn(question, before);
     const history = historyOf(thread.turns.slice(0, before));
     const { approve, planner, pool } = this.state;
-    const controller = new AbortController();
-    this.planning.set(turn.key, controller);
     try {
       writeThread({ ...thread, at: Date.now(), turns: [...thread.turns, turn] });
+    } catch (error) {
+      this.setState({ error, draft: this.state.draft || question });
+      return;
+    }
+    const controller = new AbortController();
+    const { signal } = controller;
+    this.planning.set(turn.key, controller);
+    try {
       if (thread !== this.state.thread) go(["chat", thread.id]);
       this.setState({ error: null });
       this.refresh(() => this.scroll());
       const body = { question, history, ...(planner && { planner }), ...(approve && { dry_run: true }) };
-      const reply = await requestJson("/api/ask", { method: "POST", body, signal: controller.signal });
+      const reply = await requestJson("/api/ask", { method: "POST", body, signal: approve ? signal : undefined });
       const { id } = reply;
       if (!approve) this.begun.set(turn.key, initialView(id, question, planner || pool?.configured));
       this.changeTurn(
@@ -109,9 +117,11 @@ export class ChatPage extends Component {
         approve ? { state: "waiting", id, plan: waitingPlan(reply), cost: reply.podium.cost_usd } : { state: "running", id },
       );
       this.scroll();
+      // A question that needs no approval runs without a waiting request: only its id cancels it.
+      if (!approve && signal.reason === CANCELLED) await this.cancelRunning(turn.key, id);
     } catch (error) {
-      const said = controller.signal.aborted ? "You cancelled the question." : error.message;
-      this.changeTurn(thread.id, turn.key, { state: "ended", status: controller.signal.aborted ? "cancelled" : "failed", error: said });
+      const stopped = approve && signal.aborted;
+      this.changeTurn(thread.id, turn.key, { state: "ended", status: stopped ? "cancelled" : "failed", error: stopped ? signal.reason : error.message });
     } finally {
       this.planning.delete(turn.key);
     }
@@ -135,13 +145,18 @@ export class ChatPage extends Component {
 
   async cancel() {
     for (const { state, key, id } of this.state.thread?.turns ?? []) {
-      this.planning.get(key)?.abort();
-      if (state !== "running") continue;
-      try {
-        await requestJson(`/api/ask/${id}`, { method: "DELETE" });
-      } catch (error) {
-        if (this.busy) this.setState({ error });
-      }
+      this.planning.get(key)?.abort(CANCELLED);
+      if (state === "running") await this.cancelRunning(key, id);
+    }
+  }
+
+  async cancelRunning(key, id) {
+    try {
+      await requestJson(`/api/ask/${id}`, { method: "DELETE" });
+    } catch (error) {
+      if (!this.busy) return;
+      if (error.status === 404) this.begun.delete(key); // It is looked for as after a reload.
+      this.setState({ error: error.status === 404 ? null : error });
     }
   }
 

@@ -29,6 +29,7 @@ export class PoolPage extends Component {
     } catch (error) {
       if (this.reading.signal.aborted) return;
       this.setState({ error });
+      if (error.status === 401) return; // Another try would open the dialog again.
     }
     if (!this.reading.signal.aborted) this.waiting = setTimeout(() => this.read(), EVERY_MS);
   }
@@ -44,7 +45,9 @@ export class PoolPage extends Component {
       </ul>
       ${pool &&
       html`<h2>Planners</h2>
-        <p class="tags">${pool.planners.filter((name) => !name.includes(":")).map((name) => html`<span class="tag">${line(name, 60)}${name === pool.configured ? ", as configured" : ""}</span>`)}</p>
+        <p class="tags">${pool.planners
+          .filter((name) => !name.includes(":") || name === pool.configured)
+          .map((name) => html`<span class="tag">${line(name, 60)}${name === pool.configured ? ", as configured" : ""}</span>`)}</p>
         <p class="none">Besides: any worker alone, straight or by vote.</p>`}
     </div>`;
   }
@@ -53,8 +56,8 @@ export class PoolPage extends Component {
 function Worker({ worker, hue }) {
   const { name, number, description, skills, price, sees, calls_tools, state, error, calls } = worker;
   const figures = [
-    ["dollars in", per(price.input)],
-    ["dollars out", per(price.output)],
+    ["dollars in", per(price.input, price)],
+    ["dollars out", per(price.output, price)],
     ["typical time", worker.latency_s == null ? "–" : seconds(worker.latency_s)],
     ["median", seconds(worker.median_s)],
     ["90th percentile", seconds(worker.p90_s)],
@@ -82,6 +85,8 @@ function Worker({ worker, hue }) {
   </li>`;
 }
 
-function per(price) {
-  return price ? `${price < 10 ? Number(price.toFixed(3)) : price.toFixed(0)} / M` : "0";
+/** Dollars for a million tokens. A worker whose price is zero both ways has none: Spend counts its calls as unpriced. */
+function per(usd, { input, output }) {
+  if (!input && !output) return "no price";
+  return usd ? `${usd < 10 ? Number(usd.toFixed(3)) : usd.toFixed(0)} / M` : "0";
 }

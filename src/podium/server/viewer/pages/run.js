@@ -4,7 +4,7 @@ import { Comparison } from "../comparison_table.js";
 import { Iterations } from "../iterations.js";
 import { RunFacts } from "../run_facts.js";
 import { Alarms, Figures } from "../run_figures.js";
-import { plural } from "../format.js";
+import { moment, plural } from "../format.js";
 import { to } from "../address.js";
 import { follow, requestJson, runPath } from "../api.js";
 import { ErrorNote, Text, line } from "../text.js";
@@ -14,7 +14,7 @@ const EVERY_MS = 100;
 export class RunPage extends Component {
   constructor(props) {
     super(props);
-    this.state = { run: null, rows: [], comparison: null, live: false, error: null };
+    this.state = { run: null, rows: [], comparison: null, latest: null, error: null };
   }
 
   componentDidMount() {
@@ -37,24 +37,31 @@ export class RunPage extends Component {
       signal,
       onBegin: () => `${path}/events?after=${rows.length}`,
       onEvent: (type, data) => {
+        if (type === "comparison") return this.compare(data.comparison);
         if (type === "row") rows = [...rows.slice(0, data.number), data.row];
         if (type === "rewound") rows = rows.slice(0, data.rows);
-        if (type === "comparison") this.setState({ comparison: data.comparison });
+        const latest = Date.now();
         this.drawing ??= setTimeout(() => {
           this.drawing = null;
-          this.setState({ rows, live: type === "row" || this.state.live });
+          this.setState({ rows, latest });
         }, EVERY_MS);
         return false;
       },
     });
   }
 
-  render({ name }, { run, rows, comparison, live, error }) {
+  /** Every stream begins with the comparison; the one that is drawn is not drawn again, which would undo a curve's zoom. */
+  compare(comparison) {
+    if (JSON.stringify(comparison) !== JSON.stringify(this.state.comparison)) this.setState({ comparison });
+    return false;
+  }
+
+  render({ name }, { run, rows, comparison, latest, error }) {
     return html`<div>
       <p class="trail"><a href=${to(["runs"])}>Runs</a> / ${line(name, 80)}</p>
       <div class="run-head">
         <h1>${line(name, 80)}</h1>
-        <p role="status" class="none">${run ? plural(rows.length, "row") : "Reading the run …"}${live ? ", growing" : ""}</p>
+        <p role="status" class="none">${run ? plural(rows.length, "row") : "Reading the run …"}${latest ? `, the latest at ${moment(latest)}` : ""}</p>
       </div>
       ${error && html`<${ErrorNote} error=${error} />`}
       ${run && html`<${RunFacts} run=${run} rows=${rows} />`}

@@ -158,7 +158,7 @@ function Spent({ spend, workers }) {
 
 function Row({ group, spend: { by, since, until, total } }) {
   const name = line(group.name ?? NAMELESS[by], 60);
-  const filter = by !== "key" && group.name && to(["traces"], { [by]: group.name, since: `${since}T00:00`, until: `${shifted(until, 1)}T00:00` });
+  const filter = by !== "key" && group.name && to(["traces"], { [by]: group.name, since: midnight(since), until: midnight(shifted(until, 1)) });
   return html`<tr>
     <th scope="row">${filter ? html`<a href=${filter}>${name}</a>` : html`<span class=${group.name ? "" : "none"}>${name}</span>`}</th>
     <td class="number">${priced(group)}</td>
@@ -211,6 +211,12 @@ function daysBetween(since, until) {
   const days = [];
   for (let day = since; day <= until; day = shifted(day, 1)) days.push(day);
   return days;
+}
+
+/** The moment at which a day of UTC begins, as the filters of Traces write it: in the reader's own time. */
+function midnight(day) {
+  const at = new Date(`${day}T00:00Z`);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 function shifted(day, by) {

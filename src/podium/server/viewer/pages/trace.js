@@ -3,14 +3,17 @@ import { Component, html } from "../html.js";
 import { PlannerChoice, readPool } from "../pool_choice.js";
 import { requestJson } from "../api.js";
 import { go, to } from "../address.js";
+import { CopyButton } from "../copy_button.js";
 import { Feedback } from "../feedback.js";
 import { ErrorNote, Text, line } from "../text.js";
 import { TracePane } from "../trace_pane.js";
 
+const NOT_COPIED = new Error("The browser does not let the link be copied; it is in the address bar.");
+
 export class TracePage extends Component {
   constructor(props) {
     super(props);
-    this.state = { copied: false, pool: null, planner: "", error: null, asking: false };
+    this.state = { pool: null, planner: "", error: null, asking: false };
   }
 
   async again(view) {
@@ -24,16 +27,6 @@ export class TracePage extends Component {
       go(["compare", view.id, id]);
     } catch (error) {
       this.setState({ asking: false, error });
-    }
-  }
-
-  async copy() {
-    try {
-      await navigator.clipboard.writeText(location.href);
-      this.setState({ copied: true });
-      setTimeout(() => this.setState({ copied: false }), 1500);
-    } catch {
-      this.setState({ error: new Error("The browser does not let the link be copied; it is in the address bar.") });
     }
   }
 
@@ -66,10 +59,10 @@ export class TracePage extends Component {
     );
   }
 
-  render({ id }, { copied, pool, planner, error, asking, raw, sure }) {
+  render({ id }, { pool, planner, error, asking, raw, sure }) {
     const actions = (view) =>
       html`<div class="actions">
-          <button class="quiet" onClick=${() => this.copy()}>${copied ? "copied" : "copy the link"}</button>
+          <${CopyButton} text=${location.href} label="copy the link" onRefused=${() => this.setState({ error: NOT_COPIED })} />
           ${view.trace &&
           html`<button class="quiet" aria-expanded=${!!raw} onClick=${() => this.setState({ raw: !raw })}>raw JSON</button>
             <button class="quiet" onClick=${() => this.save(view)}>save as a file</button>
