@@ -80,7 +80,10 @@ def test_the_files_of_a_table_may_lie_in_another_folder(podium: Podium) -> None:
     Path("data").mkdir()
     Path("rows.jsonl").rename("data/rows.jsonl")
     refused = podium("replay", "import", "table", "columns.toml", "t.parquet", "--json")
-    assert "rows.jsonl: there is no such file; its path is read from the mapping's folder." in refused.err
+    assert (
+        "rows.jsonl: there is no such file; check the path. Paths in a mapping are read from its folder."
+        in refused.err
+    )
     assert podium("replay", "import", "table", "columns.toml", "t.parquet", "--folder", "data").status == 0
 
 

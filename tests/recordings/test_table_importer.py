@@ -300,8 +300,9 @@ def test_the_files_of_a_mapping_may_lie_in_another_folder(tmp_path: Path) -> Non
     (tmp_path / "data").mkdir()
     mapping = write_tables(tmp_path / "data", "jsonl")
     moved = mapping.rename(tmp_path / "columns.toml")
-    assert "questions.jsonl: there is no such file; its path is read from the mapping's folder." in refused(
-        gather_mapped, moved
+    assert (
+        "questions.jsonl: there is no such file; check the path. Paths in a mapping are read from its folder."
+        in refused(gather_mapped, moved)
     )
     assert read_mapping(moved, tmp_path / "data").questions.file == tmp_path / "data" / "questions.jsonl"
 
