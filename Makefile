@@ -71,7 +71,7 @@ check: setup-dev
 
 # Each process has neighbouring tests, which share fixtures and what they have computed.
 test: setup-dev
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal --durations 25 --durations-min 4
 
 nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py
