@@ -48,7 +48,7 @@ SCRIPTS = (
     Script("plans", 90, ("--plans", "64")),
     Script("grpo", 160),
     Script("traces", 60),
-    Script("startup", 120),
+    Script("startup", 120, ("--installed",)),
 )
 
 
@@ -237,5 +237,6 @@ if __name__ == "__main__":
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}")
     for peer in (peers.ENVIRONMENT, serve.LITELLM):
         environment(*peer)
-    startup.environments(startup.FOLDER)
+    if not options.names or "startup" in options.names:
+        startup.environments(startup.FOLDER)
     sys.exit(main(options.names, options.out))

@@ -1,6 +1,6 @@
 """How long `podium` takes to start, and how much its base install brings, beside litellm's.
 
-python benchmarks/startup.py [--rounds N] [--folder FOLDER] [--json FILE]
+python benchmarks/startup.py [--rounds N] [--folder FOLDER] [--installed] [--json FILE]
 
 Podium without extras and litellm are installed into environments of their own, below FOLDER: Podium at each run, as it
 is in this checkout, litellm once. The commands alternate, so that a busy machine delays all alike. The figures are
@@ -37,9 +37,9 @@ print(len(brought), sum(path.stat().st_size for path in files if path.is_file())
 """
 
 
-def environments(folder: Path) -> tuple[Path | None, Path | None]:
-    """Podium as it is in this checkout, and litellm."""
-    return environment(folder / "podium", str(ROOT), anew=True), environment(folder / "litellm", "litellm")
+def environments(folder: Path, *, anew: bool = True) -> tuple[Path | None, Path | None]:
+    """Podium as it is in this checkout, and litellm; Podium is installed again if `anew`."""
+    return environment(folder / "podium", str(ROOT), anew=anew), environment(folder / "litellm", "litellm")
 
 
 def installed(programs: Path) -> tuple[int, float]:
@@ -64,9 +64,9 @@ def seconds(command: list[str]) -> tuple[float, float]:
     return taken, used.ru_utime + used.ru_stime
 
 
-def main(rounds: int, folder: Path) -> list[Row]:
+def main(rounds: int, folder: Path, *, anew: bool) -> list[Row]:
     """Measure and print; returns the rows for --json."""
-    ours, theirs = environments(folder)
+    ours, theirs = environments(folder, anew=anew)
     if ours is None or theirs is None:
         sys.exit(1)
     commands = {
@@ -108,6 +108,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--installed", action="store_true", help="Podium was installed there just now")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     options = parser.parse_args()
-    write(main(options.rounds, options.folder), options.json)
+    write(main(options.rounds, options.folder, anew=not options.installed), options.json)

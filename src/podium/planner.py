@@ -77,7 +77,8 @@ class Plan:
     rejected: tuple[RejectedPlan, ...] = ()
     """Earlier tries that were no plans. Usage and dollars above include theirs."""
     settled: bool = False
-    """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does."""
+    """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does, or
+    `paid_plan`."""
     seconds: float | None = None
     """How long writing it took, if it was written before the question ran; None: the orchestrator measures it."""
     edited: bool = False

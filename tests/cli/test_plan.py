@@ -34,10 +34,14 @@ def test_without_past_answers_it_says_what_it_assumed(podium: Any) -> None:
     assert not Path("kept").exists()
 
 
+@pytest.mark.parametrize("file", [False, True])
 def test_a_plan_that_costs_money_is_paid_from_the_days_budget(
-    podium: Any, monkeypatch: pytest.MonkeyPatch
+    podium: Any, monkeypatch: pytest.MonkeyPatch, file: bool
 ) -> None:
-    monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", "0")
+    if file:
+        Path("podium.toml").write_text("[budget]\nday_usd = 0.0\n")
+    else:
+        monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", "0")
     with FaultServer("No plan.").in_thread() as endpoint:
         Path("paid.toml").write_text(
             f'[[worker]]\nname = "m"\nkind = "openai"\nmodel = "m"\nbase_url = "{endpoint.url}"\n'

@@ -283,7 +283,7 @@ def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said:
 def test_another_study_in_the_same_folder_is_refused(podium: Podium) -> None:
     study = ("study", "--tasks", "embedded", "--questions", "4", "--out", "found")
     assert podium(*study).status == 0
-    assert "nothing was paid" in Path("found/study.md").read_text()
+    assert "no worker was paid" in Path("found/study.md").read_text()
     told = podium(*study, "--samples", "2")
     assert told.status == 2
     assert "samples" in told.err.splitlines()[-1]

@@ -41,7 +41,7 @@ async def test_the_most_is_what_a_budget_keeps_aside(make_context, max_usd: floa
     limits = Limits(max_tokens=100, max_usd=max_usd)
     pool = Pool([ScriptedWorker("ada", ["42"], profile=Profile(name="ada", price=price), limits=limits)])
     options = AnswerOptions(
-        tools=({"type": "function", "function": {"name": "f", "description": "x" * 400}},)
+        tools=({"type": "function", "function": {"name": "f", "description": "x" * 400}},), max_tokens=60
     )
     question, plan = Question(text="What is 6 x 7?", options=options), Workflow((Step(0, "Answer."),))
     most = estimate(plan, pool, question, response_tokens=10).most_usd

@@ -79,7 +79,7 @@ def test_what_stands_for_right_answers_is_said() -> None:
         study_of(answers, judged_by="judge", judge="large")
     )
     replayed = study_of(answers, recorded=True)
-    assert "nothing was paid" in markdown(replayed)
+    assert "no worker was paid" in markdown(replayed)
     assert "answered from a recording" in html(replayed)
 
 

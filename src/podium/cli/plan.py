@@ -46,6 +46,7 @@ def plan(
     max_steps: int | None = None,
     response_tokens: int = 200,
     store: StoreFile = None,
+    day_budget_usd: float | None = None,
     seed: str | None = None,
     json: Flag = False,
 ) -> int:
@@ -55,6 +56,8 @@ def plan(
         question: The question, in quotes; "-" reads it from standard input.
         max_steps: The most steps of the plan. Default: as many as the Conductor was trained with, else 5.
         response_tokens: The assumed length of a response, for workers with fewer than 5 answers in the store.
+        day_budget_usd: The most dollars that all commands of a day (UTC) may cost together. Default:
+            $PODIUM_DAY_BUDGET_USD.
         seed: Seeds the planner's randomness. Default: a new one.
         json: Print the plan and its estimate as one line of JSON.
     """
@@ -75,7 +78,9 @@ def plan(
 
     async def decide() -> tuple[str, Plan]:
         async with (
-            open_dispatcher(DispatchOptions(), workers, planner=planner) as dispatcher,
+            open_dispatcher(
+                DispatchOptions(day_budget_usd=day_budget_usd), workers, planner=planner
+            ) as dispatcher,
             planner_from_options(planner, workers, seed=chosen_seed, dispatcher=dispatcher) as opened,
         ):
             ledger = Ledger(Budget(), accounts=dispatcher.accounts)

@@ -204,7 +204,9 @@ def _print_plan(questions: StudyQuestions, spending: Spending, options: StudyOpt
     cost = (
         f"about {dollars(spending.likely_usd)} ({dollars(spending.low_usd)} to {dollars(spending.high_usd)})"
     )
-    say(f"Workers: {counted(spending.calls, 'call')}, {cost if spending.paid else 'nothing is paid'}.")
+    say(
+        f"Workers: {counted(spending.calls, 'call')}, {cost if spending.workers_paid else 'nothing is paid'}."
+    )
     if spending.conductor_questions:
         price = f"about {dollars(spending.conductor_usd)}" if spending.paid else "nothing is paid"
         say(

@@ -258,7 +258,7 @@ def open_local_policy(checkpoint: Checkpoint) -> LocalPolicy:
 
     engine = _numpy_engine(checkpoint) if _is_small(checkpoint) else _torch_engine(checkpoint)
     # Not every configuration has its vocabulary's size at the top; those of guided policies do.
-    guide = Guide(engine.decode, checkpoint.config["vocab_size"]) if checkpoint.prompt.guided else None
+    guide = Guide.of(checkpoint.prompt, engine.decode, checkpoint.config.get("vocab_size", 0))
     return LocalPolicy(checkpoint.name, engine, guide)
 
 

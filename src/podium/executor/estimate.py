@@ -145,7 +145,11 @@ def estimate(
         likely=_total(workflow, likely),
         high=_total(workflow, high),
         most_usd=sum(
-            reservation_for(workers[p], input_tokens=guess.usage.input_tokens).usd
+            reservation_for(
+                workers[p],
+                input_tokens=guess.usage.input_tokens,
+                output_tokens=question.options.max_tokens if p == len(workflow.steps) - 1 else None,
+            ).usd
             for p, guess in most.items()
         ),
     )

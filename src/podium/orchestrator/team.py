@@ -272,7 +272,8 @@ def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
 
     settings = PlannerSettings(**{name: getattr(spec, name) for name in PlannerSettings.model_fields})
     resolved: dict[str, str] = {}
-    baseline = find_baseline(settings.planner)
+    conducts = settings.planner.partition(":")[0] == "conductor"
+    baseline = None if conducts else find_baseline(settings.planner)
     if baseline is not None and baseline[0].reads_files and baseline[1]:
         resolved["planner"] = f"{baseline[0].name}:{folder / baseline[1]}"
     if settings.conductor is not None and settings.conductor not in SHIPPED:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from podium.baselines.plans import rounds_of, tools_of
 from podium.errors import GraderError, WorkerError
-from podium.executor import Dispatcher
+from podium.executor import Dispatcher, Ledger
 from podium.executor.worker_call import reservation_for
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
@@ -95,8 +95,7 @@ async def record_plans(
             if refusal is not None:
                 run_budget.refuse(refusal)
             grading_usd = await calls.grade(task)
-            for account in shared.accounts:
-                account.settle(0.0, grading_usd)
+            Ledger(Budget(), accounts=shared.accounts).record(Usage(), grading_usd)
             progress.usd = run_budget.add(grading_usd)
             for span in trace.spans:
                 if span.answered_by is not None and was_simulated(span):

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.errors import BudgetError, GraderError
-from podium.executor import Dispatcher
+from podium.executor import Dispatcher, Ledger
 from podium.orchestrator import Orchestrator
 from podium.rollout.reward import Reward, RewardSettings, discounted, reward, round_reward
 from podium.tasks.task import Grade, Task
 from podium.trace import RoundTrace, Span, Trace
+from podium.types import Budget, Usage
 from podium.workers.failing import ENVIRONMENT
 from podium.workflow import live_steps
 
@@ -156,6 +157,5 @@ async def _graded(task: Task, answer: str | None, dispatcher: Dispatcher) -> Gra
         grade = await task.grade(answer)
     except GraderError as error:
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
-    for account in dispatcher.accounts:
-        account.settle(0.0, grade.cost_usd)
+    Ledger(Budget(), accounts=dispatcher.accounts).record(Usage(), grade.cost_usd)
     return grade

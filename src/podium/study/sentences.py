@@ -182,7 +182,7 @@ def _difference(interval: Interval) -> str:
 
 def _spent(study: Study) -> str:
     unpaid = study.simulated or study.recorded
-    return "is what the answers would have cost; nothing was paid" if unpaid else "was spent"
+    return "is what the answers would have cost; no worker was paid" if unpaid else "was spent"
 
 
 def _more(row: StudyRow) -> str:

@@ -62,7 +62,9 @@ class Spending:
     """Why Conductors are left out; empty: they are not."""
     seconds: float
     paid: bool
-    """Whether anything costs money: some worker is neither simulated nor recorded, or a paid model conducts."""
+    """Whether anything costs money: `workers_paid`, or a paid model conducts."""
+    workers_paid: bool
+    """Whether some worker is neither simulated nor recorded."""
     unpriced: tuple[str, ...] = ()
     """Real workers whose price the pool file does not say."""
 
@@ -129,6 +131,7 @@ def forecast(
         conductor_reason=reason,
         seconds=(calls + plan_calls) * mean_s / concurrency,
         paid=bool(real) or pays_for_plans,
+        workers_paid=bool(real),
         unpriced=tuple(worker.profile.name for worker in real if worker.profile.price == Price()),
     )
 

@@ -185,6 +185,14 @@ def test_no_worker_turns_bad_on_training_questions() -> None:
     assert all(job.cells[0].table.pool.decline for job in checked.jobs)
 
 
+def test_pools_that_differ_in_the_test_alone_share_their_training_questions(tmp_path: Path) -> None:
+    pools = [{"label": "steady"}, {"label": "turning", "decline": {"worker": "bram", "at": 2}}]
+    run(tmp_path, questions=4, training=6, planner=[{"name": "router:ridge:0"}], pool=pools, processes=8)
+    checked = check(questions=4, training=6, planner=[{"name": "router:ridge:0"}], pool=pools)
+    keys = {job.cells[0].key for jobs in checked.training.values() for job in jobs}
+    assert {len(Results(tmp_path).lines(key)) for key in keys} == {6}
+
+
 DRAWN = [{"draw": {"random": True, "least": 2, "most": 3}}]
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"planner": [{"name": "singel:gus"}]}, "did you mean single:WORKER?"),

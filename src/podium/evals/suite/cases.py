@@ -81,9 +81,13 @@ def topologies(label: str, evaluation: Evaluation) -> Html:
     ordered = sorted(found.items(), key=lambda item: -len(item[1]))
 
     def line(shape: str, rollouts: Sequence[Rollout]) -> Html:
-        right = share_right(rollouts) or 0.0
+        right = share_right(rollouts)
         usd = sum(rollout.trace.uncached_usd for rollout in rollouts) / len(rollouts)
-        cells = (percent(len(rollouts) / total), percent(right), f"{usd * 1000:.3f}")
+        cells = (
+            percent(len(rollouts) / total),
+            "–" if right is None else percent(right),
+            f"{usd * 1000:.3f}",
+        )
         return tag("tr", tag("td", shape), (tag("td", cell) for cell in cells))
 
     heads = ("plan", "share", "right", "$ / 1000")

@@ -130,7 +130,7 @@ class _Run:
         """The planner's first plans for training questions."""
         assert training is not None
         table = self.opened.table.training.model_copy(update={"questions": _PLANS})
-        plans = []
+        plans, failed = [], ""
         for task in OpenTable(table, self.opened.pool).tasks(0):
             request = PlanRequest(
                 task.question,
@@ -145,13 +145,14 @@ class _Run:
             except WorkerError as error:
                 if error.kind == "budget":
                     raise BudgetError(str(error)) from None
-                continue  # One of many plans; without it the others are counted.
+                failed = f" The model did not answer: {error}"  # One of many plans; the others are counted.
+                continue
             if isinstance(plan.decision, Workflow):
                 plans.append(plan.decision)
         if not plans:
             raise UsageError(
-                f"The control most-frequent-plan of {self.job.cells[0].label} has no plan to repeat: of {_PLANS} none "
-                "could be read; leave the control out."
+                f"The control most-frequent-plan of {self.job.cells[0].label} has no plan to repeat, since none could "
+                f"be read; leave the control out.{failed}"
             )
         return plans
 

@@ -174,7 +174,7 @@ class SuiteSettings(Settings):
     processes: int | None = Field(default=None, ge=1)
     """How many processes run workers that cost no money. None: one for each core. Paid workers run in one."""
     ray: str | None = None
-    """The address of a Ray cluster that runs simulated and recorded workers; "auto" is the one of this machine, and
+    """The address of a Ray cluster that runs workers which cost no money; "auto" is the one of this machine, and
     "local" a new one. None: this machine alone, without Ray."""
     planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)
     """The first one is compared with the others."""

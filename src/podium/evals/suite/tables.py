@@ -94,8 +94,13 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
         by_seed: dict[str, list[Rollout]] = defaultdict(list)
         for rollout in evaluations[shown.label].rollouts:
             by_seed[_seed(rollout)].append(rollout)
-        shares = (f"{100 * (share_right(found) or 0.0):.1f}" for found in by_seed.values())
+        shares = (_points(share_right(found), 1) for found in by_seed.values())
         yield f"{shown.label}: each seed has a checkpoint of its own; they are right on {', '.join(shares)} %."
+
+
+def _points(share: float | None, places: int) -> str:
+    """A share in percent; a dash if the grader could judge no answer."""
+    return "–" if share is None else f"{100 * share:.{places}f}"
 
 
 def _seed(rollout: Rollout) -> str:
@@ -131,9 +136,9 @@ def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Ite
         for begin, end in pairwise(bounds):
             part = [rollout for rollouts in by_seed.values() for rollout in rollouts[begin:end]]
             calling = sum(_calls(rollout, decline.worker) for rollout in part)
-            told.append((calling / max(1, len(part)), share_right(part) or 0.0))
+            told.append((calling / max(1, len(part)), share_right(part)))
         called, right = (
-            ", ".join(f"{100 * share:.0f}" for share in shares) for shares in zip(*told, strict=True)
+            ", ".join(_points(share, 0) for share in shares) for shares in zip(*told, strict=True)
         )
         left: list[str] = []
         for (seed, _), rollouts in by_seed.items():
