@@ -186,11 +186,20 @@ def test_no_worker_turns_bad_on_training_questions() -> None:
 
 
 def test_pools_that_differ_in_the_test_alone_share_their_training_questions(tmp_path: Path) -> None:
-    pools = [{"label": "steady"}, {"label": "turning", "decline": {"worker": "bram", "at": 2}}]
-    run(tmp_path, questions=4, training=6, planner=[{"name": "router:ridge:0"}], pool=pools, processes=8)
-    checked = check(questions=4, training=6, planner=[{"name": "router:ridge:0"}], pool=pools)
-    keys = {job.cells[0].key for jobs in checked.training.values() for job in jobs}
-    assert {len(Results(tmp_path).lines(key)) for key in keys} == {6}
+    file = tmp_path / "two.toml"
+    worker = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 1" }}\n'
+    file.write_text("".join(map(worker.format, ("ada", "bob"))))
+    turning = {"name": str(file), "label": "turning", "decline": {"worker": "ada", "at": 2, "gives": "bob"}}
+    few: dict[str, Any] = {
+        "questions": 2,
+        "training": 3,
+        "planner": [{"name": "router:ridge:0"}],
+        "pool": [{"name": str(file), "label": "steady"}, turning],
+        "processes": 3,
+    }
+    run(tmp_path, **few)
+    keys = {job.cells[0].key for jobs in check(**few).training.values() for job in jobs}
+    assert [len(Results(tmp_path).lines(key)) for key in keys] == [3, 3]
 
 
 DRAWN = [{"draw": {"random": True, "least": 2, "most": 3}}]
