@@ -25,7 +25,7 @@ from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnd
 from podium.orchestrator.faults import answer_concern, plan_fault, trace_status
 from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import RoundTrace, Trace
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workflow import Acceptance, PlanError, Step, Workflow
@@ -202,10 +202,10 @@ class _QuestionRun:
         match plan.decision:
             case Workflow() as workflow:
                 self._only_planned = True
-                self._close(0, plan, seconds, workflow=workflow)
+                self._close(0, round_trace(plan, seconds, workflow=workflow))
             case PlanError() as error:
                 self._concern = f"There is no plan. {error.message}"
-                self._close(0, plan, seconds, error=error)
+                self._close(0, round_trace(plan, seconds, error=error))
 
     async def run(self) -> None:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
@@ -229,7 +229,7 @@ class _QuestionRun:
                     return
                 case PlanError(message=message):
                     self._concern = f"There is no plan to run. {message}"
-                    self._close(number, plan, seconds, error=error)
+                    self._close(number, round_trace(plan, seconds, error=error))
                     return
 
     def _accept(self, number: int, plan: Plan, seconds: float) -> None:
@@ -239,7 +239,7 @@ class _QuestionRun:
             round, step = plan.accepted_step
             response = self._answer = self._outcomes[round].responses[step]
             self._concern = None
-        self._close(number, plan, seconds, accepted=True, response=response)
+        self._close(number, round_trace(plan, seconds, accepted=True, response=response))
 
     async def _make_plan(self, number: int) -> PlanReady:
         """Get the plan of round `number`, or what runs in its place if planning failed."""
@@ -328,29 +328,12 @@ class _QuestionRun:
             if error is not None:
                 went = f"There is no plan to run. {error.message} The question went to {spans[0].worker!r} alone."
                 self._concern = " ".join(filter(None, (went, self._concern)))
-            self._close(number, plan, seconds, workflow=workflow, error=error, spans=spans, response=response)
+            self._close(
+                number,
+                round_trace(plan, seconds, workflow=workflow, error=error, spans=spans, response=response),
+            )
 
-    def _close(
-        self,
-        number: int,
-        plan: Plan,
-        seconds: float,
-        *,
-        workflow: Workflow | None = None,
-        accepted: bool = False,
-        error: PlanError | None = None,
-        spans: tuple[Span, ...] = (),
-        response: str | None = None,
-    ) -> None:
-        trace = round_trace(
-            plan,
-            seconds,
-            workflow=workflow,
-            accepted=accepted,
-            error=error,
-            spans=spans,
-            response=response,
-        )
+    def _close(self, number: int, trace: RoundTrace) -> None:
         self._rounds.append(trace)
         self._emit(RoundEnded(number, trace))
 
