@@ -20,7 +20,8 @@ export class ChatPage extends Component {
     super(props);
     this.box = createRef();
     this.end = createRef();
-    this.planning = new Map(); // Of each turn that is being planned here: how to cancel that.
+    this.planning = new Map(); // Of each turn that is being planned here: its thread, and how to cancel it.
+    this.opened = props.id; // The open thread, also before its address has arrived.
     this.begun = new Map(); // Of each turn that was begun here: the view that its events go on from.
     this.state = {
       threads: listThreads(),
@@ -46,6 +47,7 @@ export class ChatPage extends Component {
 
   componentDidUpdate(before) {
     if (before.id === this.props.id) return;
+    this.opened = this.props.id;
     this.setState({ error: null });
     this.refresh(() => this.scroll());
     this.box.current.focus({ preventScroll: true });
@@ -53,11 +55,11 @@ export class ChatPage extends Component {
 
   componentWillUnmount() {
     this.stop();
-    for (const controller of this.planning.values()) controller.abort(LEFT);
+    for (const { controller } of this.planning.values()) controller.abort(LEFT);
   }
 
   refresh(then) {
-    this.setState({ threads: listThreads(), thread: readThread(this.props.id) }, then);
+    this.setState({ threads: listThreads(), thread: readThread(this.opened) }, then);
   }
 
   scroll() {
@@ -102,7 +104,8 @@ export class ChatPage extends Component {
     }
     const controller = new AbortController();
     const { signal } = controller;
-    this.planning.set(turn.key, controller);
+    this.planning.set(turn.key, { thread: thread.id, controller });
+    this.opened = thread.id;
     try {
       if (thread !== this.state.thread) go(["chat", thread.id]);
       this.setState({ error: null });
@@ -144,10 +147,8 @@ export class ChatPage extends Component {
   }
 
   async cancel() {
-    for (const { state, key, id } of this.state.thread?.turns ?? []) {
-      this.planning.get(key)?.abort(CANCELLED);
-      if (state === "running") await this.cancelRunning(key, id);
-    }
+    for (const { thread, controller } of this.planning.values()) if (thread === this.opened) controller.abort(CANCELLED);
+    for (const { state, key, id } of this.state.thread?.turns ?? []) if (state === "running") await this.cancelRunning(key, id);
   }
 
   async cancelRunning(key, id) {
@@ -172,7 +173,7 @@ export class ChatPage extends Component {
 
   render({ id }, { threads, thread, draft, approve, planner, pool, error }) {
     const turns = thread?.turns ?? [];
-    return html`<div class="chat" onKeyDown=${(event) => event.key === "Escape" && this.busy && this.cancel()}>
+    return html`<div class="chat" onKeyDown=${(event) => event.key === "Escape" && this.cancel()}>
       <h1 class="aside">Chat</h1>
       <${ThreadList}
         threads=${threads}
