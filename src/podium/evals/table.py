@@ -54,7 +54,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield (
             "p: the probability of so large a difference if both are right equally often (McNemar's test; with "
             "repeated questions a permutation test that keeps a question's repeats together), adjusted by Holm's "
-            f"method for the {_counted(tested, 'row')} that have one."
+            f"method for the {_counted(tested, 'row')} that {'has' if tested == 1 else 'have'} one."
         )
     elif any(row.p_value is not None for row in comparison.rows):
         yield "p: McNemar's mid-p test of the same difference, not corrected for the number of rows."
