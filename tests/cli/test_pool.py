@@ -1,11 +1,13 @@
 import json
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from podium.executor.state_file import CooldownFile
+from podium.executor.accounts import Account
+from podium.executor.state_file import CooldownFile, default_state_path
 from podium.testing import Answer, FaultServer, Hang, RateLimited, Rule, Status
 from podium.testing.server import in_thread
 from podium.trace import Trace
@@ -176,6 +178,19 @@ def test_a_check_shows_the_time_and_cost_of_the_answers(podium, server, monkeypa
     assert "1,000 / 100" in checked.out
     assert checked.out.splitlines()[-1] == "2 of 2 workers answered; $0.015 spent"
     assert len(server.requests) == 6
+
+
+def test_a_check_is_paid_from_the_budget_of_the_day(podium, server, monkeypatch):
+    monkeypatch.setenv("RIGHT_KEY", "right")
+    Path("one.toml").write_text(_worker("one", server.url))
+    Path("podium.toml").write_text("budget = { day_usd = 5 }\n")
+    assert podium("pool", "check", "--pool", "one.toml").status == 0
+    with closing(Account(default_state_path(), "day", 5)) as day:
+        assert (day.spent_usd, day.reserved_usd) == (pytest.approx(0.01), 0)
+    checked = podium("pool", "check", "--pool", "one.toml", "--day-budget-usd", "0.01", "--json")
+    assert checked.status == 1
+    assert [result["error"] for result in json.loads(checked.out)] == ["budget", "budget"]
+    assert len(server.requests) == 2
 
 
 def test_a_check_calls_all_workers_at_once(podium, server, monkeypatch):

@@ -7,6 +7,7 @@ import json as json_
 import statistics
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,16 +22,18 @@ from podium.cli.options import Flag, PoolName
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
+from podium.executor.accounts import open_day_account
+from podium.executor.checkup import CheckResult
+from podium.executor.checkup import check as check_workers
+from podium.executor.ledger import SpendLimit
 from podium.executor.state_file import CooldownFile, WorkerCooldown
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import check_planner, open_planner
+from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans
 from podium.orchestrator.team import open_pool
 from podium.trace import Span, Trace
 from podium.workers.base import Worker
 from podium.workers.build import UnreadyWorker
-from podium.workers.checkup import CheckResult
-from podium.workers.checkup import check as check_workers
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_paid_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +66,24 @@ def list_workers(
     return 0
 
 
-def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = False) -> int:
+def check(
+    *,
+    pool: PoolName = None,
+    timeout: float | None = None,
+    day_budget_usd: float | None = None,
+    json: Flag = False,
+) -> int:
     """Ask every worker and the Conductor one small question; return 1 if any did not answer. You pay for the answers.
 
     Args:
         timeout: The most seconds for each answer. Default: the worker's timeout in the pool file.
+        day_budget_usd: The most dollars that all commands of a day (UTC) may cost together. Default:
+            $PODIUM_DAY_BUDGET_USD.
         json: Print a JSON array.
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
-    findings = asyncio.run(_check(pool or "embedded", timeout))
+    findings = asyncio.run(_check(pool or "embedded", timeout, day_budget_usd))
     if json:
         print(json_.dumps([asdict(finding) for finding in findings]))
     else:
@@ -80,25 +91,30 @@ def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = F
     return 0 if all(finding.answered for finding in findings) else 1
 
 
-async def _check(name: str, limit_s: float | None) -> tuple[CheckResult, ...]:
+async def _check(name: str, limit_s: float | None, day_budget_usd: float | None) -> tuple[CheckResult, ...]:
     """The results of all workers, and last that of the Conductor."""
-    pool = open_pool(name, rated=False, ready=False)
-    try:
-        found = await check_workers(pool, limit_s)
-        return (*found, await _check_conductor(name, limit_s))
-    finally:
-        await pool.close()
+    day = open_day_account(day_budget_usd)
+    with nullcontext() if day is None else closing(day):
+        accounts = () if day is None else (day,)
+        pool = open_pool(name, rated=False, ready=False)
+        try:
+            found = await check_workers(pool, limit_s, accounts if has_paid_workers(pool) else ())
+        finally:
+            await pool.close()
+        return (*found, await _check_conductor(name, limit_s, accounts))
 
 
-async def _check_conductor(name: str, limit_s: float | None) -> CheckResult:
+async def _check_conductor(name: str, limit_s: float | None, accounts: Sequence[SpendLimit]) -> CheckResult:
+    settings = PlannerSettings()
     try:
         pool = open_pool(name, ready=False)
-        opened = open_planner(PlannerSettings(), pool, seed="check")
+        opened = open_planner(settings, pool, seed="check")
+        is_paid = has_paid_workers(pool) or pays_for_plans(settings, pool)
     except UsageError as error:
         return CheckResult("conductor", False, 0.0, str(error), error="usage", role="planner")
     try:
         async with asyncio.timeout(limit_s):
-            return await check_planner(opened, pool)
+            return await check_planner(opened, pool, accounts if is_paid else ())
     except TimeoutError:
         late = f"No plan within {limit_s:g} s."
         return CheckResult(opened.planner.name, False, limit_s or 0.0, late, error="timeout", role="planner")

@@ -177,7 +177,8 @@ class Team:
         Args:
             seed: seeds all randomness; the same seed repeats a question in the same way. None: a new seed.
             sample: number of this answer, if you want several independent answers to a question. The response cache
-                stores the answers of each number separately.
+                stores the answers of each number separately. Give each number a seed of its own, or none: with equal
+                seeds the planner and seeded workers draw the same again.
 
         Returns:
             The trace, with the answer, each step, and the dollars. Its answer is None if no step succeeded; its error

@@ -27,12 +27,12 @@ from podium.conductor.policy import WorkerPolicy
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher, Ledger
+from podium.executor.checkup import CheckResult
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.planner import Plan, Planner, PlanRequest, paid_plan
 from podium.types import Budget, Price, Question
 from podium.workers.base import Worker
-from podium.workers.checkup import CheckResult
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool, real_workers
 from podium.workers.replay import ReplayWorker
 from podium.workflow import PlanError

@@ -18,13 +18,13 @@ from podium.baselines.plans import plan_once, position_of
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
 from podium.executor import Dispatcher
+from podium.executor.checkup import CheckResult
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
 from podium.planner import Plan, PlanRequest
 from podium.server.api_errors import missing
 from podium.server.learning import Learning
 from podium.trace.async_store import AsyncTraceStore
-from podium.workers.checkup import CheckResult
 from podium.workers.pool import Pool, has_real_workers
 from podium.workflow import PlanError, Step, Workflow
 

@@ -1,18 +1,21 @@
 """Checks a pool: sends one small question to all workers at once, and returns how each answered.
 
-Each call is one attempt, without retries, fallbacks and the response cache. Nothing is printed here.
+Each call is one attempt, without retries, fallbacks and the response cache, and is paid like any other. Nothing is
+printed here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from podium.errors import WorkerError
-from podium.types import Message
+from podium.executor.ledger import Ledger, SpendLimit
+from podium.executor.worker_call import reservation_for
+from podium.types import Budget, Message, Usage, sent_tokens
 from podium.workers.base import Request, Worker
 
 QUESTION = "Reply with the one word: ready"
@@ -31,7 +34,7 @@ class CheckResult:
     remedy: str | None = None
     """What the user can do about the failure, where `text` does not say."""
     error: str | None = None
-    """Kind of the `WorkerError`."""
+    """Kind of the `WorkerError`; "budget": the call was refused before it began."""
     first_token_s: float | None = None
     """Seconds until a streamed reply began."""
     input_tokens: int = 0
@@ -49,24 +52,50 @@ class CheckResult:
     """The model that the provider says answered."""
 
 
-async def check(workers: Iterable[Worker], limit_s: float | None = None) -> tuple[CheckResult, ...]:
+async def check(
+    workers: Iterable[Worker], limit_s: float | None = None, accounts: Sequence[SpendLimit] = ()
+) -> tuple[CheckResult, ...]:
     """Call all of `workers` at once; returns the results in order.
 
     Args:
         limit_s: time limit of each call; None: the worker's own timeout.
+        accounts: the dollars from which the calls are paid; a worker whose call they refuse is not called.
+
+    Raises:
+        StoreError: an account cannot be written.
     """
+    ledger = Ledger(Budget(), accounts=accounts)
     async with asyncio.TaskGroup() as group:
-        checks = [group.create_task(_ask(worker, limit_s)) for worker in workers]
+        checks = [group.create_task(_ask(worker, limit_s, ledger)) for worker in workers]
     return tuple(task.result() for task in checks)
 
 
-async def _ask(worker: Worker, limit_s: float | None) -> CheckResult:
+async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckResult:
+    """Call `worker` if `ledger` allows the most that the call may cost."""
+    request = Request((Message(role="user", content=QUESTION),), seed="check")
+    reservation = reservation_for(worker, input_tokens=sent_tokens(request.messages, request.options))
+    refusal = await ledger.reserve(reservation)
+    if refusal is not None:
+        return CheckResult(worker.profile.name, False, 0.0, refusal, error="budget")
+    usage, cost_usd = Usage(), 0.0
+    try:
+        found = await _answer(worker, request, limit_s)
+        usage, cost_usd = (
+            Usage(input_tokens=found.input_tokens, output_tokens=found.output_tokens),
+            found.cost_usd,
+        )
+        return found
+    finally:
+        ledger.settle(reservation, usage, cost_usd)
+
+
+async def _answer(worker: Worker, request: Request, limit_s: float | None) -> CheckResult:
     name = worker.profile.name
     limit = worker.limits.timeout if limit_s is None else limit_s
     started = time.perf_counter()
     try:
         async with asyncio.timeout(limit):
-            reply = await worker.answer(Request((Message(role="user", content=QUESTION),), seed="check"))
+            reply = await worker.answer(request)
     except WorkerError as error:
         seconds = time.perf_counter() - started
         # A replay worker works if its recording can be read, even without this question.
