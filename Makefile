@@ -69,9 +69,10 @@ check: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Each process has neighbouring tests, which share fixtures and what they have computed.
+# Three processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
+# process has neighbouring tests, which share fixtures and what they have computed.
 test: setup-dev
-	$(BIN)/pytest -n 2 --dist worksteal --durations 25 --durations-min 4
+	$(BIN)/pytest -n 3 --dist worksteal --durations 25 --durations-min 4
 
 nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py
