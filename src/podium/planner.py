@@ -75,7 +75,7 @@ class Plan:
     reasoning: str = ""
     """The visible reasoning of the planner's model."""
     rejected: tuple[RejectedPlan, ...] = ()
-    """Earlier tries that were no plans. Usage and dollars above include theirs."""
+    """Further plans that are not run. Usage and dollars above include theirs."""
     settled: bool = False
     """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does, or
     `paid_plan`."""
@@ -93,6 +93,26 @@ class Plan:
     shows: tuple[tuple[int, int], ...] = ()
     """With a workflow: (round, step) of each response of earlier rounds that its steps with "previous" or "all" see, in
     this order, without those that failed. Empty: they see the latest response alone."""
+
+    def after(self, other: Plan, error: PlanError) -> Plan:
+        """This plan, written beside `other`, which is not run because of `error`. Usage and dollars count both."""
+        rejected = RejectedPlan(
+            text=other.text,
+            error=str(error),
+            error_kind=error.kind,
+            reasoning=other.reasoning,
+            usage=other.usage,
+            cost_usd=other.cost_usd,
+            unpriced=other.unpriced,
+        )
+        return replace(
+            self,
+            usage=other.usage + self.usage,
+            cost_usd=other.cost_usd + self.cost_usd,
+            unpriced=other.unpriced or self.unpriced,
+            saved_usd=other.saved_usd + self.saved_usd,
+            rejected=(*other.rejected, rejected, *self.rejected),
+        )
 
     def steps_shown(self, outcomes: Sequence[Outcome]) -> tuple[EarlierStep, ...]:
         """The steps that `shows` names, without those that gave no response."""

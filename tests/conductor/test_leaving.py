@@ -7,18 +7,21 @@ from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
+import pytest
+
 from podium.conductor.leaving import LeavingPlanner
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
-from podium.planner import Learner, Outcome, Plan, PlanRequest
+from podium.planner import Learner, Outcome, Plan, Planner, PlanRequest
 from podium.trace import Trace
-from podium.types import Profile, Question
+from podium.types import Profile, Question, Usage
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
-from podium.workflow import Access, Step, Workflow, render
+from podium.workflow import Access, PlanError, Step, Workflow, render
 
 NAMES = ("ada", "bob", "cy", "dee", "egon")
 POOL = Pool([ScriptedWorker(name, {"": "42"}) for name in NAMES])
+REQUEST = PlanRequest(Question(text="Who?"), tuple(Profile(name=name) for name in NAMES), seed="7")
 
 
 class FirstAndAnother:
@@ -139,16 +142,89 @@ async def test_plans_over_fewer_workers_have_the_pool_s_numbers_and_earlier_plan
     await serve(planner, range(40))
     await serve(planner, range(40, 90), bad={"ada"})
     assert planner.left == ("ada",)
-    request = PlanRequest(Question(text="Who?"), tuple(Profile(name=name) for name in NAMES), seed="7")
-    plan = await planner.plan(request)
+    plan = await planner.plan(REQUEST)
     assert inner.shown == NAMES[1:]
     assert isinstance(plan.decision, Workflow)
     assert plan.decision.steps[0].worker == NAMES.index("bob")
     assert plan.text == render(plan.decision)
     # A worker of an earlier plan is shown: the planner has to read that plan.
     outcome = Outcome(Workflow((Step(0, "Begin."),)), "42")
-    await planner.plan(replace(request, outcomes=(outcome,)))
+    await planner.plan(replace(REQUEST, outcomes=(outcome,)))
     assert inner.shown == NAMES
+
+
+class Wants:
+    """Plans one step of the worker that it wants, else of the first one; each plan costs a tenth of a cent."""
+
+    name = "wants"
+
+    def __init__(self, wanted: str, *, alone: Exception | PlanError | None = None) -> None:
+        self.wanted = wanted
+        self.alone = alone
+        """What comes of a plan where the wanted worker is missing."""
+        self.shown: list[tuple[str, ...]] = []
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        names = tuple(profile.name for profile in request.pool)
+        self.shown.append(names)
+        paid = Plan(
+            "", Workflow((Step(0, "Do it."),)), Usage(input_tokens=10, output_tokens=1), cost_usd=0.001
+        )
+        if self.wanted in names:
+            workflow = Workflow((Step(names.index(self.wanted), "Do it."),))
+            return replace(paid, text=render(workflow), decision=workflow)
+        if isinstance(self.alone, Exception):
+            raise self.alone
+        return paid if self.alone is None else replace(paid, text="?", decision=self.alone)
+
+
+def without_ada(inner: Planner) -> LeavingPlanner:
+    """The planner after it has left ada, whose answers were right forty times and then wrong."""
+    planner = LeavingPlanner(inner)
+    for score in (1.0,) * 40 + (0.0,) * 20:
+        planner.update(["ada"], [], score)
+    assert planner.left == ("ada",)
+    return planner
+
+
+async def test_a_plan_that_calls_nobody_who_was_left_is_run_as_it_is() -> None:
+    inner = Wants("dee")
+    plan = await without_ada(inner).plan(REQUEST)
+    assert inner.shown == [NAMES]
+    assert plan == await inner.plan(REQUEST)
+
+
+async def test_a_plan_that_calls_a_worker_who_was_left_is_rejected_and_paid_with_the_next_one() -> None:
+    inner = Wants("ada")
+    trace = await ask(without_ada(inner), 1)
+    assert inner.shown == [NAMES, NAMES[1:]]
+    assert [span.worker for span in trace.spans] == ["bob"]
+    (round_,) = trace.rounds
+    assert (round_.plan_usage.tokens, round_.plan_cost_usd) == (22, 0.002)
+    (rejected,) = round_.rejected
+    assert (rejected.error_kind, rejected.error) == (
+        "left_worker",
+        "It calls ada, whose latest outcomes were bad.",
+    )
+    assert rejected.text == render(Workflow((Step(0, "Do it."),)))
+
+
+@pytest.mark.parametrize(
+    ("alone", "cost_usd"),
+    [
+        (WorkerError("The plan was not paid for.", kind="budget"), 0.001),
+        (PlanError("missing_list", "There is no list of workers."), 0.002),
+    ],
+)
+async def test_a_worker_who_was_left_is_called_where_there_is_no_plan_without_it(
+    alone: Exception | PlanError, cost_usd: float
+) -> None:
+    trace = await ask(without_ada(Wants("ada", alone=alone)), 1)
+    assert [span.worker for span in trace.spans] == ["ada"]
+    assert trace.rounds[0].plan_cost_usd == cost_usd
+    assert [rejected.error_kind for rejected in trace.rounds[0].rejected] == (
+        ["missing_list"] if isinstance(alone, PlanError) else []
+    )
 
 
 async def test_a_tool_is_suspected_for_its_failed_calls_and_not_for_what_it_was_given() -> None:

@@ -1,8 +1,9 @@
 """A planner that leaves a worker whose calls fail or whose answers turn out wrong, once it is told outcomes.
 
 For each worker it sums up how much more probable its latest outcomes are if it has begun to fail than if it has not
-(Page's CUSUM, 1954). A worker whose sum is too high is not shown to the planner for a while. The planner itself stays
-as it was trained: what it sees is a pool with fewer workers.
+(Page's CUSUM, 1954). A worker whose sum is too high is left for a while: a plan that calls it is not run, and the
+planner plans once more over a pool without it. The planner itself stays as it was trained. It may plan less well for a
+pool that lacks a worker, so it is shown such a pool only where it would call this worker.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from podium.conductor.prompt import PolicyNumbering
+from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, Planner, PlanRequest
 from podium.trace import Trace
-from podium.workflow import live_steps
+from podium.workflow import PlanError, Workflow, live_steps
 
 _FAILING = 0.15
 """The share of a failing worker's plans that are right, relative to the share before."""
@@ -25,7 +27,7 @@ _LIMIT = math.log(2000)
 _MOST_USUAL = 0.8
 """No worker's plans are taken to be right more often, so that a few errors in a row of a good worker do not suffice."""
 _AWAY = 100
-"""Outcomes of later questions after which a worker that was left is shown again."""
+"""Outcomes of later questions after which a worker that was left is called again."""
 _PRIOR_RIGHT, _PRIOR = 5.0, 10.0
 """A worker without outcomes is taken to be in plans of which half are right, as if ten had been judged."""
 _FEWEST_FAILED = 0.05
@@ -75,7 +77,7 @@ def _gained(outcome: float, usual: float, failing: float) -> float:
 
 
 class LeavingPlanner:
-    """Shows `planner` all workers but those that it has left.
+    """Runs no plan of `planner` that calls a worker which it has left.
 
     A plan has several workers, and its outcome does not say which of them was wrong. So all of them are suspected, and
     when the first one is left, the others begin anew. A call that failed says who is to blame: four in a row of a
@@ -102,18 +104,34 @@ class LeavingPlanner:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """The names of the workers that are not shown at present."""
+        """The names of the workers that are left at present."""
         return tuple(sorted(self._left))
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The planner's plan over the workers that are shown, with the pool's numbers.
+        """The planner's plan over the whole pool; if it calls a worker that was left, a plan over the others instead.
 
-        A worker of an earlier round is always shown, and so are all if none would be.
+        Both plans count in usage and cost. A worker of an earlier round is never hidden, and neither is any if all
+        would be. If there is no plan over the others, the first one is run.
         """
+        first = await self._planner.plan(request)
+        if not isinstance(first.decision, Workflow):
+            return first
         named = {step.worker for outcome in request.outcomes for step in outcome.workflow.steps}
-        order = tuple(k for k, p in enumerate(request.pool) if k in named or p.name not in self._left)
-        shown = PolicyNumbering(order or tuple(range(len(request.pool))))
-        return shown.plan(await self._planner.plan(shown.request(request)))
+        hidden = {k for k, p in enumerate(request.pool) if k not in named and p.name in self._left}
+        wanted = hidden & {step.worker for step in first.decision.steps}
+        if not wanted or len(hidden) == len(request.pool):
+            return first
+        shown = PolicyNumbering(tuple(k for k in range(len(request.pool)) if k not in hidden))
+        try:
+            second = shown.plan(await self._planner.plan(shown.request(request)))
+        except (WorkerError, UsageError):
+            return first
+        if isinstance(second.decision, PlanError):
+            return first.after(second, second.decision)
+        names = ", ".join(request.pool[k].name for k in sorted(wanted))
+        return second.after(
+            first, PlanError("left_worker", f"It calls {names}, whose latest outcomes were bad.")
+        )
 
     def learn(self, trace: Trace, score: float) -> None:
         """Take in the score, in [0, 1], of a trace's answer. Call it in the order in which the questions were asked."""

@@ -13,7 +13,6 @@ from podium.conductor.policy import Completion, PaidPolicy, Policy, Sampling
 from podium.conductor.prompt import PolicyNumbering, PromptSettings, build_prompt, second_prompt
 from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
-from podium.trace import RejectedPlan
 from podium.types import NAMED_BY, Message, Usage
 from podium.workflow import PlanError, parse
 
@@ -93,15 +92,7 @@ class Conductor:
             # UsageError: a prompt with the first completion in it is too long.
             unanswered = f"{first.decision.message} A second try failed: {error}"
             return replace(first, decision=replace(first.decision, message=unanswered))
-        return replace(
-            second,
-            usage=first.usage + second.usage,
-            cost_usd=first.cost_usd + second.cost_usd,
-            unpriced=first.unpriced or second.unpriced,
-            saved_usd=first.saved_usd + second.saved_usd,
-            messages=messages,
-            rejected=(_rejected(first, first.decision),),
-        )
+        return replace(second, messages=messages).after(first, first.decision)
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
         """The prompt settings with this question's level of cost sensitivity.
@@ -169,15 +160,3 @@ class Conductor:
         # The brief style repeats the prompt, to which a greedy policy would write the same completion.
         again = number > 0 and self._prompt.style == "brief"
         return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))
-
-
-def _rejected(plan: Plan, error: PlanError) -> RejectedPlan:
-    return RejectedPlan(
-        text=plan.text,
-        error=str(error),
-        error_kind=error.kind,
-        reasoning=plan.reasoning,
-        usage=plan.usage,
-        cost_usd=plan.cost_usd,
-        unpriced=plan.unpriced,
-    )

@@ -128,12 +128,12 @@ class Span(Value):
 
 
 class RejectedPlan(Value):
-    """A text of the planner that was no plan, after which the planner tried again."""
+    """A text of the planner that was not run: it was no plan, or called a worker that is left for a while."""
 
     text: str
     """Word for word."""
     error: str
-    """The whole text of the error, as the planner was shown it."""
+    """Why, in full. If it was no plan, the planner was shown this error."""
     error_kind: str
     reasoning: str = ""
     usage: Usage = Usage()
