@@ -4,7 +4,8 @@ python benchmarks/all.py [NAME ...] [--out docs/results]
 
 `make bench` does this. Each script measures Podium and, where there is one, a comparable tool in the same run, and
 writes its rows as JSON (`rows.Row`). A script that fails, or takes longer than its limit, is named below the table, and
-the rest goes on. Together the limits are a quarter of an hour; installing the peers for the first time comes before it.
+the rest goes on. Together the limits are fifteen and a half minutes; installing the peers for the first time comes
+before them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ SCRIPTS = (
     Script("serve", 240),
     Script("plans", 90, ("--plans", "64")),
     Script("grpo", 160),
-    Script("traces", 60),
+    Script("traces", 90),
     Script("startup", 120, ("--installed",)),
 )
 
