@@ -94,8 +94,8 @@ class Plan:
     """With a workflow: (round, step) of each response of earlier rounds that its steps with "previous" or "all" see, in
     this order, without those that failed. Empty: they see the latest response alone."""
 
-    def after(self, other: Plan, error: PlanError) -> Plan:
-        """This plan, written beside `other`, which is not run because of `error`. Usage and dollars count both."""
+    def with_rejected(self, other: Plan, error: PlanError) -> Plan:
+        """This plan and, not run because of `error`, `other`. Usage and dollars count both."""
         rejected = RejectedPlan(
             text=other.text,
             error=str(error),

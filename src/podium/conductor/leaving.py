@@ -127,11 +127,10 @@ class LeavingPlanner:
         except (WorkerError, UsageError):
             return first
         if isinstance(second.decision, PlanError):
-            return first.after(second, second.decision)
+            return first.with_rejected(second, second.decision)
         names = ", ".join(request.pool[k].name for k in sorted(wanted))
-        return second.after(
-            first, PlanError("left_worker", f"It calls {names}, whose latest outcomes were bad.")
-        )
+        bad = PlanError("left_worker", f"It calls {names}, whose latest outcomes were bad.")
+        return second.with_rejected(first, bad)
 
     def learn(self, trace: Trace, score: float) -> None:
         """Take in the score, in [0, 1], of a trace's answer. Call it in the order in which the questions were asked."""

@@ -92,7 +92,7 @@ class Conductor:
             # UsageError: a prompt with the first completion in it is too long.
             unanswered = f"{first.decision.message} A second try failed: {error}"
             return replace(first, decision=replace(first.decision, message=unanswered))
-        return replace(second, messages=messages).after(first, first.decision)
+        return replace(second, messages=messages).with_rejected(first, first.decision)
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
         """The prompt settings with this question's level of cost sensitivity.

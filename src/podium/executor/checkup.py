@@ -77,16 +77,13 @@ async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckRe
     refusal = await ledger.reserve(reservation)
     if refusal is not None:
         return CheckResult(worker.profile.name, False, 0.0, refusal, error="budget")
-    usage, cost_usd = Usage(), 0.0
+    cost_usd = 0.0
     try:
         found = await _answer(worker, request, limit_s)
-        usage, cost_usd = (
-            Usage(input_tokens=found.input_tokens, output_tokens=found.output_tokens),
-            found.cost_usd,
-        )
+        cost_usd = found.cost_usd
         return found
     finally:
-        ledger.settle(reservation, usage, cost_usd)
+        ledger.settle(reservation, Usage(), cost_usd)  # A check has no limit of tokens.
 
 
 async def _answer(worker: Worker, request: Request, limit_s: float | None) -> CheckResult:

@@ -94,11 +94,11 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
         by_seed: dict[str, list[Rollout]] = defaultdict(list)
         for rollout in evaluations[shown.label].rollouts:
             by_seed[_seed(rollout)].append(rollout)
-        shares = (_points(share_right(found), 1) for found in by_seed.values())
+        shares = (points(share_right(found), 1) for found in by_seed.values())
         yield f"{shown.label}: each seed has a checkpoint of its own; they are right on {', '.join(shares)} %."
 
 
-def _points(share: float | None, places: int) -> str:
+def points(share: float | None, places: int) -> str:
     """A share in percent; a dash if the grader could judge no answer."""
     return "–" if share is None else f"{100 * share:.{places}f}"
 
@@ -115,7 +115,7 @@ def _on_looks(table: SuiteTable) -> list[str]:
     return [sentence_on(looks, table.config)] if known else []
 
 
-_SOON = 50
+SOON = 50
 """So many questions after a worker turned bad are counted apart from the later ones. A worker without a call in so many
 in a row was left."""
 
@@ -126,37 +126,44 @@ def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Ite
     if decline is None:
         return
     for label, evaluation in evaluations.items():
-        by_seed: dict[tuple[str, str], list[Rollout]] = defaultdict(list)
-        for rollout in evaluation.rollouts:
-            by_seed[_seed(rollout), rollout.trace.seed.split("/")[-1]].append(rollout)
-        for rollouts in by_seed.values():
-            rollouts.sort(key=lambda rollout: rollout.trace.started_at)
-        bounds = (0, decline.at, decline.at + _SOON, None)
+        by_seed = in_order(evaluation)
+        bounds = (0, decline.at, decline.at + SOON, None)
         told = []
         for begin, end in pairwise(bounds):
             part = [rollout for rollouts in by_seed.values() for rollout in rollouts[begin:end]]
-            calling = sum(_calls(rollout, decline.worker) for rollout in part)
+            calling = sum(calls_worker(rollout, decline.worker) for rollout in part)
             told.append((calling / max(1, len(part)), share_right(part)))
         called, right = (
-            ", ".join(_points(share, 0) for share in shares) for shares in zip(*told, strict=True)
+            ", ".join(points(share, 0) for share in shares) for shares in zip(*told, strict=True)
         )
         left: list[str] = []
         for (seed, _), rollouts in by_seed.items():
-            calls = [_calls(rollout, decline.worker) for rollout in rollouts]
+            calls = [calls_worker(rollout, decline.worker) for rollout in rollouts]
             after = _left_after(calls[decline.at :])
             usual = 100 * sum(calls[: decline.at]) / max(1, decline.at)
             left.append(f"seed {seed} {'never' if after is None else after} ({usual:.0f} %)")
         yield (
             f"{label}: it calls {decline.worker} for {called} % of the questions before {decline.worker} turns bad, of "
-            f"the next {_SOON}, and of the others; of these {right} % are answered rightly. After so many questions "
-            f"{_SOON} in a row do without {decline.worker} (in brackets: its share of calls before): {', '.join(left)}."
+            f"the next {SOON}, and of the others; of these {right} % are answered rightly. After so many questions "
+            f"{SOON} in a row do without {decline.worker} (in brackets: its share of calls before): {', '.join(left)}."
         )
 
 
-def _calls(rollout: Rollout, worker: str) -> bool:
+def in_order(evaluation: Evaluation) -> dict[tuple[str, str], list[Rollout]]:
+    """The rollouts of each seed and repeat, by both, in the order in which the questions were asked."""
+    by_seed: dict[tuple[str, str], list[Rollout]] = defaultdict(list)
+    for rollout in evaluation.rollouts:
+        by_seed[_seed(rollout), rollout.trace.seed.split("/")[-1]].append(rollout)
+    for rollouts in by_seed.values():
+        rollouts.sort(key=lambda rollout: rollout.trace.started_at)
+    return by_seed
+
+
+def calls_worker(rollout: Rollout, worker: str) -> bool:
+    """Whether a step of the question was given to the worker."""
     return any(span.worker == worker for span in rollout.trace.spans)
 
 
 def _left_after(calls: Sequence[bool]) -> int | None:
-    """After how many questions the first `_SOON` in a row have no call; None: nowhere so many."""
-    return next((k for k in range(len(calls) - _SOON + 1) if not any(calls[k : k + _SOON])), None)
+    """After how many questions the first `SOON` in a row have no call; None: nowhere so many."""
+    return next((k for k in range(len(calls) - SOON + 1) if not any(calls[k : k + SOON])), None)
