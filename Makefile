@@ -2,7 +2,7 @@
 # make orchestra   train small language models that know parts of a made-up world, as workers: hours on two cores (AT_ONCE=11 on a GPU)
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
-# make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; 2,000 odd requests to the server; an hour of fuzzing
+# make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; real models; 2,000 odd requests to the server; an hour of fuzzing
 # make constraints  pin the dependencies for a release; make audit  look the pinned ones up in the database of known faults
 # make bench  Podium's own time beside other tools, in a quarter of an hour: docs/results/bench.md
 # make bench-gpu  what this machine's GPU does for training
@@ -51,8 +51,13 @@ $(VENV)/dev.done: $(VENV)/torch.done pyproject.toml
 	@$(PIP) install -e '.[train,dev]' 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $(VENV)/train.done $@
 
+# A real language model of 98 MB, which tests put behind a real server.
+$(VENV)/models/smol.gguf: runs/published_models.py | $(VENV)/torch.done
+	@$(BIN)/python runs/published_models.py fetch $(VENV)/models smol
+	@touch $@
+
 setup: $(VENV)/train.done
-setup-dev: $(VENV)/dev.done
+setup-dev: $(VENV)/dev.done $(VENV)/models/smol.gguf
 
 install-gpu:
 	$(PYTHON) -m venv $(VENV)
@@ -81,6 +86,7 @@ nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 7200 --durations 10 tests/security/test_fuzzing.py
 	runs/litellm.sh
 	runs/clients.sh
+	runs/real-models.sh
 	$(MAKE) audit
 
 # Each figure beside a peer's from the same run. Peers get environments of their own in the folder for temporary files.
