@@ -75,9 +75,9 @@ def _restart_for_torch() -> None:
 
 
 def _call(tokens: Sequence[str]) -> object:
-    path, rest = _config_option(tokens)
+    fill, rest = _settings_of(tokens)
     try:
-        return build_app(_fill_options(path, rest))(
+        return build_app(fill)(
             [_as_text(token) for token in rest],
             exit_on_error=False,
             print_error=False,
@@ -90,6 +90,22 @@ def _call(tokens: Sequence[str]) -> object:
         if own is None or others is not None:
             raise
         raise next(flatten_group(own)) from None
+
+
+def _settings_of(tokens: Sequence[str]) -> tuple[FillOptions | None, list[str]]:
+    """What fills options from a settings file, and the tokens without the option that names the file.
+
+    Raises:
+        UsageError: `--no-config` stands beside `--config`.
+    """
+    path, rest = _config_option(tokens)
+    words = rest[: rest.index("--")] if "--" in rest else rest
+    if "--no-config" not in words or tokens[0] not in _READ_SETTINGS:
+        return _fill_options(path, rest), rest
+    if path is not None:
+        raise UsageError(f"--config names {path}, and --no-config no file; give one of them.")
+    rest.remove("--no-config")
+    return None, rest
 
 
 def _config_option(tokens: Sequence[str]) -> tuple[Path | None, list[str]]:
