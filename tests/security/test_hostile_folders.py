@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -364,3 +366,24 @@ def test_a_file_that_names_what_is_no_file_is_read_at_once(what: str, podium: Po
     refused = podium("ask", "Hm?")
     assert (refused.status, refused.out) == (2, "")
     assert "is not trusted" in refused.err
+
+
+@pytest.mark.parametrize(
+    "command", [("train", "--help"), ("serve", "--workers", "2", "--port", "0")], ids=" ".join
+)
+def test_no_process_takes_a_module_of_the_folder_for_its_own(command: tuple[str, ...]) -> None:
+    Path("podium").mkdir()
+    for name in ("podium/__init__.py", "multiprocessing.py", "torch.py", "json.py"):
+        Path(name).write_text("open('mark', 'w')\n")
+    read_at_start = ("OMP_", "MALLOC_", "PYTHONSAFEPATH")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(read_at_start)}
+    script = Path(sys.executable).with_name("podium")
+    with subprocess.Popen(
+        [script, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        began = process.stdout.readline()
+        process.terminate()
+        errors = process.communicate()[1]
+    assert began, errors
+    assert not Path("mark").exists()

@@ -24,6 +24,8 @@ from podium.errors import PodiumError, UsageError, flatten_group
 _READ_SETTINGS = ("ask", "plan", "serve", "eval", "record", "pool", "traces", "keys")
 """The verbs, and groups of verbs, that read `podium.toml`."""
 
+_SAFE_PATH, _OURS = "PYTHONSAFEPATH", "podium"
+"""The variable that keeps the working folder out of Python's search for modules, and our value of it."""
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM})
 """Errors of the disk, and no bugs."""
 
@@ -71,7 +73,11 @@ def _restart_for_torch() -> None:
     from podium.train.runtime import missing_variables  # noqa: PLC0415 - no other verb needs it
 
     if missing := missing_variables(os.environ):
-        os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], os.environ | missing)
+        # Without the first variable, -m would take modules of the working folder for Podium's and torch's.
+        environment = {_SAFE_PATH: _OURS, **os.environ, **missing}
+        os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], environment)
+    if os.environ.get(_SAFE_PATH) == _OURS:
+        del os.environ[_SAFE_PATH]  # It is not for the programs that workers start.
 
 
 def _call(tokens: Sequence[str]) -> object:
