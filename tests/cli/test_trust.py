@@ -138,7 +138,7 @@ def test_it_is_kept_listed_and_revoked(podium: Podium, tmp_path: Path) -> None:
     assert "has been trusted since" in podium("trust").out
     assert "was trusted on" in podium("config", "show").err
     Path("podium.toml").unlink()  # What is gone can be revoked too.
-    assert podium("trust", "podium.toml", "--revoke").status == 0
+    assert podium("trust", "--revoke", "podium.toml").status == 0
     assert podium("trust", "--list").out == ""
     assert "is not trusted" in one_sentence(podium("trust", "podium.toml", "--revoke"))
 

@@ -331,6 +331,16 @@ def test_in_such_a_folder_one_can_work_without_trust(
         assert "left out store" in asked.err.splitlines()[0]
 
 
+def test_a_store_that_is_named_takes_the_place_of_one_that_is_not_trusted(
+    podium: Podium, tmp_path: Path
+) -> None:
+    write(FOLDERS["store"], tmp_path)
+    named = ("--store", str(tmp_path / "mine.sqlite"))
+    assert podium("keys", "add", "me", *named).status == 0
+    assert podium("keys", "list", *named).status == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["podium.toml", "team.toml"]
+
+
 def test_named_on_the_command_line_a_file_needs_no_trust(podium: Podium, tmp_path: Path) -> None:
     write(FOLDERS["nested_pool"], tmp_path)
     assert podium("ask", "Hm?", "--config", "podium.toml").status == 0

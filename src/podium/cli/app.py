@@ -118,7 +118,7 @@ VERBS = (
         "trust",
         "podium.cli.trust:trust_file",
         "Let the commands obey the podium.toml of a folder, until it changes.",
-        "podium trust\npodium trust ./podium.toml --yes\npodium trust --list\npodium trust ./podium.toml --revoke",
+        "podium trust\npodium trust ./podium.toml --yes\npodium trust --list\npodium trust --revoke ./podium.toml",
     ),
     Verb(
         "cache show",

@@ -27,7 +27,7 @@ def trust_file(
     """Let the commands obey the podium.toml of a folder, until it or a file that it refers to changes.
 
     Args:
-        file: The settings file. Default: podium.toml in the working folder.
+        file: The settings file of a folder.
         list_: List the trusted files.
         revoke_: Trust the file no longer.
         yes: Trust it without asking.
