@@ -7,7 +7,9 @@ import pytest
 from cyclopts import MissingArgumentError
 
 from podium.cli.app import VERBS, build_app
+from podium.cli.found_files import FoundFiles
 from podium.cli.settings_file import OPTIONS, PodiumSettings, SettingsFile
+from podium.cli.trusted import trust
 from podium.errors import ConfigError
 from podium.trace import Trace
 
@@ -23,11 +25,16 @@ calls = 1
 """
 
 
+def write_trusted(text: str) -> Path:
+    path = Path("podium.toml")
+    path.write_text(text)
+    trust(FoundFiles.read(path))
+    return path
+
+
 @pytest.fixture
 def file() -> Path:
-    path = Path("podium.toml")
-    path.write_text(FILE)
-    return path
+    return write_trusted(FILE)
 
 
 def trace_of(outcome) -> Trace:
@@ -113,13 +120,13 @@ def test_what_holds_is_shown_with_where_it_is_from(podium):
 
 
 def test_lists_and_flags_reach_the_parser(podium):
-    Path("podium.toml").write_text(
+    write_trusted(
         "[conductor]\nurl = 'http://127.0.0.1:9'\nmodel = 'm'\nprice = [1.0, -2.0]\n"
         "[serve]\ncors = ['http://a.example', 'nonsense']\nviewer = false\n"
     )
     assert "--conductor-price is below 0" in podium("ask", "Hm?").err
-    Path("podium.toml").write_text("[serve]\ncors = ['http://a.example', 'nonsense']\nviewer = false\n")
-    assert podium("serve").err.startswith("podium: --cors nonsense: give an origin")
+    write_trusted("[serve]\ncors = ['http://a.example', 'nonsense']\nviewer = false\n")
+    assert "podium: --cors nonsense: give an origin" in podium("serve").err
 
 
 def test_the_limits_of_a_question_are_no_limits_of_a_run_or_a_key():
@@ -139,13 +146,13 @@ def test_the_limits_of_a_question_are_no_limits_of_a_run_or_a_key():
 
 
 def test_tables_of_one_verb_say_nothing_to_others(podium):
-    Path("podium.toml").write_text("[serve]\ntimeout = -1.0\n")
+    write_trusted("[serve]\ntimeout = -1.0\n")
     assert podium("pool", "check", "--pool", "pool.toml", "--json").status in (0, 1)
     assert "--timeout" in podium("serve").err
 
 
 def test_a_run_of_ones_own_comes_before_the_file(podium):
-    Path("podium.toml").write_text("pool = 'none.toml'\n[conductor]\ncheckpoint = 'none'\n")
+    write_trusted("pool = 'none.toml'\n[conductor]\ncheckpoint = 'none'\n")
     assert "none" in podium("eval", "--questions", "1").err
     Path("run").mkdir()
     compared = podium("eval", "--run", "run", "--questions", "1", "--tuning", "0", "--untrained", "none")

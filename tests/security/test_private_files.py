@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from podium.cli.trusted import TRUST_FILE
 from podium.executor.accounts import Account
 from podium.executor.state_file import STATE
 from podium.server.keys.sqlite import KEYS
@@ -23,6 +24,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "answers": ResponseCache,
     "spending": STATE.open,
     "keys": KEYS.open,
+    "trust": TRUST_FILE.open,
 }
 
 

@@ -24,6 +24,8 @@ from podium.errors import PodiumError, UsageError, flatten_group
 _READ_SETTINGS = ("ask", "plan", "serve", "eval", "record", "pool", "traces", "keys")
 """The verbs, and groups of verbs, that read `podium.toml`."""
 
+_SAFE_PATH, _OURS = "PYTHONSAFEPATH", "podium"
+"""The variable that keeps the working folder out of Python's search for modules, and our value of it."""
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM})
 """Errors of the disk, and no bugs."""
 
@@ -71,13 +73,17 @@ def _restart_for_torch() -> None:
     from podium.train.runtime import missing_variables  # noqa: PLC0415 - no other verb needs it
 
     if missing := missing_variables(os.environ):
-        os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], os.environ | missing)
+        # Without the first variable, -m would take modules of the working folder for Podium's and torch's.
+        environment = {_SAFE_PATH: _OURS, **os.environ, **missing}
+        os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], environment)
+    if os.environ.get(_SAFE_PATH) == _OURS:
+        del os.environ[_SAFE_PATH]  # It is not for the programs that workers start.
 
 
 def _call(tokens: Sequence[str]) -> object:
-    path, rest = _config_option(tokens)
+    fill, rest = _settings_of(tokens)
     try:
-        return build_app(_fill_options(path, rest))(
+        return build_app(fill)(
             [_as_text(token) for token in rest],
             exit_on_error=False,
             print_error=False,
@@ -90,6 +96,22 @@ def _call(tokens: Sequence[str]) -> object:
         if own is None or others is not None:
             raise
         raise next(flatten_group(own)) from None
+
+
+def _settings_of(tokens: Sequence[str]) -> tuple[FillOptions | None, list[str]]:
+    """What fills options from a settings file, and the tokens without the option that names the file.
+
+    Raises:
+        UsageError: `--no-config` stands beside `--config`.
+    """
+    path, rest = _config_option(tokens)
+    words = rest[: rest.index("--")] if "--" in rest else rest
+    if "--no-config" not in words or tokens[0] not in _READ_SETTINGS:
+        return _fill_options(path, rest), rest
+    if path is not None:
+        raise UsageError(f"--config names {path}, and --no-config no file; give one of them.")
+    rest.remove("--no-config")
+    return None, rest
 
 
 def _config_option(tokens: Sequence[str]) -> tuple[Path | None, list[str]]:

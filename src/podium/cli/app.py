@@ -115,6 +115,12 @@ VERBS = (
         "podium config show\npodium config show --config team/podium.toml --budget-usd 0.10",
     ),
     Verb(
+        "trust",
+        "podium.cli.trust:trust_file",
+        "Let the commands obey the podium.toml of a folder, until it changes.",
+        "podium trust\npodium trust ./podium.toml --yes\npodium trust --list\npodium trust --revoke ./podium.toml",
+    ),
+    Verb(
         "cache show",
         "podium.cli.cache:show",
         "Show how many answers of each worker a response cache has.",

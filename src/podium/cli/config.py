@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -27,14 +28,18 @@ def show(
     config: Path | None = None,
     json: Flag = False,
 ) -> int:
-    """Show every setting with its value, and where it comes from: a line of the file, an option, or the default.
+    """Show every setting with its value, and where it comes from: a line of the file, an option, a variable of the
+    environment, or the default. Shows a file that is not trusted too, and says so.
 
     Args:
         overrides: Options of a command, such as --budget-usd 0.10; they override the file.
         config: The file. Default: podium.toml in the working folder.
         json: Print a JSON array.
     """
-    settings = list(SettingsFile(config).all(_read_options(overrides)))
+    file = SettingsFile(config)
+    settings = list(file.all(_read_options(overrides)))
+    if file.is_found:
+        print(printable(file.standing()), file=sys.stderr)
     if json:
         print(json_.dumps([asdict(setting) for setting in settings]))
         return 0
@@ -44,7 +49,7 @@ def show(
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""
         value = "" if setting.value is None else printable(str(setting.value))
-        place = setting.origin if setting.origin != "file" else printable(setting.place)
+        place = printable(setting.place) if setting.origin in ("file", "environment") else setting.origin
         table.add_row(*(Text(cell, style) for cell in (setting.key, value, place, setting.option)))
     open_console().print(table)
     return 0

@@ -21,7 +21,7 @@ _HEAD = """# Commands
 
 Every verb has `--help`. Exit status: 0: success; 1: it failed; 2: wrong usage; 130: interrupted.
 ask, plan, serve, eval, record, pool, traces and keys read `podium.toml` in the working folder, or the file of
-`--config FILE`; options override it.
+`--config FILE`; options override it. The one in the working folder needs `podium trust`; `--no-config` leaves it out.
 Errors are one sentence on standard error.
 """
 _TYPES = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "FILE"}

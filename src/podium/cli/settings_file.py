@@ -3,19 +3,31 @@
 The file is in the working folder, or `--config FILE` names it. If the command line leaves an option out, the parser
 takes it from the file; so options override the file, and the file overrides the defaults. `train` has a configuration
 file of its own and does not read this one.
+
+A file that was found, and not named, may have come with a cloned repository: until the user trusts it (`trusted`), only
+its limits hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App, ArgumentCollection, Token
 from pydantic import Field
 
+from podium.cli.found_files import FoundFiles, read_regular
+from podium.cli.printable import printable
 from podium.config import Settings, Source
+from podium.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from podium.cli.trusted import Trusted
 
 FILE = "podium.toml"
 
@@ -125,6 +137,8 @@ _OF_A_QUESTION = frozenset(f"budget.{key}" for key in ("rounds", "calls", "token
 _ANSWER_QUESTIONS = frozenset({"ask", "plan", "serve", "eval"})
 """The verbs that take the limits of a question from the file. Others have options of the same name that limit something
 else: the whole run of `record`, a key's day."""
+_LIMITS = frozenset(f"budget.{key}" for key in ("calls", "tokens", "usd", "seconds", "run_usd", "day_usd"))
+"""The settings that need no trust: each can only make a command do less."""
 _OF_RUN = ("pool", "conductor.", "eval.tasks")
 """Settings that `eval --run` takes from the run's folder and not from this file."""
 
@@ -136,9 +150,9 @@ class Setting:
     key: str
     option: str
     value: Any
-    origin: Literal["file", "option", "default"]
+    origin: Literal["file", "option", "environment", "default"]
     place: str
-    """The file and its line, or the option; empty for a default."""
+    """The file and its line, the option, or the variable; empty for a default."""
 
 
 class SettingsFile:
@@ -146,15 +160,34 @@ class SettingsFile:
 
     Args:
         path: the file of `--config`, which must exist; None: `podium.toml` of the working folder, if there is one.
+        is_named: whether a `path` counts as named by the user, who then needs not trust it besides.
 
     Raises:
         ConfigError: the file cannot be read, or has an unknown key or a wrong value; the error names the line.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, is_named: bool = True) -> None:
         self.path = path or (Path(FILE) if Path(FILE).is_file() else None)
-        self._source = Source.of({}, (), FILE) if self.path is None else Source.read(self.path)
+        self.is_found = self.path is not None and (path is None or not is_named)
+        """Whether the file was found, and only its limits hold until the user trusts it."""
+        self._content: bytes | None = None
+        if self.path is None:
+            self._source = Source.of({}, (), FILE)
+        elif self.is_found:
+            self._content = read_regular(self.path)
+            if self._content is None and self.path.exists():
+                raise ConfigError(f"{self.path}: cannot be read; make it a file that you may read.")
+            files = {} if self._content is None else {self.path.absolute(): self._content}
+            self._source = Source.read(self.path, files=files)
+        else:
+            self._source = Source.read(self.path)
         self._settings = self._source.into(PodiumSettings)
+
+    @cached_property
+    def files(self) -> FoundFiles:
+        """The found file, and all that it refers to."""
+        assert self.path is not None
+        return FoundFiles.read(self.path, self._content)
 
     def given(self, options: Collection[str] = ()) -> Iterator[Setting]:
         """The settings that the file sets, in the order of the table of options.
@@ -167,7 +200,11 @@ class SettingsFile:
                 continue
             if option not in options and _get(self._source.tables, key) is not None:
                 value = self._resolved(key, _get(self._settings.model_dump(mode="json"), key))
-                yield Setting(key, option, value, "file", self._source.place_of(tuple(key.split("."))))
+                own = _own_limit() if key == "budget.day_usd" else None
+                if own is not None and own < value:
+                    yield Setting(key, option, own, "environment", "$PODIUM_DAY_BUDGET_USD")
+                else:
+                    yield Setting(key, option, value, "file", self._source.place_of(tuple(key.split("."))))
 
     def all(self, options: Mapping[str, str]) -> Iterator[Setting]:
         """Every setting with its value and where the value comes from.
@@ -184,27 +221,99 @@ class SettingsFile:
                 yield given.get(key) or Setting(key, option, _get(defaults, key), "default", "")
 
     def fill(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-        """Add the options that the command line leaves out to the parser's arguments. The parser calls this."""
+        """Add the options that the command line leaves out to the parser's arguments. The parser calls this.
+
+        Raises:
+            UsageError: a file that was found sets more than limits, and the user does not trust it.
+        """
         named = {name for argument in arguments if argument.tokens for name in argument.names}
         of_run = _OF_RUN if commands[0] == "eval" and "--run" in named else ()
         by_name = {name: argument for argument in arguments for name in argument.names}
+        taken = []
         for setting in self.given(named):
             table = setting.key.partition(".")[0]
-            argument = by_name.get(setting.option)
             of_other_verb = table in ("serve", "eval") and table != commands[0]
             of_question = setting.key in _OF_A_QUESTION and commands[0] not in _ANSWER_QUESTIONS
-            if argument is None or of_other_verb or of_question or setting.key.startswith(of_run):
+            if setting.option in by_name and not (
+                of_other_verb or of_question or setting.key.startswith(of_run)
+            ):
+                taken.append(setting)
+        for setting in self._permitted(taken, named) if self.is_found and taken else taken:
+            argument = by_name[setting.option]
+            if self.is_found and setting.key == "pool":
+                read = _read_pool(setting.value, self.files)
+                argument.append(Token(keyword=setting.option, source=setting.place, implicit_value=read))
                 continue
             for index, text in enumerate(_texts(setting)):
                 argument.append(Token(keyword=setting.option, value=text, source=setting.place, index=index))
+
+    def _permitted(self, settings: Sequence[Setting], named: Collection[str]) -> Sequence[Setting]:
+        """The settings of a found file that a command may take. Standard error says which file it is.
+
+        Raises:
+            UsageError: the file is not trusted, and the command does not name a pool of its own.
+        """
+        needing = [setting for setting in settings if setting.key not in _LIMITS]
+        if not needing:
+            _say(f"Read ./{FILE}: limits alone, which need no trust.")
+            return settings
+        kept = self._kept()
+        if kept is not None and not kept.changes(self.files):
+            pool = next((f", pool {setting.value}" for setting in settings if setting.key == "pool"), "")
+            _say(f"Read ./{FILE} (trusted on {kept.since}){pool}.")
+            return settings
+        keys = ", ".join(setting.key for setting in needing)
+        if "--pool" in named:
+            _say(f"./{FILE} is not trusted, and the command names its own pool: left out {keys}.")
+            return [setting for setting in settings if setting.key in _LIMITS]
+        raise UsageError(
+            f"{self.standing()} It {_listed((f'sets {keys}', *self.files.acts), 4)}. "
+            f"`podium trust ./{FILE}` shows all of it and asks; --no-config works without it."
+        )
+
+    def standing(self) -> str:
+        """Whether the user trusts this found file, in one sentence."""
+        kept = self._kept()
+        if kept is None:
+            return f"./{FILE} lies in this folder and is not trusted."
+        if changes := kept.changes(self.files):
+            return f"./{FILE} is not trusted any more: since {kept.since}, {_listed(changes, 3)}."
+        return f"./{FILE} was trusted on {kept.since}."
+
+    def _kept(self) -> Trusted | None:
+        from podium.cli.trusted import trusted  # noqa: PLC0415 - loads sqlite3
+
+        return trusted(self.files)
 
     def _resolved(self, key: str, value: Any) -> Any:
         """A path relative to the working folder; names of shipped pools, task sets and databases stay."""
         if key not in _PATHS or not isinstance(value, str) or self.path is None or "://" in value:
             return value
         path = self.path.parent / value
-        is_name = key in _MAY_BE_NAMES and not path.exists()
+        is_name = key in _MAY_BE_NAMES and not os.path.exists(path)
         return value if is_name else str(path)
+
+
+def _listed(texts: Sequence[str], most: int) -> str:
+    """The first of the texts with commas between them, and how many more there are."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _own_limit() -> float | None:
+    from podium.executor.accounts import day_budget_of  # noqa: PLC0415 - loads sqlite3
+
+    return day_budget_of()
+
+
+def _read_pool(name: str, found: FoundFiles) -> str:
+    from podium.workers.pool import ReadPool  # noqa: PLC0415 - not every command opens a pool
+
+    return ReadPool(name, found.toml)
+
+
+def _say(sentence: str) -> None:
+    print(printable(sentence), file=sys.stderr)
 
 
 def _get(tables: Mapping[str, Any], key: str) -> Any:

@@ -5,6 +5,7 @@ It finds the line or the override that an error is about.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import tomllib
@@ -114,13 +115,18 @@ class Source:
     overrides: tuple[AppliedOverride, ...]
 
     @classmethod
-    def read(cls, path: Path, overrides: Sequence[str] = ()) -> Self:
+    def read(
+        cls, path: Path, overrides: Sequence[str] = (), *, files: Mapping[Path, bytes] | None = None
+    ) -> Self:
         """Read the TOML file at `path`, and apply `overrides` such as "train.lr=1e-4".
+
+        Args:
+            files: files that were read before, by absolute path; no other is there. None: the file is read now.
 
         Raises:
             ConfigError: the file is missing or not TOML, or an override cannot be applied.
         """
-        text = _text(path)
+        text = _text(path, files)
         try:
             tables = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -186,10 +192,12 @@ def build(
     return Source.of(data, overrides, source).into(model)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, files: Mapping[Path, bytes] | None) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
+        if files is None:
+            return path.read_text(encoding="utf-8-sig")
+        return io.StringIO(files[path.absolute()].decode("utf-8-sig"), newline=None).read()
+    except (FileNotFoundError, KeyError):
         raise ConfigError(f"{path}: there is no such file; check the path.") from None
     except OSError as error:
         raise ConfigError(

@@ -304,15 +304,27 @@ def open_day_account(limit_usd: float | None, environ: Mapping[str, str] = os.en
     Raises:
         UsageError: the limit is not an amount of dollars, or the state file cannot be used.
     """
-    given = environ.get(DAY_BUDGET, "").strip()
-    if limit_usd is None and given:
-        try:
-            limit_usd = float(given)
-        except ValueError:
-            limit_usd = math.nan
-        if not 0 <= limit_usd <= UNLIMITED_USD:
-            raise UsageError(f"{DAY_BUDGET}={given}: give dollars from 0 on.")
+    if limit_usd is None:
+        limit_usd = day_budget_of(environ)
     return None if limit_usd is None else Account(default_state_path(environ), "day", limit_usd)
+
+
+def day_budget_of(environ: Mapping[str, str] = os.environ) -> float | None:
+    """The dollars of `$PODIUM_DAY_BUDGET_USD`; None: it is not set.
+
+    Raises:
+        UsageError: it is not an amount of dollars.
+    """
+    given = environ.get(DAY_BUDGET, "").strip()
+    if not given:
+        return None
+    try:
+        limit_usd = float(given)
+    except ValueError:
+        limit_usd = math.nan
+    if not 0 <= limit_usd <= UNLIMITED_USD:
+        raise UsageError(f"{DAY_BUDGET}={given}: give dollars from 0 on.")
+    return limit_usd
 
 
 def _in_event_loop() -> bool:

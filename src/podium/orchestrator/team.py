@@ -23,7 +23,14 @@ from podium.orchestrator.planner_settings import PlannerSettings
 from podium.types import Budget, Limits, Price, Profile, Question
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
-from podium.workers.pool import Pool, has_paid_workers, has_real_workers, load_pool, pool_file
+from podium.workers.pool import (
+    Pool,
+    ReadPool,
+    has_paid_workers,
+    has_real_workers,
+    load_pool,
+    pool_file,
+)
 from podium.workers.spec import LocalSpec, WorkerSpec
 
 if TYPE_CHECKING:
@@ -159,6 +166,7 @@ def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True)
     """Open a shipped pool by its name, or the pool of a file, with its teams.
 
     Args:
+        name: its own, a file's, or a `ReadPool`, whose files are not read again.
         rated, ready: as `load_pool`.
 
     Raises:
@@ -166,7 +174,8 @@ def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True)
             nested too deep.
     """
     path = pool_file(name)
-    return load_pool(path, rated=rated, ready=ready, kinds=_Teams((_real(path),)).kinds)
+    files = name.files if isinstance(name, ReadPool) else None
+    return load_pool(path, rated=rated, ready=ready, kinds=_Teams((_real(path),), files).kinds, files=files)
 
 
 def _real(path: Path) -> Path:
@@ -179,10 +188,12 @@ class _Teams:
 
     Args:
         chain: the files of this pool and of the pools around it, the outermost first.
+        files: as `load_pool`.
     """
 
-    def __init__(self, chain: Sequence[Path]) -> None:
+    def __init__(self, chain: Sequence[Path], files: Mapping[Path, bytes] | None) -> None:
         self._chain = tuple(chain)
+        self._files = files
 
     @property
     def kinds(self) -> dict[str, WorkerKind]:
@@ -204,7 +215,7 @@ class _Teams:
                 ("pool",),
             )
         try:
-            pool = load_pool(path, kinds=_Teams(chain).kinds)
+            pool = load_pool(path, kinds=_Teams(chain, self._files).kinds, files=self._files)
         except ConfigError as error:
             raise ConfigError(f"{owner}: {error}", ("pool",)) from None
         try:

@@ -32,6 +32,8 @@ Order = Literal["stop", "hurry"]
 _FIRST_PAUSE_S = 1.0
 """Seconds until a process is started again that ended before it could serve. The pause doubles each time."""
 _LONGEST_PAUSE_S = 30.0
+_SAFE_PATH, _OURS = "PYTHONSAFEPATH", "podium"
+"""The variable that keeps the working folder out of Python's search for modules, and our value of it."""
 _LOG = logging.getLogger("podium.server")
 
 
@@ -151,7 +153,8 @@ class _Group:
         pipe, theirs = get_context("spawn").Pipe()
         member = Member(number, self._count, self._folder, self._text is None, theirs)
         process = get_context("spawn").Process(target=_run, args=(self._serve, self._sockets, member))
-        process.start()
+        with _without_working_folder():
+            process.start()
         theirs.close()
         return _Child(number, process, pipe)
 
@@ -232,8 +235,24 @@ def _signal_socket() -> Iterator[socket.socket]:
             signal.set_wakeup_fd(wakeup)
 
 
+@contextmanager
+def _without_working_folder() -> Iterator[None]:
+    """Processes of multiprocessing that start now take no module of the working folder for one of Python's own. Later
+    they get the module search path of this process."""
+    if sys.flags.safe_path:
+        yield
+        return
+    os.environ[_SAFE_PATH] = _OURS
+    try:
+        yield
+    finally:
+        del os.environ[_SAFE_PATH]
+
+
 def _run(serve: Serve, sockets: Sequence[socket.socket], member: Member) -> None:
     """The life of one process."""
+    if os.environ.get(_SAFE_PATH) == _OURS:
+        del os.environ[_SAFE_PATH]  # It is not for the programs that workers start.
     # Ctrl+C in a terminal reaches the parent alone, which then gives the order.
     os.setpgid(0, 0)
     with _folder_in_use(member.folder):

@@ -6,6 +6,7 @@ Frozen. A plan's worker k is `pool[k]`. Knows nothing of plans, limits or calls.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -190,6 +191,7 @@ def load_pool(
     rated: bool = True,
     ready: bool = True,
     kinds: Mapping[str, WorkerKind] = MappingProxyType({}),
+    files: Mapping[Path, bytes] | None = None,
 ) -> Pool:
     """The pool of a TOML file, after overrides such as "worker.gpt-5.limits.timeout=10".
 
@@ -198,11 +200,12 @@ def load_pool(
         ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for each
             that cannot, as where a key is not in the environment.
         kinds: further kinds of workers by name; built-in and installed ones are known anyway.
+        files: as `Source.read`.
 
     Raises:
         ConfigError: anything about it that cannot be used, in one sentence that names the file and the line.
     """
-    source = Source.read(path, overrides)
+    source = Source.read(path, overrides, files=files)
     known = _kinds(source, kinds)
     spec = source.into(PoolSpec if known is BUILT_IN else pool_form(kind.spec for kind in known.values()))
     context = BuildContext(Connections(), RecordingLoader(path.parent), path.parent)
@@ -283,7 +286,24 @@ def has_paid_workers(workers: Iterable[Worker]) -> bool:
     return any(not getattr(worker, "runs_here", False) for worker in real_workers(workers))
 
 
+class ReadPool(str):
+    """The name of a pool whose files were read before. It is opened from these bytes, whatever the files are by now.
+
+    Args:
+        name: as `pool_file` takes it.
+        files: the pool's file and those of the pools in it, by absolute path.
+    """
+
+    __slots__ = ("files",)
+    files: Mapping[Path, bytes]
+
+    def __new__(cls, name: str, files: Mapping[Path, bytes] = MappingProxyType({})) -> ReadPool:
+        made = super().__new__(cls, name)
+        made.files = files
+        return made
+
+
 def pool_file(name: str, folder: Path = Path()) -> Path:
     """The file of a pool that comes with the package under this name, or else the one seen from `folder`."""
     shipped = Path(__file__).parent.parent / "assets" / "pools" / f"{name}.toml"
-    return shipped if shipped.is_file() else folder / name
+    return shipped if os.path.isfile(shipped) else folder / name

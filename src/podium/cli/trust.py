@@ -1,0 +1,80 @@
+"""`podium trust`: shows what a settings file would do, and keeps that the user wants it so."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from podium.cli.options import Flag
+from podium.cli.printable import counted, print_columns, printable
+from podium.cli.settings_file import FILE, SettingsFile
+from podium.cli.trusted import all_trusted, revoke, trust, trusted
+from podium.config import Source
+from podium.errors import ConfigError, UsageError
+
+
+def trust_file(
+    file: Path = Path(FILE),
+    /,
+    *,
+    list_: Annotated[Flag, Parameter(name="--list")] = False,
+    revoke_: Annotated[Flag, Parameter(name="--revoke")] = False,
+    yes: Flag = False,
+) -> int:
+    """Let the commands obey the podium.toml of a folder, until it or a file that it refers to changes.
+
+    Args:
+        file: The settings file of a folder.
+        list_: List the trusted files.
+        revoke_: Trust the file no longer.
+        yes: Trust it without asking.
+    """
+    if list_:
+        print_columns([(one.since, printable(one.file)) for one in all_trusted()])
+        return 0
+    if revoke_:
+        if not revoke(file):
+            raise UsageError(f"{file} is not trusted; `podium trust --list` lists what is.")
+        print(f"{printable(str(file))} is trusted no longer.")
+        return 0
+    settings = _read(file)
+    kept = trusted(settings.files)
+    if kept is not None and not kept.changes(settings.files):
+        print(f"{printable(str(file))} has been trusted since {kept.since}.")
+        return 0
+    _show(settings)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"{file} is not trusted yet. To trust it without being asked, add --yes.")
+        print("Trust it? [y/N] ", end="", flush=True)
+        if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
+            raise UsageError(f"{file} is not trusted.")
+    trust(settings.files)
+    print(f"Trusted, with {counted(len(settings.files.digests), 'file')}, until one of them changes.")
+    return 0
+
+
+def _read(file: Path) -> SettingsFile:
+    try:
+        return SettingsFile(file, is_named=False)
+    except ConfigError:
+        if "worker" not in Source.read(file).tables:
+            raise
+        raise UsageError(
+            f"{file} is a pool file: with --pool it needs no trust, and the trust in a podium.toml that names it "
+            "includes it."
+        ) from None
+
+
+def _show(settings: SettingsFile) -> None:
+    found = settings.files
+    lines = [f"{settings.path} sets"]
+    lines += [f"  {setting.key} = {setting.value}" for setting in settings.given()]
+    if found.acts:
+        lines += ["It and the files that it refers to", *(f"  {act}" for act in found.acts)]
+    lines += ["Files", *(f"  {name}" for name in found.digests)]
+    lines += [f"Other users of this machine can change {name}." for name in found.open_to_others]
+    print("\n".join(printable(line).replace("\n", "␊") for line in lines))

@@ -1,0 +1,154 @@
+"""Which found settings files the user trusts: a file of their own keeps the digests of what they have seen.
+
+A settings file that lies in the working folder may have come with a cloned repository. Nobody obeys it before
+`podium trust` has kept its content here, with that of the files that it refers to (`found_files`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from podium.cli.found_files import FoundFiles, settings_key
+from podium.database import FileForm, data_folder
+from podium.errors import UsageError
+
+TRUST_FILE = FileForm(
+    "file of trusted settings",
+    mark=0x506F4454,  # "PoDT"
+    version=1,
+    tables=(
+        "CREATE TABLE IF NOT EXISTS trusted (file TEXT PRIMARY KEY, digests TEXT, since TEXT) WITHOUT ROWID",
+    ),
+    way_out="move it away, and trust your settings files again",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """A settings file as the user trusted it."""
+
+    file: str
+    """As `FoundFiles.key`."""
+    digests: Mapping[str, str]
+    """As `FoundFiles.digests`."""
+    since: str
+    """The day, as 2026-11-27 (UTC)."""
+
+    def changes(self, found: FoundFiles) -> tuple[str, ...]:
+        """What is not as it was trusted, as "team.toml has changed"; empty: all is."""
+        now, then = found.digests, self.digests
+        return (
+            *(f"{_short(name)} has changed" for name in now if name in then and now[name] != then[name]),
+            *(f"{_short(name)} is new" for name in now if name not in then),
+            *(f"{_short(name)} is gone" for name in then if name not in now),
+        )
+
+
+def trusted_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """`trusted.sqlite` in the folder for data. PODIUM_STORE has no say: a relative one would lead into a found folder.
+
+    Raises:
+        UsageError: the folder for data depends on the working folder.
+    """
+    folder = data_folder(environ)
+    if not folder.is_absolute():
+        raise UsageError(f"{folder} is not absolute; set XDG_DATA_HOME to an absolute path.")
+    return folder / "trusted.sqlite"
+
+
+def trusted(found: FoundFiles) -> Trusted | None:
+    """What the user trusted of this settings file, at whatever content; None: it was never trusted.
+
+    Raises:
+        UsageError: the record cannot be read, or others can write it.
+    """
+    return next((one for one in all_trusted() if one.file == _text(found.key)), None)
+
+
+def all_trusted() -> tuple[Trusted, ...]:
+    """All trusted settings files, by path.
+
+    Raises:
+        UsageError: as `trusted`.
+    """
+    path = trusted_path()
+    if not path.exists():
+        return ()
+    found = path.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UsageError(
+            f"Others can write {path}, so it says nothing of what you trust; remove it, and trust again."
+        )
+    with _opened(write=False) as file:
+        rows = file.execute("SELECT file, digests, since FROM trusted ORDER BY file").fetchall()
+    return tuple(Trusted(name, json.loads(digests), since) for name, digests, since in rows)
+
+
+def trust(found: FoundFiles) -> None:
+    """Keep that the user trusts these files, as they were read.
+
+    Raises:
+        UsageError: the record cannot be written.
+    """
+    row = (_text(found.key), json.dumps(dict(found.digests)), datetime.now(UTC).date().isoformat())
+    with _opened(write=True) as file:
+        file.execute("INSERT OR REPLACE INTO trusted VALUES (?, ?, ?)", row)
+
+
+def trust_written(path: Path, content: bytes) -> None:
+    """Keep that the user trusts a settings file that Podium has just written at their wish.
+
+    Args:
+        content: what was written. If the file holds anything else by now, it is not trusted.
+
+    Raises:
+        UsageError: it holds something else, or the record cannot be written.
+    """
+    found = FoundFiles.read(path)
+    if found.toml.get(path.absolute()) != content:
+        raise UsageError(
+            f"{path} was changed while it was written; look at it, and run `podium trust {path}`."
+        )
+    trust(found)
+
+
+def revoke(path: Path) -> bool:
+    """Trust a settings file no longer; it need not exist. False: it was not trusted.
+
+    Raises:
+        UsageError: the record cannot be written.
+    """
+    if not trusted_path().exists():
+        return False
+    with _opened(write=True) as file:
+        key = _text(str(settings_key(path)))
+        return file.execute("DELETE FROM trusted WHERE file = ?", (key,)).rowcount > 0
+
+
+@contextmanager
+def _opened(*, write: bool) -> Iterator[sqlite3.Connection]:
+    path = trusted_path()
+    with closing(TRUST_FILE.open(path) if write else TRUST_FILE.open_read_only(path)) as file:
+        try:
+            yield file
+        except sqlite3.Error as error:
+            raise UsageError(f"{path} cannot be used ({error}); {TRUST_FILE.way_out}.") from None
+
+
+def _short(name: str) -> str:
+    """A path for a sentence: seen from the working folder where it is below it."""
+    path, here = Path(name), Path(os.path.realpath("."))
+    return str(path.relative_to(here)) if path.is_relative_to(here) else name
+
+
+def _text(path: str) -> str:
+    """A path as SQLite takes it, also where it is no UTF-8."""
+    return path.encode("utf-8", "backslashreplace").decode()

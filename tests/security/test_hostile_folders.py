@@ -1,0 +1,399 @@
+"""A cloned repository brings a podium.toml: until the user trusts it, nothing that it names is run, called or written.
+
+Each case is tried twice: untrusted it must do nothing, and trusted it must do what it says, or the first try proves
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from command_line import Outcome, Podium, run_command
+from podium.cli.app import build_app
+from podium.cli.found_files import FoundFiles
+from podium.cli.settings_file import SettingsFile
+from podium.cli.trusted import trust, trust_written
+from podium.errors import ConfigError, UsageError
+from podium.orchestrator.team import open_pool
+from podium.testing import FaultServer
+
+SECRETS = {"OPENAI_API_KEY": "sk-of-the-user", "OTHER_SECRET": "hf-of-the-user"}
+SCRIPTED = '[[worker]]\nname = "w"\nkind = "scripted"\nreplies = ["Four."]\n'
+ENDPOINT = '[[worker]]\nname = "w"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n'
+COMMAND = '[[worker]]\nname = "w"\nkind = "command"\ncommand = ["sh", "tool.sh"]\n'
+FUNCTION = '[[worker]]\nname = "w"\nkind = "python"\ncallable = "{module}:run"\npath = "code"\n'
+MODULE = "from pathlib import Path\nPath('mark').touch()\n\n\ndef run(messages):\n    return 'Four.'\n"
+NESTED = '[[worker]]\nname = "w"\nkind = "podium"\nplanner = "single:w"\npool = "{pool}"\n'
+SINGLE = '[conductor]\nplanner = "single:w"\n'
+TOOL = {"tool.sh": "touch mark\necho Four.\n"}
+
+FOLDERS: Mapping[str, Mapping[str, str]] = {
+    "conductor_gets_a_key": {
+        "podium.toml": '[conductor]\nurl = "{url}"\nmodel = "m"\nkey_env = "OPENAI_API_KEY"\n'
+    },
+    "conductor_gets_another_secret": {
+        "podium.toml": '[conductor]\nurl = "{url}"\nmodel = "m"\nkey_env = "OTHER_SECRET"\n'
+    },
+    "worker_gets_a_key": {
+        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
+        "team.toml": ENDPOINT + 'api_key_env = "OPENAI_API_KEY"\n',
+    },
+    "worker_gets_secrets_as_headers": {
+        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
+        "team.toml": ENDPOINT + 'headers_env = {{ x-one = "OPENAI_API_KEY", x-two = "OTHER_SECRET" }}\n',
+    },
+    "conductor_of_the_pool_gets_a_key": {
+        "podium.toml": 'pool = "team.toml"\n',
+        "team.toml": SCRIPTED
+        + '[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OPENAI_API_KEY"\n',
+    },
+    "command": {"podium.toml": f'pool = "team.toml"\n{SINGLE}', "team.toml": COMMAND, **TOOL},
+    "function_at_import": {
+        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
+        "team.toml": FUNCTION,
+        "code/{module}.py": MODULE,
+    },
+    "nested_pool": {
+        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
+        "team.toml": NESTED.replace("{pool}", "in/one.toml"),
+        "in/one.toml": COMMAND,
+        "in/tool.sh": "touch ../mark\necho Four.\n",
+    },
+    "pool_in_a_nested_pool_without_suffix": {
+        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
+        "team.toml": NESTED.replace("{pool}", "one.toml"),
+        "one.toml": NESTED.replace("{pool}", "LICENSE"),
+        "LICENSE": COMMAND,
+        **TOOL,
+    },
+    "downloaded_pool": {"podium.toml": f'pool = "{{downloads}}/team.toml"\n{SINGLE}'},
+    "pool_that_looks_like_one_of_the_package": {
+        "podium.toml": f'pool = "{{way}}/team"\n{SINGLE}',
+        "team.toml": COMMAND,
+        **TOOL,
+    },
+    "store": {"podium.toml": f'store = "mark"\npool = "team.toml"\n{SINGLE}', "team.toml": SCRIPTED},
+    "cache": {"podium.toml": f'cache = "mark"\npool = "team.toml"\n{SINGLE}', "team.toml": SCRIPTED},
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "own" / "traces.sqlite"))
+    monkeypatch.delenv("PODIUM_DAY_BUDGET_USD", raising=False)
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "cloned").mkdir()
+    monkeypatch.chdir(tmp_path / "cloned")
+
+
+@pytest.fixture
+def podium(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Podium:
+    def command(*tokens: str, stdin: str = "") -> Outcome:
+        return run_command(tokens, capsys, monkeypatch, stdin=stdin)
+
+    return command
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with FaultServer("Four.").in_thread() as server:
+        yield server
+
+
+def write(files: Mapping[str, str], tmp_path: Path, url: str = "http://127.0.0.1:9/v1") -> None:
+    """Write the files of a case; a module has a name of its own, since Python imports it once."""
+    downloads = tmp_path / "downloads"
+    downloads.mkdir(exist_ok=True)
+    (downloads / "team.toml").write_text(COMMAND)
+    (downloads / "tool.sh").write_text("touch ../cloned/mark\necho Four.\n")
+    pools = Path(open_pool.__code__.co_filename).parents[1] / "assets" / "pools"
+    words = {
+        "url": url,
+        "module": f"m{abs(hash(tmp_path))}",
+        "downloads": str(downloads),
+        "way": os.path.relpath(Path.cwd(), pools),
+    }
+    for name, text in files.items():
+        path = Path(name.format(**words))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text.format(**words) if path.suffix != ".py" else text)
+
+
+def did_something(server: FaultServer) -> bool:
+    return Path("mark").exists() or bool(server.requests)
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_a_folder_does_nothing_until_it_is_trusted(
+    case: str, podium: Podium, server: FaultServer, tmp_path: Path
+) -> None:
+    write(FOLDERS[case], tmp_path, server.url)
+    refused = podium("ask", "What is 2 + 2?")
+    assert (refused.status, refused.out) == (2, "")
+    assert "podium trust ./podium.toml" in refused.err
+    assert podium("trust").status == 2  # It shows the file, and nobody can be asked.
+    assert podium("config", "show").status == 0
+    assert not did_something(server)
+    assert not (tmp_path / "own").exists()
+
+    assert podium("trust", "--yes").status == 0
+    asked = podium("ask", "What is 2 + 2?")
+    assert asked.err.startswith("Read ./podium.toml (trusted on 20"), asked
+    assert did_something(server)
+
+
+VERBS: tuple[tuple[str, ...], ...] = (
+    ("ask", "Hm?"),
+    ("plan", "Hm?"),
+    ("serve", "--port", "0"),
+    ("eval", "--questions", "1", "--tuning", "0"),
+    ("record", "r.parquet", "--questions", "1"),
+    ("pool", "list"),
+    ("pool", "check"),
+    ("traces", "list"),
+    ("traces", "import", "team.toml"),
+    ("keys", "add", "me"),
+    ("keys", "list"),
+)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_every_command_refuses_a_folder_that_is_not_trusted(
+    verb: tuple[str, ...], podium: Podium, server: FaultServer, tmp_path: Path
+) -> None:
+    files = {
+        "podium.toml": f'pool = "team.toml"\nstore = "mark"\n{SINGLE}',
+        "team.toml": FUNCTION + ENDPOINT.replace('"w"', '"k"') + 'api_key_env = "OPENAI_API_KEY"\n',
+        "code/{module}.py": MODULE,
+    }
+    write(files, tmp_path, server.url)
+    before = sorted(Path().rglob("*"))
+    refused = podium(*verb)
+    assert (refused.status, refused.out) == (2, "")
+    assert "is not trusted" in refused.err
+    assert sorted(Path().rglob("*")) == before
+    assert not did_something(server)
+
+
+TEAM = {
+    "podium.toml": f'pool = "team.toml"\nstore = "own.sqlite"\ncache = "own.cache"\n{SINGLE}',
+    "team.toml": NESTED.replace("{pool}", "in/one.toml")
+    + 'cache = true\n[[worker]]\nname = "f"\nkind = "python"\ncallable = "{module}:run"\npath = "code"\n'
+    + '[conductor]\nbase_url = "{url}"\nmodel = "m"\nsettings = "led"\n',
+    "in/one.toml": COMMAND,
+    "in/tool.sh": "echo Four.\n",
+    "code/{module}.py": "def run(messages):\n    return 'Four.'\n",
+    "led/podium.json": "{{}}",
+}
+
+
+@pytest.mark.parametrize("changed", ["podium.toml", "team.toml", "in/one.toml", "in/tool.sh", "code", "led"])
+def test_a_changed_file_is_trusted_no_longer_and_is_named(
+    changed: str, podium: Podium, tmp_path: Path
+) -> None:
+    write(TEAM, tmp_path)
+    podium("trust", "--yes")
+    assert podium("ask", "Hm?").status == 0
+    path = Path(changed) if Path(changed).is_file() else next(Path(changed).glob("*.*"))
+    before = path.read_text()
+    path.write_text(f"{before}\n")
+    refused = podium("ask", "Hm?")
+    assert refused.status == 2
+    assert f"{path} has changed" in refused.err
+    path.write_text(before)
+    assert podium("ask", "Hm?").status == 0
+
+
+def test_a_file_that_comes_or_goes_is_named(podium: Podium, tmp_path: Path) -> None:
+    write({"podium.toml": f'pool = "team.toml"\n{SINGLE}'}, tmp_path)
+    podium("trust", "--yes")
+    assert "team.toml: there is no such file" in podium("ask", "Hm?").err
+    Path("team.toml").write_text(SCRIPTED)
+    assert "team.toml is new" in podium("ask", "Hm?").err
+    podium("trust", "--yes")
+    Path("team.toml").unlink()
+    assert "team.toml is gone" in podium("ask", "Hm?").err
+
+
+def test_data_that_changes_with_use_asks_for_no_new_trust(podium: Podium, tmp_path: Path) -> None:
+    write(TEAM, tmp_path)
+    podium("trust", "--yes")
+    for _ in range(2):
+        assert podium("ask", "Hm?").status == 0
+    assert Path("own.sqlite").stat().st_size
+    assert Path("own.cache").stat().st_size
+
+
+def test_trust_follows_a_link_neither_to_another_file_nor_to_another_folder(
+    podium: Podium, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    settings = f'pool = "team.toml"\n{SINGLE}'
+    for folder in (mine, Path()):
+        (folder / "podium.toml").write_text(settings)
+    (mine / "team.toml").write_text(SCRIPTED)
+    assert podium("trust", str(mine / "podium.toml"), "--yes").status == 0
+    # The clone's file is a link to the trusted one, whose paths are then seen from the clone.
+    Path("podium.toml").unlink()
+    Path("podium.toml").symlink_to(mine / "podium.toml")
+    write({"team.toml": COMMAND, **TOOL}, tmp_path)
+    assert podium("ask", "Hm?").status == 2
+    # A pool that is a link is its target: to lead it elsewhere is a change.
+    Path("team.toml").unlink()
+    Path("team.toml").symlink_to(mine / "team.toml")
+    podium("trust", "--yes")
+    assert podium("ask", "Hm?").status == 0
+    Path("team.toml").unlink()
+    Path("team.toml").symlink_to(tmp_path / "downloads" / "team.toml")
+    assert "is new" in podium("ask", "Hm?").err
+    assert not Path("mark").exists()
+
+
+def test_a_copy_of_a_trusted_folder_is_not_trusted(
+    podium: Podium, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(FOLDERS["command"], tmp_path)
+    podium("trust", "--yes")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in Path().iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(copy)
+    assert "is not trusted" in podium("ask", "Hm?").err
+
+
+def test_the_pool_is_opened_from_the_bytes_that_were_compared(tmp_path: Path) -> None:
+    write(TEAM | {"team.toml": NESTED.replace("{pool}", "in/one.toml"), "in/one.toml": SCRIPTED}, tmp_path)
+    trust(FoundFiles.read(Path("podium.toml")))
+    app = build_app(SettingsFile(None).fill)
+    bound = app.parse_args(["ask", "Hm?"], exit_on_error=False, print_error=False)[1].arguments
+    hostile = FUNCTION.replace("path =", 'fallback = "none"\npath =')
+    for name in ("team.toml", "in/one.toml"):
+        Path(name).write_text(hostile)
+    # A process of `podium serve --workers 2` opens it from a copy.
+    for name in (bound["pool"], pickle.loads(pickle.dumps(bound["pool"]))):
+        pool = open_pool(name)
+        assert [type(worker).__name__ for worker in pool] == ["TeamWorker"]
+        assert [type(worker).__name__ for worker in pool[0].orchestrator.pool] == ["ScriptedWorker"]  # type: ignore[attr-defined]
+    Path("new.toml").write_text(SCRIPTED)
+    with pytest.raises(ConfigError, match="no such file"):
+        open_pool(type(bound["pool"])("new.toml", bound["pool"].files))
+
+
+def test_settings_that_were_swapped_after_they_were_read_are_not_trusted(tmp_path: Path) -> None:
+    write(FOLDERS["command"], tmp_path)
+    trust(FoundFiles.read(Path("podium.toml")))
+    good = Path("podium.toml").read_text()
+    Path("podium.toml").write_text(f"{good}[budget]\nrounds = 50\n")
+    read = SettingsFile(None)
+    Path("podium.toml").write_text(good)
+    with pytest.raises(UsageError, match=r"podium\.toml has changed"):
+        build_app(read.fill).parse_args(["ask", "Hm?"], exit_on_error=False, print_error=False)
+
+
+def test_what_podium_wrote_is_trusted_only_if_it_is_still_so(podium: Podium, tmp_path: Path) -> None:
+    write(FOLDERS["command"], tmp_path)
+    written = Path("podium.toml").read_bytes()
+    with pytest.raises(UsageError, match="changed while it was written"):
+        trust_written(Path("podium.toml"), written + b"#")
+    assert podium("ask", "Hm?").status == 2
+    trust_written(Path("podium.toml"), written)
+    assert podium("ask", "Hm?").status == 0
+
+
+@pytest.mark.parametrize("named", ["--pool", "--config", "--no-config"])
+def test_in_such_a_folder_one_can_work_without_trust(
+    named: str, podium: Podium, server: FaultServer, tmp_path: Path
+) -> None:
+    write(FOLDERS["conductor_gets_a_key"] | FOLDERS["store"] | {"team.toml": COMMAND, **TOOL}, tmp_path)
+    (tmp_path / "mine.toml").write_text(SCRIPTED)
+    (tmp_path / "settings.toml").write_text('pool = "mine.toml"\n')
+    own = {
+        "--pool": ("--pool", str(tmp_path / "mine.toml"), "--planner", "single:w"),
+        "--config": ("--config", str(tmp_path / "settings.toml"), "--planner", "single:w"),
+        "--no-config": ("--no-config",),
+    }
+    asked = podium("ask", "Hm?", *own[named])
+    assert asked.status == 0, asked
+    assert not did_something(server)
+    assert (tmp_path / "own" / "traces.sqlite").is_file()
+    if named == "--pool":
+        assert "left out store" in asked.err.splitlines()[0]
+
+
+def test_a_store_that_is_named_takes_the_place_of_one_that_is_not_trusted(
+    podium: Podium, tmp_path: Path
+) -> None:
+    write(FOLDERS["store"], tmp_path)
+    named = ("--store", str(tmp_path / "mine.sqlite"))
+    assert podium("keys", "add", "me", *named).status == 0
+    assert podium("keys", "list", *named).status == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["podium.toml", "team.toml"]
+
+
+def test_named_on_the_command_line_a_file_needs_no_trust(podium: Podium, tmp_path: Path) -> None:
+    write(FOLDERS["nested_pool"], tmp_path)
+    assert podium("ask", "Hm?", "--config", "podium.toml").status == 0
+    assert Path("mark").exists()
+
+
+@pytest.mark.parametrize(("own", "file", "holds"), [(None, 5, 5), (1, 5, 1), (9, 5, 5)])
+def test_of_the_users_limit_of_a_day_and_the_files_the_smaller_holds(
+    own: float | None, file: float, holds: float, monkeypatch: pytest.MonkeyPatch, podium: Podium
+) -> None:
+    if own is not None:
+        monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", str(own))
+    Path("podium.toml").write_text(f"[budget]\nday_usd = {file}\nusd = 0.25\n")
+    for config in (None, Path("podium.toml")):  # Found, with limits alone, and named.
+        app = build_app(SettingsFile(config).fill)
+        bound = app.parse_args(["ask", "Hm?"], exit_on_error=False, print_error=False)[1].arguments
+        assert bound["calls"].day_budget_usd == holds
+        assert bound["budget"].budget_usd == 0.25
+    place = "$PODIUM_DAY_BUDGET_USD" if own == holds else "podium.toml, line 2"
+    assert place in podium("config", "show").out
+
+
+@pytest.mark.parametrize("key", ["rounds = 50", "calls = 3\nrounds = 2"])
+def test_what_raises_a_limit_needs_trust(key: str, podium: Podium) -> None:
+    Path("podium.toml").write_text(f"[budget]\n{key}\n")
+    assert "sets budget.rounds" in podium("ask", "Hm?").err
+
+
+@pytest.mark.parametrize("what", ["/dev/zero", "pipe", "\\u0000", "a" * 5000, "..", "/"])
+def test_a_file_that_names_what_is_no_file_is_read_at_once(what: str, podium: Podium) -> None:
+    os.mkfifo("pipe")
+    Path("podium.toml").write_text(f'pool = "{what}"\nstore = "{what}"\n')
+    refused = podium("ask", "Hm?")
+    assert (refused.status, refused.out) == (2, "")
+    assert "is not trusted" in refused.err
+
+
+@pytest.mark.parametrize(
+    "command", [("train", "--help"), ("serve", "--workers", "2", "--port", "0")], ids=" ".join
+)
+def test_no_process_takes_a_module_of_the_folder_for_its_own(command: tuple[str, ...]) -> None:
+    Path("podium").mkdir()
+    for name in ("podium/__init__.py", "multiprocessing.py", "torch.py", "json.py"):
+        Path(name).write_text("open('mark', 'w')\n")
+    read_at_start = ("OMP_", "MALLOC_", "PYTHONSAFEPATH")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(read_at_start)}
+    script = Path(sys.executable).with_name("podium")
+    with subprocess.Popen(
+        [script, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        began = process.stdout.readline()
+        process.terminate()
+        errors = process.communicate()[1]
+    assert began, errors
+    assert not Path("mark").exists()
