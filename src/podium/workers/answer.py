@@ -12,7 +12,6 @@ _ANSWER = re.compile(
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
 _BOXED = "\\boxed{"
-_FENCE = re.compile(r"[ \t]*```[^`]*")
 
 
 def final_answer(text: str) -> str | None:
@@ -81,21 +80,6 @@ def boxed(text: str) -> str | None:
         if depth == 0:
             return text[start:i]
     return None
-
-
-def last_block(text: str) -> str | None:
-    """The content of the last fenced block (```) that is closed."""
-    block: list[str] | None = None
-    last = None
-    for line in text.splitlines(keepends=True):
-        fence = _FENCE.fullmatch(line.rstrip("\r\n"))
-        if block is None:
-            block = [] if fence else None
-        elif fence and line.strip() == "```":
-            last, block = "".join(block), None
-        else:
-            block.append(line)
-    return last
 
 
 def last_line(text: str) -> str:

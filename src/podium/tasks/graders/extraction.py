@@ -10,7 +10,7 @@ r"""Extraction: finds the answer in a response. What is not found at the named p
 - `field`: the value of the last `"answer": ...` of a JSON object.
 - `hashes`: what follows the last `####` on its line, as in GSM8K.
 - `line`: the last line that is not empty.
-- `code`: inside the last fenced block (```), else all of the response.
+- `code`: inside the fenced block that holds the program (`podium.workers.fences`), else all of the response.
 - `whole`: all of the response.
 
 Nothing is parsed here; the work grows with the length of the response alone. Graders compare what is found.
@@ -23,7 +23,8 @@ import re
 from collections import deque
 from typing import Literal
 
-from podium.workers.answer import final_answer, last_block, last_line, tagged
+from podium.workers.answer import final_answer, last_line, tagged
+from podium.workers.fences import last_program
 
 AnswerPlace = Literal[
     "final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole"
@@ -100,7 +101,7 @@ def extract(response: str, place: AnswerPlace) -> str | None:
         case "line":
             found = last_line(response)
         case "code":
-            found = last_code_block(response)
+            found = last_program(response) or response
         case "whole":
             found = response
     found = (found or "").strip()
@@ -111,12 +112,6 @@ def after_hashes(response: str) -> str | None:
     """The text behind the last `####`, to the end of the line."""
     _, mark, said = response.rpartition("####")
     return said.removeprefix(":").partition("\n")[0] if mark else None
-
-
-def last_code_block(response: str) -> str:
-    """The inside of the last fenced block; all of the response if it has none."""
-    block = last_block(response)
-    return response if block is None else block
 
 
 def stated_answer(text: str) -> str | None:
