@@ -16,7 +16,7 @@ P = "a = input()\nprint(a)\n"
     ("text", "found"),
     [
         (f"{B}python\n{P}{B}", [Block("python", P)]),
-        (f"{B} Python3 title=\"a.py\"\n{P}{B}", [Block("python3", P)]),
+        (f'{B} Python3 title="a.py"\n{P}{B}', [Block("python3", P)]),
         (f"{B}{{.python .numberLines}}\n{P}{B}", [Block("python", P)]),
         (f"{B}\n{P}{B}\n", [Block("", P)]),
         (f"~~~py\n{P}~~~", [Block("py", P)]),

@@ -6,12 +6,14 @@ Tools use it to compare workers' answers. It is no grader: it does not judge whe
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _ANSWER = re.compile(
     r"^[^\w\n]*+(?:the |my )?(?:final )?answer[^\w\n:]*:[ \t*]*", re.IGNORECASE | re.MULTILINE
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
 _BOXED = "\\boxed{"
+_FORMED = re.compile("([ª²³¹º¼-¾ʰ-ʸˠ-ˤᴬ-ᶿ⁰-ₜ⅐-⅟↉™℠ⱼⱽ]+)")
 
 
 def final_answer(text: str) -> str | None:
@@ -31,8 +33,20 @@ def final_answer(text: str) -> str | None:
 
 
 def normalise(answer: str) -> str:
-    """The answer without what does not distinguish answers: case, repeated and outer spaces, a final dot."""
-    return " ".join(answer.casefold().split()).rstrip(". ")
+    """The answer without what does not distinguish texts: case, width, repeated and outer spaces, a final dot."""
+    return " ".join(unfolded(answer).casefold().split()).rstrip(". ")
+
+
+def unfolded(text: str) -> str:
+    """The text in Unicode's form NFKC, in which full-width and other variants of a character are one.
+
+    Superscripts, subscripts and fractions stay as they are: without its form, `10²` would be `102`.
+    """
+    if text.isascii():
+        return text
+    return "".join(
+        part if at % 2 else unicodedata.normalize("NFKC", part) for at, part in enumerate(_FORMED.split(text))
+    )
 
 
 def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:

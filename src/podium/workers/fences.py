@@ -1,8 +1,8 @@
 """Fenced blocks of Markdown, and which of them holds the program. Tools and graders find code with it.
 
-Blocks are read as CommonMark says (spec 0.31, section 4.5), with three liberties that models take: a block in a list may
-be indented as the list is, tags such as `<answer>` may stand on a fence's line, and a block of Python that cannot be
-parsed because a fence stands in its text goes on to a later fence. The plan language has a reader of its own.
+Blocks are read as CommonMark says (spec 0.31, section 4.5), with two liberties that models take: tags such as
+`<answer>` may stand on a fence's line, and a block of Python that cannot be parsed because a fence stands in its text
+goes on to a later fence. The plan language has a reader of its own.
 """
 
 from __future__ import annotations

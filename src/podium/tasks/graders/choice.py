@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from podium.tasks.graders.base import PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.graders.text_graders import normalised_words
 from podium.tasks.task import Grade
+from podium.workers.same_answer import normalised_words
 
 _LONGEST = 500
 """The most characters of a claim that are read."""

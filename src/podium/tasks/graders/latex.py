@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from podium.tasks.graders.math_words import SCALES, changes_value, read_aloud, relates
+from podium.workers.math_words import SCALES, changes_value, read_aloud, relates
 
 _LONGEST = 4000
 """Most characters of a statement; a longer one is not read."""

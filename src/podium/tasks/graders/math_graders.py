@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from fractions import Fraction
 from functools import cached_property
@@ -19,18 +18,8 @@ from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.graders.math_verifier import MathVerifier
-from podium.tasks.graders.math_words import are_unit
 from podium.tasks.task import Grade
-
-_NUMBER = re.compile(r"[-+−]?(?=\.?\d)(?:\d{1,3}(?:[,\s]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
-_QUOTES = " \t\n*`\"'"
-_EQUATION = re.compile(r"^(?!.*(?:\bor\b|\band\b|[;|]|,\s)).*=\s*")
-"""Everything up to the last equals sign, unless the text has several results."""
-_CURRENCY = re.compile(r"^([-+−]?)(?:\\?\$|[€£¥])\s*")
-_UNIT = re.compile(r"(?<=\d)(?:\s*\\?%|\s+[A-Za-z°][A-Za-z°²³/.]+(?:\s[A-Za-z°²³/.]+){0,3})$")
-"""A per cent sign, or one to four words, after the number."""
-_LONGEST = 100
-"""Most characters of an answer, so that the time is bounded."""
+from podium.workers.numbers import number
 
 
 class Numeric(PureGrader):
@@ -49,34 +38,18 @@ class Numeric(PureGrader):
     """The largest difference as a share of the gold number; the larger of the two tolerances counts."""
 
     def gold_problem(self, gold: str) -> str | None:
-        return None if _number(gold) is not None else f"the gold answer {gold!r} is no number"
+        return None if number(gold, fractions=False) is not None else f"the gold answer {gold!r} is no number"
 
     def judge(self, response: str, gold: str) -> Grade:
         found = extract(response, self.answer)
         if found is None:
             return Grade(0.0)
-        given, wanted = _number(found), _number(gold)
+        given, wanted = number(found, fractions=False), number(gold, fractions=False)
         if given is None or wanted is None:
             return Grade(0.0, found)
-        near = math.isclose(
-            given, wanted, rel_tol=0.0, abs_tol=max(self.absolute, self.relative * abs(wanted))
-        )
-        return Grade(float(near), found)
-
-
-def _number(text: str) -> float | None:
-    """The number of a text, without quotes, a currency before it and a unit behind it; None: it is no number."""
-    unquoted = text.strip(_QUOTES).rstrip(".,;:" + _QUOTES)
-    if len(unquoted) > _LONGEST:
-        return None
-    bare = _CURRENCY.sub(r"\1", _EQUATION.sub("", unquoted))
-    unit = _UNIT.search(bare)
-    if unit and are_unit(unit[0]):
-        bare = bare[: unit.start()]
-    if not _NUMBER.fullmatch(bare):
-        return None
-    value = float(re.sub(r"[,\s]", "", bare).replace("−", "-"))
-    return value if math.isfinite(value) else None
+        difference = abs(given - wanted)
+        near = difference <= self.absolute or (wanted and difference / abs(wanted) <= self.relative)
+        return Grade(float(bool(near)), found)
 
 
 _PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")

@@ -10,7 +10,6 @@ import asyncio
 import json
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -23,6 +22,7 @@ from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
 from podium.workers.answer import bare, normalise
+from podium.workers.same_answer import normalised_words
 
 if TYPE_CHECKING:
     from regex import Pattern
@@ -46,21 +46,6 @@ class Exact(PureGrader):
         if found is None:
             return Grade(0.0)
         return Grade(float(normalise(bare(found)) == normalise(bare(gold))), found)
-
-
-_DASHES = re.compile("[\u2010-\u2015\u2212]")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_MARK = re.compile(r"[^\w\s]|_")
-_IN_NUMBER = re.compile(r"(?<![^\W\d_])[-.,:/*](?=\.?\d)")
-_ACCENT = re.compile("[\u0300-\u0334\u0339-\u036f]")
-"""Marks on letters. The strokes between them are none: without its stroke, "≠" is "="."""
-_ARTICLE = re.compile(r"^[\W_]*(?:a|an|the)\s+(?=\W*\w)")
-_DROPPED = frozenset(".!?'\"`‘’“”„´")
-"""Marks that do not separate words: `U.S.A.` is `USA`."""
-_KEPT = frozenset("%#&@§‰\\")
-"""Marks that have a meaning: `C#` is not `C`."""
-_KEPT_FORMS = ("<super>", "<sub>", "<fraction>")
-"""Characters that would change their meaning if they were decomposed: `10²` is not `102`."""
 
 
 class Normalised(PureGrader):
@@ -112,34 +97,6 @@ class Normalised(PureGrader):
 def _may_equal(answer: str, gold: str) -> bool:
     """Whether an answer is short enough to say the same as the gold one. Comparing a far longer one takes seconds."""
     return len(answer) <= 1000 + 4 * len(gold)
-
-
-def normalised_words(text: str, *, accents: bool = False) -> str:
-    """The words of a text, normalised: equal for texts that say the same. Empty if there are only marks.
-
-    A dollar at either end does not count: it may be LaTeX's, and `extraction` removes it.
-    """
-    text = "".join(map(_unfolded, text.strip().strip("$"))).casefold()
-    if not accents:
-        text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
-    text = _THOUSANDS.sub("", _DASHES.sub("-", unicodedata.normalize("NFC", text)))
-    return " ".join(_MARK.sub(_mark, _ARTICLE.sub("", text)).split())
-
-
-def _unfolded(character: str) -> str:
-    if unicodedata.decomposition(character).startswith(_KEPT_FORMS):
-        return character
-    return unicodedata.normalize("NFKC", character)
-
-
-def _mark(match: re.Match[str]) -> str:
-    """What replaces a mark: itself, nothing, or a space."""
-    mark = match[0]
-    if mark in _KEPT or not unicodedata.category(mark).startswith("P"):
-        return mark
-    if _IN_NUMBER.match(match.string, match.start()):
-        return mark
-    return "" if mark in _DROPPED else " "
 
 
 Items = Counter[str | Decimal]
