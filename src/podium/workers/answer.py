@@ -8,8 +8,22 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from podium.thoughts import without_thoughts
+
+ANSWER_WORD = (
+    "antwoord|antwort|cevap|idahun|jawaban|jibu|odpowied[zź]|odpověď|respuesta|resposta|risposta|r[eé]ponse|svar|yanıt"
+    "|đáp án|απάντηση|відповідь|ответ|תשובה|الإجابة|إجابة|الجواب|उत्तर|উত্তর|คำตอบ"
+    "|答案|答え|答|正解|解答|回答|정답|답변|답"
+)
+"""The word "answer" in other languages, as a regular expression that ignores case."""
+ANSWER_LINE = (
+    rf"(?:[^\W\d_]+[ \t]){{0,2}}[^\W\d_]{{0,4}}(?:{ANSWER_WORD})[^\W\d_]{{0,4}}(?:[ \t][^\W\d_]+){{0,2}}"
+    r"[ \t*_]*[:：]"
+)
+"""The beginning of a line that states an answer in another language: "La réponse finale :", "正确答案是："."""
 _ANSWER = re.compile(
-    r"^[^\w\n]*+(?:the |my )?(?:final )?answer[^\w\n:]*:[ \t*]*", re.IGNORECASE | re.MULTILINE
+    rf"^[^\w\n]*+(?:(?:the |my )?(?:final )?answer[^\w\n:：]*[:：]|{ANSWER_LINE})[ \t*]*",
+    re.IGNORECASE | re.MULTILINE,
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
 _BOXED = "\\boxed{"
@@ -20,8 +34,9 @@ def final_answer(text: str) -> str | None:
     """The final answer in `text`, as written; None when there is no text.
 
     It is the last `Answer: ...` line or the last `<answer>...</answer>`, whichever begins later; else the last
-    `\\boxed{...}`; else the last line that is not empty.
+    `\\boxed{...}`; else the last line that is not empty. Thoughts (`podium.thoughts`) do not count.
     """
+    text = without_thoughts(text)
     start, stop, tag = _in_tag(text)
     place, line = _after_word(text, start, stop)
     named = (line, tag) if place > start else (tag, line)

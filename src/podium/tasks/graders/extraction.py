@@ -23,7 +23,8 @@ import re
 from collections import deque
 from typing import Literal
 
-from podium.workers.answer import final_answer, last_line, tagged
+from podium.thoughts import without_thoughts
+from podium.workers.answer import ANSWER_LINE, final_answer, last_line, tagged
 from podium.workers.fences import last_program
 
 AnswerPlace = Literal[
@@ -35,8 +36,9 @@ _FINAL = re.compile(
     r"\bfinal\s+answer\b(?:[^\n:$\\=\d]{0,60}?(?::|=|\bis\b:?)|[^\S\n]*[*_#]*[^\S\n]*(?=\n))", re.IGNORECASE
 )
 _ANSWER = re.compile(
-    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)",
-    re.IGNORECASE,
+    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)"
+    rf"|^[^\w\n]*+{ANSWER_LINE}",
+    re.IGNORECASE | re.MULTILINE,
 )
 _GAP = re.compile(r"[\s*_#:>\"]*")
 _REMARK = re.compile(
@@ -81,7 +83,8 @@ _SENTENCE_BREAK = re.compile(r"[.!?]\s")
 
 
 def extract(response: str, place: AnswerPlace) -> str | None:
-    """Find the answer at a place, without outer space; None: there is none, or it is empty."""
+    """Find the answer at a place, without outer space; None: there is none, or it is empty. Thoughts do not count."""
+    response = without_thoughts(response)
     found: str | None
     match place:
         case "final":
@@ -116,7 +119,7 @@ def after_hashes(response: str) -> str | None:
 
 def stated_answer(text: str) -> str | None:
     """The stated answer as it is written, without the frame of boxes; None: there is none."""
-    response = _response(text)
+    response = text.strip()
     places = [found for look in (last_boxes, _tag, _member, _final) if (found := look(response))]
     if places:
         return max(places)[1]
@@ -126,7 +129,7 @@ def stated_answer(text: str) -> str | None:
 
 def stated_formula(text: str) -> str | None:
     """The last formula of the stated answer, with those that are joined to it, without dollars; or its boxes."""
-    response = _response(text)
+    response = text.strip()
     statement, boxes = stated_answer(response), last_boxes(response)
     if statement is None or (boxes and boxes[1] == statement):
         return statement
@@ -144,11 +147,6 @@ def json_answer_field(text: str) -> str | None:
     """The value of the last `"answer": ...` of a JSON object, even if the object is incomplete."""
     found = _member(text)
     return found[1] if found else None
-
-
-def _response(text: str) -> str:
-    """The response without the reasoning that ends with `</think>`."""
-    return text.rpartition("</think>")[2].strip()
 
 
 def _tag(text: str) -> tuple[int, str] | None:

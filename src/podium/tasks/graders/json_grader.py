@@ -22,6 +22,8 @@ from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.extraction import extract
 from podium.tasks.graders.text_graders import matches
 from podium.tasks.task import Grade
+from podium.thoughts import without_thoughts
+from podium.workers.answer import unfolded
 from podium.workers.fences import last_block
 
 MAX_CHARACTERS = 100_000
@@ -77,7 +79,7 @@ class Json(GraderSettings):
         return None if fitting else "the gold answer does not fit the schema"
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        found = _found(response.strip())
+        found = _found(without_thoughts(response).strip())
         try:
             given, wanted = _read(found), _read(gold)
         except ValueError:
@@ -103,6 +105,8 @@ class Json(GraderSettings):
         if _is_number(wanted):
             # Differences of integers are exact, however long they are.
             return _is_number(given) and abs(given - wanted) <= self._tolerance(wanted)
+        if isinstance(wanted, str):
+            return isinstance(given, str) and unfolded(given) == unfolded(wanted)
         return type(given) is type(wanted) and bool(given == wanted)
 
     def _tolerance(self, wanted: int | float) -> float:

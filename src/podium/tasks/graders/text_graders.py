@@ -21,7 +21,7 @@ from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
-from podium.workers.answer import bare, normalise
+from podium.workers.answer import bare, normalise, unfolded
 from podium.workers.same_answer import normalised_words
 
 if TYPE_CHECKING:
@@ -157,7 +157,9 @@ class SetOf(PureGrader):
 
 def _item(text: str) -> str | Decimal | None:
     """The number or the words by which an item is compared; None if it has only marks."""
-    bare = text.strip().strip("$`*").removesuffix(".").strip().removeprefix("and ").replace("−", "-")
+    bare = (
+        unfolded(text).strip().strip("$`*").removesuffix(".").strip().removeprefix("and ").replace("−", "-")
+    )
     return Decimal(bare) if _NUMBER.fullmatch(bare) else normalised_words(bare) or None
 
 
@@ -226,7 +228,10 @@ class Regex(GraderSettings):
         if found is None:
             return Grade(0.0)
         # In a thread, since a match may take a second; it releases the interpreter's lock.
-        return Grade(float(await asyncio.to_thread(matches, gold, found)), found)
+        same = await asyncio.to_thread(matches, gold, found) or (
+            unfolded(found) != found and await asyncio.to_thread(matches, gold, unfolded(found))
+        )
+        return Grade(float(same), found)
 
 
 def matches(pattern: str, text: str, *, whole: bool = True) -> bool:
