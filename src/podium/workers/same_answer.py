@@ -14,7 +14,8 @@ from podium.workers.numbers import number
 
 _LONGEST = 1000
 """Most characters of an answer that is read; of a longer one only case and spaces do not count."""
-_OUTER = " \t\n*`\"'“”‘’_"
+_AROUND = re.compile("""\\*(.+)\\*|`(.+)`|"(.+)"|'(.+)'|“(.+)”|‘(.+)’|(.+[^. ])[. ]+""", re.DOTALL)
+"""Marks around an answer or behind it that are no part of it."""
 _LETTER = re.compile(r"(?:(?:option|choice|letter|answer)\s+)?[(\[{]?([A-Za-z])[)\]}]?[.:]?", re.IGNORECASE)
 _OPTION = re.compile(
     r"""(?:(?:[Oo]ption|[Cc]hoice)\ )?(?:
@@ -61,7 +62,10 @@ def answer_key(answer: str) -> str:
     value = number(answer)
     if value is not None:
         return str(value)
-    plain = _CALLED_OUT.sub("", " ".join(unfolded(answer).strip(_OUTER).split()).rstrip(". ").strip(_OUTER))
+    plain = " ".join(unfolded(answer).split())
+    while around := _AROUND.fullmatch(plain):
+        plain = next(filter(None, around.groups())).strip()
+    plain = _CALLED_OUT.sub("", plain)
     letter = _LETTER.fullmatch(plain) or _OPTION.fullmatch(plain)
     if letter and not _ANOTHER.search(letter.groupdict().get("text", "")):
         return str(next(filter(None, letter.groups()))).casefold()
