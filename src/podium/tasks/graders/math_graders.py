@@ -16,6 +16,7 @@ from pydantic import Field
 from podium.errors import GraderError
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.graders.hedges import is_false, settles
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.graders.math_verifier import MathVerifier
 from podium.tasks.task import Grade
@@ -52,6 +53,7 @@ class Numeric(PureGrader):
         return Grade(float(bool(near)), found)
 
 
+_SET_OPERATOR = re.compile(r"\\(?:cup|cap)\b")
 _PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
 _LONGEST_COMPARED = 2000
 """Characters of an answer that Math-Verify compares; a longer one is right only if its text equals the gold text."""
@@ -91,8 +93,10 @@ class Math(GraderSettings):
             raise GraderError(f"the gold answer {gold[:60]!r} states no value; correct it.")
         found = extract(response, self.answer)
         given = expression(found) if found else None
-        if given is None:
+        if given is None or found is None:
             return Grade(0.0, found)
+        if found != gold and (not settles(found, gold) or is_false(given.text)):
+            return Grade(0.0, given.text)
         if wanted == given:
             return Grade(1.0, given.text)
         return Grade(float(await self._same(wanted, given)), given.text)
@@ -102,6 +106,8 @@ class Math(GraderSettings):
             return normalised_phrase(gold.text) == normalised_phrase(answer.text)
         if not _comparable(answer.text):
             return False
+        if _operands(gold.text) == _operands(answer.text):
+            return True
         if _PLAIN.fullmatch(gold.text) and _PLAIN.fullmatch(answer.text):
             return _near(Fraction(gold.text), Fraction(answer.text), self.decimals)
         verdict = await self._compare(gold.text, answer.without_unit(gold).text)
@@ -134,6 +140,12 @@ def _near(gold: Fraction, answer: Fraction, decimals: int) -> bool:
     """Whether two numbers agree to this many decimals, or to more if the gold one would be rounded to 0."""
     half = Fraction(1, 2 * 10**decimals)
     return abs(gold - answer) <= (half if abs(gold) > half else abs(gold) / 10**_FIGURES)
+
+
+def _operands(text: str) -> list[str]:
+    """What a union or an intersection consists of, in order; the text itself if it is neither."""
+    marks = set(_SET_OPERATOR.findall(text))
+    return sorted(" ".join(part.split()) for part in _SET_OPERATOR.split(text)) if len(marks) == 1 else [text]
 
 
 def _comparable(text: str) -> bool:

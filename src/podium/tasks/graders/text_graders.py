@@ -20,6 +20,7 @@ from pydantic import Field
 from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.graders.hedges import settles
 from podium.tasks.task import Grade
 from podium.workers.answer import bare, normalise, unfolded
 from podium.workers.same_answer import normalised_words
@@ -103,6 +104,7 @@ Items = Counter[str | Decimal]
 
 _NUMBER = re.compile(r"[-+]?(?:\d{1,100}(?:\.\d{0,100})?|\.\d{1,100})(?:[eE][-+]?\d{1,3})?")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]+", re.MULTILINE)
+_ELLIPSIS = re.compile(r"\.{3}|…|\\[lc]?dots(?![a-z])")
 _BRACKETS = (("\\{", "\\}"), ("{", "}"), ("[", "]"), ("(", ")"))
 
 
@@ -130,7 +132,7 @@ class SetOf(PureGrader):
         found = extract(response, self.answer)
         if found is None:
             return Grade(0.0)
-        if not _may_equal(found, gold):
+        if not _may_equal(found, gold) or not settles(found, gold):
             return Grade(0.0, found)
         wanted = self._items(gold)
         return Grade(float(bool(wanted) and wanted in map(self._items, self._readings(found))), found)
@@ -148,7 +150,10 @@ class SetOf(PureGrader):
         if listed is None:
             whole = _BULLET.sub("", text.strip().strip("$").strip())
             listed = next(filter(_closed, map(self._split, (_unbracketed(whole), whole))), [])
-        items = Counter(item for item in map(_item, listed) if item is not None)
+        named = [_item(item) for item in listed if item.strip()]
+        if _ELLIPSIS.search(text) or None in named:
+            return Counter()  # an open list, or one with a gap
+        items = Counter(item for item in named if item is not None)
         return items if self.repeats else Counter(dict.fromkeys(items, 1))
 
     def _split(self, text: str) -> list[str]:
