@@ -26,6 +26,9 @@ _ANSWER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
+_BETWEEN = re.compile(r"\W*(?:(?:or|and|maybe|perhaps|also)\b\W*)*", re.IGNORECASE)
+_BESIDE, _MOST_TAGS = 60, 20
+"""Characters between two tags that stand side by side; and marks before a tag up to which others are looked for."""
 _BOXED = "\\boxed{"
 _FORMED = re.compile("([ª²³¹º¼-¾ʰ-ʸˠ-ˤᴬ-ᶿ⁰-ₜ⅐-⅟↉™℠ⱼⱽ]+)")
 
@@ -37,7 +40,7 @@ def final_answer(text: str) -> str | None:
     `\\boxed{...}`; else the last line that is not empty. Thoughts (`podium.thoughts`) do not count.
     """
     text = without_thoughts(text)
-    start, stop, tag = _in_tag(text)
+    start, stop, tag = in_tag(text)
     place, line = _after_word(text, start, stop)
     named = (line, tag) if place > start else (tag, line)
     for found in (*named, boxed(text), last_line(text)):
@@ -76,13 +79,20 @@ def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
     return last.start(), rest.partition("\n")[0]
 
 
-def _in_tag(text: str) -> tuple[int, int, str | None]:
-    """Start, end and content of the last `<answer>...</answer>`."""
+def in_tag(text: str) -> tuple[int, int, str | None]:
+    """Start, end and content of the last `<answer>...</answer>`; of two side by side, both contents, with "or"."""
     closing = _last(_CLOSING, text)
     opening = None if closing is None else _last(_OPENING, text[: closing.start()])
     if closing is None or opening is None:
         return -1, -1, None
-    return opening.start(), closing.end(), text[opening.end() : closing.start()]
+    said = text[opening.end() : closing.start()]
+    before = text[: opening.start()]
+    beside = _last(_CLOSING, before[-_BESIDE:])
+    if beside and _BETWEEN.fullmatch(before[-_BESIDE:], beside.end()):
+        _, _, other = in_tag(before) if before.count("<") < _MOST_TAGS else (0, 0, None)
+        if other is not None and other.strip() != said.strip():
+            said = f"{other.strip()} or {said.strip()}"
+    return opening.start(), closing.end(), said
 
 
 def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
@@ -94,7 +104,7 @@ def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 def tagged(text: str) -> str | None:
     """The content of the last `<answer>...</answer>`."""
-    return _in_tag(text)[2]
+    return in_tag(text)[2]
 
 
 def boxed(text: str) -> str | None:

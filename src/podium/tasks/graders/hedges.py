@@ -21,12 +21,13 @@ _RETRACTED = re.compile(
     r"""\?\W*$                                                                                 # 5?
       | \?[\s"'”*)]*(?:no|nope|not|wait|hmm+)\b\D*$                                            # 5? No.
       | [,.;!?:(–—-]\s*(?:no(?=\s*(?:[,.;!?–—)-]|wait|that|$))|nope|wait(?=\W)|oops|scratch\ that)\D*$
+      | [.;!]\s+(?:wrong|incorrect)\W*$
       | [,.;!?(–—-]\s*(?:which|that|this|it)(?:\ is|\ was|'s|\ isn't)\s(?:wrong|incorrect|false|not\b|right\?)\D*$
       | (?:is|was)\s(?:wrong|incorrect|false)\W*$""",
     re.VERBOSE | re.IGNORECASE,
 )
 _RANGE = re.compile(
-    r"""\W*[-+]?\d[\d.,]*\s*(?:%|°|["'”’]?\s?[A-Za-z]{1,15}\.?)(?:\ [A-Za-z]{1,15})?["'”’]?
+    r"""\W*[-+]?\d[\d.,]*\s*(?:%|°|["'”’]?(?:\s?(?!(?:or|and|to)\b)[A-Za-z]{2,15}\.?){1,2})["'”’]?
         \s*(?:[-–—/|~]|\b(?:to|through|till|until|versus)\b)\s*
         ["'“‘]?[-+$€£]?\d[\d.,]*\s*[A-Za-z%°\s.]*\W*""",
     re.VERBOSE,

@@ -41,7 +41,7 @@ _MARKED = re.compile(r"\$([^$\n]+)\$|\*\*([^*\n]+)\*\*|\\text\{([^{}]*)\}")
 _MARKUP = re.compile(r"\\[A-Za-z]+|[^\w\s+'-]")
 _VALUE = re.compile(r"\d|\\(?!cdot|times|div|approx|%)[A-Za-z]")
 _LETTER = re.compile(r"[A-Za-z]")
-_JOINT = re.compile(r"[\s\"'*_]*(?:[,;&|]|\b(?:and|n?or|vs)\b)")
+_JOINT = re.compile(r"[\s\"'*_(]*(?:[,;&|]|\b(?:and|n?or|vs)\b)")
 _AND = re.compile(r"\s*,?\s*(?<![A-Za-z\\])(?:and|n?or|vs\.?)(?![a-z])\s*")
 _OPERATOR = re.compile(r"\s*(?:[+*/^]|\\cdot|\\times|\\div)")
 _OPEN_ENDED = re.compile(r"(?:[-+*^=<>]|\\cdot|\\times|\\div|\\[gl]eq?) ?$")
@@ -117,6 +117,7 @@ _REWRITES = tuple(
         (r"\\(?:[Ll]ong)?[Rr]ightarrow\b|\\(?:implies|therefore|to)\b|=>|->", r" \\therefore "),
         (r"\\p?mod\s*(?:\{[^{}]*\}|\d+)|\(\s*\\bmod[^()]*\)", ""),
         (r"\\equiv\b", "="),
+        (r"\bvs\.", "vs"),
         (r"\\varnothing\b", r"\\emptyset"),
         (r"\\[lc]?dots\b|\.\.\.", " "),
         (r"\^\s*\{?\s*\\circ\s*\}?(?:\s*[CF](?![A-Za-z]))?|\\degree\b", " "),
@@ -134,7 +135,7 @@ _REWRITES = tuple(
         (r" ?(?:\\?%|\b(?:percentage|percent|pct)\b)", r"\\%"),
         (r"\\\{ ?\\\}", r"\\emptyset "),
         (
-            r"[,;:]? ?\(?(?:\\(?:forall|quad) ?|where |for |with )*([k-n])(?:, ?[k-n])? ?\\in ?"
+            r"[,;:]? ?\(?(?:\\(?:forall|quad) ?|where |for |with )*([k-n])(?:, ?(?!\1)[k-n])? ?\\in ?"
             r"(?:\\mathbb ?\{?[ZN]\}?|[ZN])(?:_\S*)?\)?[ .$]*$",
             "",
         ),
@@ -329,8 +330,8 @@ def _balanced(text: str) -> str:
 def normalise_latex(text: str) -> str:
     """Rewrite mathematics in one notation, keeping its value. Units and words stay."""
     plain = unfolded(text).strip().translate(_SIGNS)
-    for mark, digits in (("_", _SUBSCRIPT), ("^", _SUPERSCRIPT)):
-        plain = digits.sub(lambda found, mark=mark: f"{mark}{{{found[0].translate(_DIGITS)}}}", plain)  # type: ignore[misc]
+    for sign, digits in (("_", _SUBSCRIPT), ("^", _SUPERSCRIPT)):
+        plain = digits.sub(lambda found, sign=sign: f"{sign}{{{found[0].translate(_DIGITS)}}}", plain)  # type: ignore[misc]
     if "\\begin" not in plain:
         plain = plain.replace("\\\\", "\\")
     plain = plain_numbers(plain)

@@ -46,7 +46,7 @@ class Numeric(PureGrader):
         if found is None:
             return Grade(0.0)
         given, wanted = number(found, fractions=False), number(gold, fractions=False)
-        if given is None or wanted is None:
+        if given is None or wanted is None or is_false(found.strip(" $")):
             return Grade(0.0, found)
         difference = abs(given - wanted)
         near = difference <= self.absolute or (wanted and difference / abs(wanted) <= self.relative)
@@ -143,9 +143,11 @@ def _near(gold: Fraction, answer: Fraction, decimals: int) -> bool:
 
 
 def _operands(text: str) -> list[str]:
-    """What a union or an intersection consists of, in order; the text itself if it is neither."""
+    """The operator of a union or an intersection, and its parts in order; the text itself if it is neither."""
     marks = set(_SET_OPERATOR.findall(text))
-    return sorted(" ".join(part.split()) for part in _SET_OPERATOR.split(text)) if len(marks) == 1 else [text]
+    if len(marks) != 1:
+        return [text]
+    return [*marks, *sorted(" ".join(part.split()) for part in _SET_OPERATOR.split(text))]
 
 
 def _comparable(text: str) -> bool:

@@ -85,7 +85,11 @@ def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_s
     bound = _bound(wanted), _bound(given)
     if bound[0] != wanted and bound[1] != given:
         wanted, given = bound
-    wanted, given = _imaginary(wanted), _imaginary(given)
+    wanted, given = _imaginary(wanted, given)
+    numbers = _numbers(wanted, given)
+    if numbers and abs(numbers[0]) < 10.0**-decimals / 2:
+        # `verify` computes in floats, in which both may be 0.
+        return bool(abs(numbers[0] - numbers[1]) <= abs(numbers[0]) / 10**_FIGURES)
     same = verify(
         wanted,
         given,
@@ -96,8 +100,9 @@ def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_s
     )
     if not same:
         return _equal_where_real(wanted, given)
-    near = "%" in gold + answer or _near(wanted, given, decimals)
-    return near and not _both_empty(wanted, given)
+    if numbers and "%" not in gold + answer and abs(numbers[0] - numbers[1]) > 2 * 10.0**-decimals:
+        return False
+    return not _both_empty(wanted, given)
 
 
 def _pointed(text: str, other: str) -> str:
@@ -146,29 +151,25 @@ def _bound(value: Any) -> Any:
     return value
 
 
-def _imaginary(value: Any) -> Any:
-    """The value with the imaginary unit for the letter i in an exponent of e, where no other letter stands."""
+def _imaginary(gold: Any, answer: Any) -> tuple[Any, Any]:
+    """Both values with the imaginary unit for the letter i, if one has a power of e and neither has another letter."""
     from sympy import I, exp  # noqa: PLC0415
 
-    free = getattr(value, "free_symbols", set())
-    unit = len(free) == 1 and next(iter(free)).name == "i" and value.has(exp)
-    return value.subs(next(iter(free)), I) if unit else value
+    free = {symbol for value in (gold, answer) for symbol in getattr(value, "free_symbols", ())}
+    if {symbol.name for symbol in free} != {"i"} or not (gold.has(exp) or answer.has(exp)):
+        return gold, answer
+    unit = dict.fromkeys(free, I)
+    return gold.subs(unit), answer.subs(unit)
 
 
-def _near(gold: Any, answer: Any, decimals: int) -> bool:
-    """Whether two real numbers agree, relative to a gold one that would be rounded to 0; True of all else.
-
-    `verify` computes in floats, in which both may be 0.
-    """
-    from sympy import Expr, Float, N  # noqa: PLC0415
+def _numbers(gold: Any, answer: Any) -> tuple[Any, Any] | None:
+    """Both values in decimals of any size, if both are real numbers and the gold one is not 0."""
+    from sympy import Expr, N  # noqa: PLC0415
 
     if not all(isinstance(value, Expr) and value.is_number for value in (gold, answer)):
-        return True
+        return None
     exact, said = N(gold, 20), N(answer, 20)
-    if not (exact.is_Float and said.is_Float):
-        return True
-    step = Float(10) ** -decimals
-    return bool(abs(exact - said) <= (2 * step if abs(exact) > step / 2 else abs(exact) / 10**_FIGURES))
+    return (exact, said) if exact.is_Float and (said.is_Float or said == 0) and exact != 0 else None
 
 
 def _equal_where_real(gold: Any, answer: Any) -> bool:
