@@ -15,6 +15,7 @@ from podium.workers.math_words import are_unit
 
 _LONGEST = 200
 """Most characters of a text that is read, so that the time is bounded."""
+_DIGIT, _MARK = re.compile("[\\d¼-¾⅐-⅞]"), re.compile(r"[^\w\s.,%/+=-]|[^\x00-\x7f]")
 _QUOTES = " \t\n*`\"'“”"
 _PLAIN = tuple(
     (re.compile(pattern), by)
@@ -76,10 +77,10 @@ def number(text: str, *, fractions: bool = True) -> Fraction | None:
     Args:
         fractions: whether `1/2` is a number.
     """
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or not _DIGIT.search(text):
         return None
     plain = unfolded(text)
-    for pattern, by in _PLAIN:
+    for pattern, by in _PLAIN if _MARK.search(plain) else ():
         plain = pattern.sub(by, plain)
     plain = " ".join(plain.split()).strip(_QUOTES).rstrip(".,;:" + _QUOTES)
     if plain.startswith("{") and plain.endswith("}"):

@@ -22,8 +22,7 @@ _RETRACTED = re.compile(
       | \?[\s"'”*)]*(?:no|nope|not|wait|hmm+)\b\D*$                                            # 5? No.
       | [,.;!?:(–—-]\s*(?:no(?=\s*(?:[,.;!?–—)-]|wait|that|$))|nope|wait(?=\W)|oops|scratch\ that)\D*$
       | [.;!]\s+(?:wrong|incorrect)\W*$
-      | [,.;!?(–—-]\s*(?:which|that|this|it)(?:\ is|\ was|'s|\ isn't)\s(?:wrong|incorrect|false|not\b|right\?)\D*$
-      | (?:is|was)\s(?:wrong|incorrect|false)\W*$""",
+      | [,.;!?(–—-]\s*(?:which|that|this|it)(?:\ is|\ was|'s|\ isn't)\s(?:wrong|incorrect|false|not\b|right\?)\D*$""",
     re.VERBOSE | re.IGNORECASE,
 )
 _RANGE = re.compile(
@@ -43,9 +42,9 @@ def settles(statement: str, gold: str) -> bool:
     ) and not (_RANGE.fullmatch(statement) and not _RANGE.fullmatch(gold))
 
 
-def is_false(equation: str) -> bool:
-    """Whether a text equates different numbers, as `4 = 5` does. `1.667 = 1.67` rounds."""
-    if not _EQUATED.fullmatch(equation):
+def is_false(equation: str, statement: str) -> bool:
+    """Whether an equation, with all numbers of its statement, equates different ones: `4 = 5`, not `1.667 = 1.67`."""
+    if not _EQUATED.fullmatch(equation) or re.sub(r"\D", "", equation) != re.sub(r"\D", "", statement):
         return False
     numbers = [Decimal(side) for side in map(str.strip, equation.split("=")) if not side.isalpha()]
     return any(not _rounds(one, other) for one, other in pairwise(numbers))

@@ -46,7 +46,7 @@ class Numeric(PureGrader):
         if found is None:
             return Grade(0.0)
         given, wanted = number(found, fractions=False), number(gold, fractions=False)
-        if given is None or wanted is None or is_false(found.strip(" $")):
+        if given is None or wanted is None or is_false(found.strip(" $"), found):
             return Grade(0.0, found)
         difference = abs(given - wanted)
         near = difference <= self.absolute or (wanted and difference / abs(wanted) <= self.relative)
@@ -95,7 +95,7 @@ class Math(GraderSettings):
         given = expression(found) if found else None
         if given is None or found is None:
             return Grade(0.0, found)
-        if found != gold and (not settles(found, gold) or is_false(given.text)):
+        if found != gold and (not settles(found, gold) or is_false(given.text, found)):
             return Grade(0.0, given.text)
         if wanted == given:
             return Grade(1.0, given.text)

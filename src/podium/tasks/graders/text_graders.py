@@ -146,6 +146,7 @@ class SetOf(PureGrader):
 
     def _items(self, text: str) -> Items:
         """The items that a text lists; none if that is not clear."""
+        text = unfolded(text)
         listed = _json_list(text)
         if listed is None:
             whole = _BULLET.sub("", text.strip().strip("$").strip())
