@@ -10,8 +10,8 @@ import pytest
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.code_grader import Code
-from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.json_grader import Json
+from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
 from podium.tasks.task import Grade
