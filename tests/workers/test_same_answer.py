@@ -14,7 +14,7 @@ from podium.executor.context import Context, EarlierStep, build_messages
 from podium.tasks.graders.math_graders import Numeric
 from podium.types import Question
 from podium.workers import Request, VoteWorker
-from podium.workers.numbers import number
+from podium.workers.numerals import number
 from podium.workers.same_answer import answer_key
 
 SAME = (

@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from podium.workers.answer import normalise, unfolded
-from podium.workers.numbers import number
+from podium.workers.numerals import number
 
 _LONGEST = 1000
 """Most characters of an answer that is read; of a longer one only case and spaces do not count."""

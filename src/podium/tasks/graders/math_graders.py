@@ -20,7 +20,7 @@ from podium.tasks.graders.hedges import is_false, settles
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.graders.math_verifier import MathVerifier
 from podium.tasks.task import Grade
-from podium.workers.numbers import number
+from podium.workers.numerals import number
 
 
 class Numeric(PureGrader):
