@@ -19,6 +19,7 @@ from podium.errors import GraderError, WorkerError
 from podium.tasks.graders.base import GraderSettings, Pay
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
+from podium.thoughts import without_thoughts
 from podium.types import Message
 from podium.workers.answer import last_line
 from podium.workers.base import Reply, Request, Worker
@@ -202,7 +203,7 @@ async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
 
 def _last_word(reply: str) -> str:
     """The last line of a reply, without markup."""
-    line = last_line(reply).strip().strip("*_`'\". ")
+    line = last_line(without_thoughts(reply)).strip().strip("*_`'\". ")
     return re.sub(r"^verdict\W+", "", line, flags=re.IGNORECASE).upper()
 
 
