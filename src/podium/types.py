@@ -44,6 +44,20 @@ class ToolCall(Value):
     name: str
     arguments: str
     """JSON, as the model wrote it."""
+    provider_id: str | None = None
+    """The provider's own id, where `id` is another. It means something only to the worker of the message's
+    `provider_state`."""
+    provider_state: dict[str, Any] = Field(default_factory=dict)
+    """What the provider wants back with the call, unread, by its keys: a thought signature."""
+
+
+class ProviderState(Value):
+    """What the provider of a worker wants back with a message that it wrote: signatures, its reasoning, its ids."""
+
+    worker: str
+    """Who wrote the message. No other worker is sent the state."""
+    fields: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the message, unread, by the provider's keys."""
 
 
 class Message(Value):
@@ -59,6 +73,8 @@ class Message(Value):
     """Set in messages of an assistant."""
     tool_call_id: str | None = None
     """Set in messages of a tool: the call that it answers."""
+    provider_state: ProviderState | None = None
+    """Set in messages of an assistant whose worker is known. The tool calls have state of their own."""
 
 
 class AnswerOptions(Value):
