@@ -47,8 +47,9 @@ class ToolCall(Value):
     provider_id: str | None = None
     """The provider's own id, where `id` is another. It means something only to the worker of the message's
     `provider_state`."""
-    provider_state: dict[str, Any] = Field(default_factory=dict)
-    """What the provider wants back with the call, unread, by its keys: a thought signature."""
+    provider_state: str = ""
+    """What the provider wants back with the call, as a JSON object with the provider's keys: a thought signature. "":
+    nothing."""
 
 
 class ProviderState(Value):
@@ -56,8 +57,8 @@ class ProviderState(Value):
 
     worker: str
     """Who wrote the message. No other worker is sent the state."""
-    fields: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the message, unread, by the provider's keys."""
+    fields: str = ""
+    """Further fields of the message, as a JSON object with the provider's keys; "": none."""
 
 
 class Message(Value):
@@ -267,6 +268,8 @@ def sent_tokens(messages: Iterable[Message], options: AnswerOptions = DEFAULT_OP
         tokens += estimate_tokens(message.content) + IMAGE_TOKENS * len(message.images)
         for call in message.tool_calls:
             tokens += estimate_tokens(call.name + call.arguments)
+        if message.provider_state is not None:
+            tokens += estimate_tokens(message.provider_state.fields)
     for value in (options.tools, options.response_format):
         if value:
             tokens += estimate_tokens(json.dumps(value, ensure_ascii=False))

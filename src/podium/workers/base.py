@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from podium.trace import Trace, VoteCount
@@ -71,8 +71,8 @@ class Reply:
     """Calls of the caller's tools that the worker requests."""
     reasoning: str = ""
     """The model's visible reasoning."""
-    provider_state: dict[str, Any] = field(default_factory=dict)
-    """What the provider wants back with this message, unread, by its keys. The tool calls have state of their own."""
+    provider_state: str = ""
+    """What the provider wants back with this message (`ProviderState.fields`); the tool calls have their own."""
     parameters: dict[str, Any] | None = None
     """The request to the endpoint as it was sent, without messages and without secrets; None: the worker does not tell,
     or the reply is from the response cache."""

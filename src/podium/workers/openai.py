@@ -82,6 +82,7 @@ class OpenAIWorker:
         reply = await self._client.chat(
             self._system + request.messages,
             model=self._model,
+            worker=self.profile.name,
             timeout=self.limits.timeout,
             connect_timeout=self.limits.connect_timeout,
             first_token_timeout=self.limits.first_token_timeout,

@@ -92,6 +92,7 @@ class ChatClient:
         messages: Sequence[Message],
         *,
         model: str,
+        worker: str | None = None,
         timeout: float = 120.0,  # noqa: ASYNC109 - a limit of the worker's, named in messages
         connect_timeout: float = 10.0,
         first_token_timeout: float | None = None,
@@ -109,6 +110,7 @@ class ChatClient:
         Args:
             messages: what is sent, oldest first.
             model: the endpoint's name for the model.
+            worker: the name by which messages' `provider_state` belongs to this endpoint; None: none does.
             timeout: seconds for the whole call.
             connect_timeout: seconds until the connection is open, DNS and TLS included.
             first_token_timeout: seconds until a streamed reply must have begun; None: no limit.
@@ -127,6 +129,7 @@ class ChatClient:
         body = chat_body(
             messages,
             model=model,
+            worker=worker,
             max_tokens_key=self._max_tokens_key,
             settings=settings,
             options=options,
@@ -244,9 +247,8 @@ class ChatClient:
             )
         return tuple(given)
 
-    def _state(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        cleaned: dict[str, Any] = self._secrets.scrub_values(dict(state))
-        return json.loads(encodable(json.dumps(cleaned, ensure_ascii=False))) if cleaned else {}
+    def _state(self, state: Mapping[str, Any]) -> str:
+        return json.dumps(self._secrets.scrub_values(dict(state))) if state else ""
 
     def _name(self, value: str | None) -> str | None:
         return None if value is None else self._secrets.scrub(value)[:_NAME]

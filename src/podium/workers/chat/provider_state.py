@@ -21,6 +21,15 @@ STATE_KEYS = frozenset({*_REASONING, *_PIECES, *_OTHER})
 """The keys of a message that Podium sends back."""
 
 
+def read_state(text: str, keys: frozenset[str]) -> dict[str, Any]:
+    """The fields of these names in a state: a client may have sent others back."""
+    try:
+        fields = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return {key: value for key, value in fields.items() if key in keys} if isinstance(fields, dict) else {}
+
+
 class StateCollector:
     """Collects the state of one message, from a whole reply or from the chunks of a stream."""
 

@@ -15,7 +15,7 @@ _CALL = 2048
 """Added to `length` for each tool call, because even an empty tool call takes memory."""
 _CHECKED = 16 << 10
 """Longest arguments that are parsed while the call may go on."""
-_STATE_KEYS = ("extra_content", "thought_signature", "provider_specific_fields")
+CALL_STATE_KEYS = frozenset({"extra_content", "thought_signature", "provider_specific_fields"})
 """What providers want back with a call."""
 
 
@@ -116,7 +116,7 @@ class ToolCallCollector:
             call.arguments[:] = [json.dumps(arguments, ensure_ascii=False)]
         added = len(id_) + len(name) + (len(call.arguments[-1]) if arguments is not None else 0)
         for holder in (piece, function):
-            for key in _STATE_KEYS:
+            for key in CALL_STATE_KEYS:
                 if value := holder.get(key):
                     call.state[key] = value
                     added += len(json.dumps(value))

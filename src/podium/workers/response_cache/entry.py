@@ -146,7 +146,7 @@ def read_reply(written: bytes, mark: str) -> Reply:
         **{name: document.get(name) for name in _PLAIN},
         cached=True,
         reasoning=document.get("reasoning", ""),
-        provider_state=document.get("provider_state", {}),
+        provider_state=document.get("provider_state", ""),
         tool_calls=tuple(ToolCall(**call) for call in document.get("tool_calls", ())),
         nested=None if nested is None else Trace.model_validate(nested),
     )
