@@ -34,6 +34,8 @@ class Request:
     were skipped. Only tools read this, whose replies are not cached."""
     options: AnswerOptions = AnswerOptions()
     """They win over the worker's own settings. A worker ignores those that it does not have."""
+    thoughts_alone: bool = False
+    """Whether a reply that has thoughts and no answer is a reply, and not a failure: a plan may stand in thoughts."""
     structured: View | None = None
     """The content of the messages as data. None: the messages do not come from the executor."""
     on_text: Callable[[str], None] | None = None

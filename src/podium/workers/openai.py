@@ -92,6 +92,7 @@ class OpenAIWorker:
             seed=seed_number(request.seed) if self._send_seed else None,
             extra=self._extra,
             options=request.options,
+            thoughts_alone=request.thoughts_alone,
             on_text=request.on_text,
             on_reasoning=request.on_reasoning,
         )

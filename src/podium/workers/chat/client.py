@@ -102,6 +102,7 @@ class ChatClient:
         seed: int | None = None,
         extra: Mapping[str, Any] | None = None,
         options: AnswerOptions = AnswerOptions(),
+        thoughts_alone: bool = False,
         on_text: Callable[[str], None] | None = None,
         on_reasoning: Callable[[str], None] | None = None,
     ) -> Reply:
@@ -118,6 +119,7 @@ class ChatClient:
             max_tokens, temperature, seed: None: not sent, so the endpoint's default holds.
             extra: further keys of the body; they win over the others.
             options: the caller's settings; with tools, the reply may be tool calls.
+            thoughts_alone: whether a reply with thoughts and without an answer is a reply.
             on_text, on_reasoning: called with each piece of the text and of the visible reasoning as it comes; the
                 first implies `stream`.
 
@@ -161,7 +163,7 @@ class ChatClient:
                 raise self._failures.transport(error) from None
         if builder.opened_by_template:
             self._begin_inside_thought.add(model)
-        reply = self._reply(reader, messages, body, options)
+        reply = self._reply(reader, messages, body, options, thoughts_alone=thoughts_alone)
         reader.end()
         for listener in listeners:
             if listener is not None:
@@ -191,6 +193,8 @@ class ChatClient:
         messages: Sequence[Message],
         body: Mapping[str, Any],
         options: AnswerOptions,
+        *,
+        thoughts_alone: bool,
     ) -> Reply:
         builder = reader.builder
         text, finish = builder.text, builder.finish
@@ -203,6 +207,7 @@ class ChatClient:
         limit = sent_limit(body)
         # What the caller's own limit cuts off is what the caller wants, even if nothing is left.
         wanted = finish == "length" and limit is not None and limit == options.max_tokens
+        wanted = wanted or (thoughts_alone and bool(builder.reasoning.strip()))
         if not (text.strip() or calls or wanted) or finish == "content_filter":
             raise self._failures.no_text(builder, cut_call=cut_call)
         if finish == "error":
