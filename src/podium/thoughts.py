@@ -144,6 +144,13 @@ class ThoughtSplitter:
         self._pending += text
         return self._advance(final=False)
 
+    def release(self) -> str:
+        """From now on do not hold the answer back; returns what was held."""
+        self._hold = False
+        held = "".join(self._held)
+        self._held.clear()
+        return held
+
     def end(self) -> tuple[str, str]:
         """The rest: no more text follows."""
         thoughts, answer = self._advance(final=True)

@@ -134,6 +134,49 @@ def test_state_comes_back_through_every_api_without_a_store(  # noqa: PLR0917
     assert ask(url, asked, stream, **more) == "It rains."
 
 
+def answered(body: dict[str, Any]) -> Say:
+    """As a provider of encrypted reasoning, whose answers call no tools."""
+    return Say(f"Answer {len(body['messages'])}.", more={"reasoning_details": DETAILS})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("asked", ["podium", "wren"])
+@pytest.mark.parametrize("route", ["chat", "responses", "messages"])
+def test_state_of_an_answer_without_tool_calls_comes_back_too(
+    serve: Serve, route: str, asked: str, stream: bool
+) -> None:
+    more: Any = {"model": asked, "stream": stream}
+    told: list[Any] = [{"role": "user", "content": "Why?"}]
+    further: Any = {"role": "user", "content": "And then?"}
+    with chat_model(answered) as thinker:
+        url = serve(Pool([thinker.worker()]), planner="single:wren")
+        client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        for _ in range(2):
+            if route == "chat":
+                made: Any = client.chat.completions.create(messages=told, **more)
+                if stream:
+                    deltas = [chunk.choices[0].delta.model_dump(exclude_none=True) for chunk in made]
+                    text = "".join(delta.get("content", "") for delta in deltas)
+                    [extra] = [delta["extra_content"] for delta in deltas if "extra_content" in delta]
+                    said = [{"role": "assistant", "content": text, "extra_content": extra}]
+                else:
+                    said = [made.choices[0].message.model_dump(exclude_none=True)]
+            elif route == "responses":
+                made = client.responses.create(input=told, store=False, **more)
+                reply = list(made)[-1].response if stream else made
+                said = [item.model_dump(exclude_none=True) for item in reply.output]
+            else:
+                anthropic = pytest.importorskip("anthropic")
+                other = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+                with other.messages.stream(model=asked, max_tokens=999, messages=told) as events:
+                    blocks = events.get_final_message().content
+                said = [{"role": "assistant", "content": [block.model_dump() for block in blocks]}]
+            told += [*said, further]
+    [first] = [m for m in thinker.bodies[-1]["messages"] if m["role"] == "assistant"]
+    assert first["content"].startswith("Answer")
+    assert first["reasoning_details"] == DETAILS
+
+
 def bare(said: dict[str, Any]) -> dict[str, Any]:
     """What a client sends back that keeps no further fields."""
     calls = [{key: call[key] for key in ("id", "type", "function")} for call in said["tool_calls"]]

@@ -207,7 +207,7 @@ def _length(response: Response) -> int | None:
 
 
 def with_answer(response: Response) -> str:
-    """The response's text without thoughts. If its final answer is not the recorded answer, that is added at the end."""
+    """The response's text without thoughts. If its final answer is not the recorded one, that is added at the end."""
     text = without_thoughts(response.text)
     if response.answer is None or not response.answer.strip():
         return text

@@ -94,6 +94,28 @@ async def test_a_stream_that_begins_inside_a_thought_shows_no_thoughts(
     assert "".join(texts) == reply.text == "4"
 
 
+@pytest.mark.parametrize("thought", ["Okay, so", "The user asks", "We need 2 + 2", "Maybe 5?", "\nHmm, five"])
+async def test_a_first_stream_that_begins_as_thoughts_do_waits(
+    endpoint: Endpoint, client: ChatClient, thought: str
+) -> None:
+    pieces = [*thought, "\n</think>\n\n", "It ", "is ", "4"]
+    endpoint.stream(*(event(delta(piece)) for piece in pieces), part("stop"), DONE)
+    texts: list[str] = []
+    reply = await ask(client, on_text=texts.append)
+    assert "".join(texts) == reply.text == "It is 4"
+    assert reply.reasoning == thought.strip()
+
+
+async def test_of_a_model_that_answers_openly_every_text_is_streamed(
+    endpoint: Endpoint, client: ChatClient
+) -> None:
+    for text in ("It is 4.", "Okay, it is 4."):
+        endpoint.stream(*(event(delta(piece)) for piece in text.split(" ")), part("stop"), DONE)
+        texts: list[str] = []
+        await ask(client, on_text=texts.append)
+        assert len(texts) == len(text.split(" "))
+
+
 async def test_a_thinking_model_behind_a_parser_streams_its_answer_at_once(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
@@ -279,6 +301,20 @@ async def test_streamed_state_is_put_together(endpoint: Endpoint, client: ChatCl
     assert reply.reasoning == "It rains."
     [detail] = json.loads(reply.provider_state)["reasoning_details"]
     assert detail == {**head, "text": "It rains.", "signature": "s1"}
+
+
+async def test_geminis_mark_of_a_thought_is_no_state(endpoint: Endpoint, client: ChatClient) -> None:
+    thinks = {"google": {"thought": True}}
+    endpoint.stream(
+        part(content="<thought>5?", extra_content=thinks),
+        part(content=" No.", extra_content=thinks),
+        part(content="</thought>4"),
+        part("stop", extra_content=SIGNED),
+        DONE,
+    )
+    reply = await ask(client, stream=True)
+    assert (reply.text, reply.reasoning) == ("4", "5? No.")
+    assert json.loads(reply.provider_state) == {"extra_content": SIGNED}
 
 
 async def test_plain_reasoning_is_wanted_back_with_tool_calls_alone(

@@ -81,8 +81,8 @@ class ChatClient:
         # OpenAI's newer models refuse max_tokens, which every other server accepts.
         is_openai = self.endpoint.host == "api.openai.com"
         self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if is_openai else "max_tokens")
-        self._begin_inside_thought: set[str] = set()
-        """Models whose text was seen to begin inside a thought."""
+        self._begins_inside_thought: dict[str, bool] = {}
+        """By model: whether a text of it was seen to begin inside a thought."""
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint.base_url!r})"
@@ -146,7 +146,7 @@ class ChatClient:
             streamed=stream,
             timeout=timeout,
             first_token_timeout=first_token_timeout if stream else None,
-            hold=model in self._begin_inside_thought or _THINKS.search(model) is not None,
+            hold=True if _THINKS.search(model) else self._begins_inside_thought.get(model),
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
         builder = reader.builder
@@ -161,8 +161,9 @@ class ChatClient:
                 if reader.deadline.expired():
                     raise self._failures.timed_out(*reader.limit, builder) from None
                 raise self._failures.transport(error) from None
-        if builder.opened_by_template:
-            self._begin_inside_thought.add(model)
+        if builder.opened_by_template or (builder.finish == "stop" and builder.text):
+            known = self._begins_inside_thought.get(model, False)
+            self._begins_inside_thought[model] = known or builder.opened_by_template
         reply = self._reply(reader, messages, body, options, thoughts_alone=thoughts_alone)
         reader.end()
         for listener in listeners:

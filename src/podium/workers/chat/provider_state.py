@@ -47,9 +47,9 @@ class StateCollector:
             if isinstance(value, str) and value:
                 self._texts.setdefault(name, []).append(value)
                 self.length += len(value)
-            elif isinstance(value, dict) and value:
-                self._values[name] = self._values.get(name, {}) | value
-                self.length += len(json.dumps(value))
+            elif isinstance(value, dict) and (kept := _without_flags(value)):
+                self._values[name] = self._values.get(name, {}) | kept
+                self.length += len(json.dumps(kept))
         shown: list[str] = []
         for name in _PIECES:
             pieces = message.get(name)
@@ -90,6 +90,16 @@ class StateCollector:
                 kept[-1][key].append(value)
             elif value is not None:
                 kept[-1][key] = texts.get(key, value)
+
+
+def _without_flags(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """`extra_content` without Gemini's flag that a piece of text is a thought: it would make the whole message one."""
+    google = extra.get("google")
+    if not isinstance(google, dict) or "thought" not in google:
+        return dict(extra)
+    rest = {key: value for key, value in google.items() if key != "thought"}
+    others = {key: value for key, value in extra.items() if key != "google"}
+    return others | {"google": rest} if rest else others
 
 
 def _shown(piece: Mapping[str, Any]) -> Iterator[str]:

@@ -18,16 +18,46 @@ from podium.workers.chat.tool_calls import ToolCallCollector
 
 _THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning")
 """Types of content parts that are no part of the answer."""
+_OPENINGS = (
+    *(
+        "okay",
+        "ok,",
+        "ok so",
+        "alright",
+        "hmm",
+        "let me",
+        "let's",
+        "the user",
+        "the question",
+        "we need",
+        "we have",
+    ),
+    *(
+        "we are",
+        "i need",
+        "i should",
+        "first,",
+        "so,",
+        "so i",
+        "so the",
+        "wait",
+        "maybe",
+        "thinking",
+        "to solve",
+    ),
+)
+"""How the thoughts of DeepSeek-R1, Qwen3, gpt-oss and others begin."""
 
 
 class ReplyBuilder:
     """Collects the chunks of a stream; a whole reply is one chunk.
 
     Args:
-        hold: whether the pieces of the answer wait for the end, since the model is known to begin inside a thought.
+        hold: whether the pieces of the answer wait for the end, since the model begins inside a thought; None: not
+            known, so they wait where the text begins as thoughts do.
     """
 
-    def __init__(self, *, hold: bool = False) -> None:
+    def __init__(self, *, hold: bool | None = False) -> None:
         self.choices = 0
         """Well-formed choices received so far."""
         self.finish: str | None = None
@@ -126,8 +156,12 @@ class ReplyBuilder:
             return "", reasoning
         if self._splitter is None:
             # A server that parses the thoughts of its model sends none inside the text.
-            self._splitter = ThoughtSplitter(hold=self._hold and not self._reasoning)
+            self._splitter = ThoughtSplitter(hold=self._hold is not False and not self._reasoning)
         thoughts, answer = self._splitter.add(text)
+        if self._hold is None:
+            self._hold = _begins_as_thought("".join(self._text))
+            if self._hold is False:
+                answer += self._splitter.release()
         return answer, reasoning + thoughts
 
     def _add_logprobs(self, logprobs: object) -> None:
@@ -136,6 +170,14 @@ class ReplyBuilder:
             if self._logprobs is None:
                 self._logprobs = {"content": [], "refusal": None}
             self._logprobs["content"] += tokens
+
+
+def _begins_as_thought(text: str) -> bool | None:
+    """Whether the text begins as the thoughts of models do; None: it is too short to tell."""
+    begun = text.lstrip().lower()
+    if begun.startswith(_OPENINGS):
+        return True
+    return None if any(opening.startswith(begun) for opening in _OPENINGS) else False
 
 
 def _is_first(choice: object) -> bool:

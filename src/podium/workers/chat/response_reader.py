@@ -60,7 +60,7 @@ class ResponseReader:
         streamed: bool,
         timeout: float,
         first_token_timeout: float | None,
-        hold: bool = False,
+        hold: bool | None = False,
         listeners: Sequence[Callable[[str], None] | None] = (None, None),
     ) -> None:
         self.builder = ReplyBuilder(hold=hold)
