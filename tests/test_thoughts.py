@@ -112,6 +112,13 @@ def test_a_stream_in_any_pieces_is_divided_as_the_whole_text(size: int) -> None:
         assert _stream(text, size, hold=True)[:2] == (thoughts, answer), text
 
 
+def test_marks_in_streamed_json_are_part_of_its_strings() -> None:
+    for text in ('{"tag": "a </think> b"}', '["Done. <think> is a tag.", "</think>"]'):
+        thoughts, answer, splitter = _stream(text, 3, hold=False)
+        assert (thoughts, answer, splitter.opened_by_template) == ("", text, False)
+    assert _stream('<think>a</think>{"b": "</think>"}', 3, hold=False)[1] == '{"b": "</think>"}'
+
+
 def test_a_stream_tells_that_the_template_opened_its_thought() -> None:
     assert _stream("a\n</think>\n4", 3, hold=False)[2].opened_by_template
     assert not _stream("<think>a</think>\n4", 3, hold=False)[2].opened_by_template

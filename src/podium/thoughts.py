@@ -83,6 +83,8 @@ _BEGUN = re.compile(
 )
 """The beginning of a mark at the end of the text."""
 _BEGUN_WORD = re.compile("|".join(f"{_FINAL_WORD[:end]}\\Z" for end in range(1, len(_FINAL_WORD))))
+_WORDS = ("think", "thought", "reasoning", "channel", "<unused9", _FINAL_WORD)
+"""Every mark has one of them."""
 _LONGEST = 300
 """Characters of the longest mark (approximate)."""
 
@@ -98,8 +100,8 @@ def split_thoughts(text: str) -> tuple[str, str]:
 
     Without thoughts the answer is `text` itself.
     """
-    unmarked = not any(first in text for first in ("<", "[", "◁", _FINAL_WORD))
-    if unmarked or _ANY.search(text) is None or _is_json(text):
+    lower = text.lower()
+    if not any(word in lower for word in _WORDS) or _ANY.search(text) is None or _is_json(text):
         return "", text
     splitter = ThoughtSplitter(hold=True)
     pieces = (splitter.add(text), splitter.end())
@@ -134,6 +136,7 @@ class ThoughtSplitter:
         # The answer.
         self._lead: list[str] = []
         self._begun = False
+        self._data = False
         self._skip = False
         self._line = ""
         self._fence: str | None = None
@@ -143,6 +146,13 @@ class ThoughtSplitter:
         """The thoughts and the part of the answer that `text` makes certain."""
         self._pending += text
         return self._advance(final=False)
+
+    def release(self) -> str:
+        """From now on do not hold the answer back; returns what was held."""
+        self._hold = False
+        held = "".join(self._held)
+        self._held.clear()
+        return held
 
     def end(self) -> tuple[str, str]:
         """The rest: no more text follows."""
@@ -210,13 +220,15 @@ class ThoughtSplitter:
         """Whether an opening mark at this place of the answer counts."""
         if not self._begun:
             return True
-        if self._fence is not None or self._line[-1:] in tuple(_QUOTES):
+        if self._data or self._fence is not None or self._line[-1:] in tuple(_QUOTES):
             return False
         return not self._line.strip() or after in ("\n", "\r") or bool(_SENTENCE_END.search(self._line))
 
     def _closes(self, after: str) -> bool:
         """Whether a closing mark at this place of the answer counts."""
         begins_line = not self._line.strip()
+        if self._data:
+            return False
         if self._fence is not None:
             return begins_line and after in ("", "\n", "\r") and not self._mentions
         if self._is_quoted(after, self._line[-1:]):
@@ -273,6 +285,8 @@ class ThoughtSplitter:
                 return
             text = "".join([*self._lead, text])
             self._lead.clear()
+            # The text is passed on before it can be known whether it is JSON.
+            self._data = not self._hold and not self._marked and text.lstrip()[:1] in ("{", "[")
         self._begun, self._skip = True, False
         (self._held if self._hold else answer).append(text)
         *lines, last = (self._line + text).rsplit("\n", 1)

@@ -44,6 +44,21 @@ class ToolCall(Value):
     name: str
     arguments: str
     """JSON, as the model wrote it."""
+    provider_id: str | None = None
+    """The provider's own id, where `id` is another. It means something only to the worker of the message's
+    `provider_state`."""
+    provider_state: str = ""
+    """What the provider wants back with the call, as a JSON object with the provider's keys: a thought signature. "":
+    nothing."""
+
+
+class ProviderState(Value):
+    """What the provider of a worker wants back with a message that it wrote: signatures, its reasoning, its ids."""
+
+    worker: str
+    """Who wrote the message. No other worker is sent the state."""
+    fields: str = ""
+    """Further fields of the message, as a JSON object with the provider's keys; "": none."""
 
 
 class Message(Value):
@@ -59,6 +74,8 @@ class Message(Value):
     """Set in messages of an assistant."""
     tool_call_id: str | None = None
     """Set in messages of a tool: the call that it answers."""
+    provider_state: ProviderState | None = None
+    """Set in messages of an assistant whose worker is known. The tool calls have state of their own."""
 
 
 class AnswerOptions(Value):
@@ -251,6 +268,8 @@ def sent_tokens(messages: Iterable[Message], options: AnswerOptions = DEFAULT_OP
         tokens += estimate_tokens(message.content) + IMAGE_TOKENS * len(message.images)
         for call in message.tool_calls:
             tokens += estimate_tokens(call.name + call.arguments)
+        if message.provider_state is not None:
+            tokens += estimate_tokens(message.provider_state.fields)
     for value in (options.tools, options.response_format):
         if value:
             tokens += estimate_tokens(json.dumps(value, ensure_ascii=False))

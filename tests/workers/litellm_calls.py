@@ -205,6 +205,20 @@ async def test_what_is_missing_or_odd_in_a_good_reply_does_no_harm(server: Fault
     await worker.close()
 
 
+async def test_thoughts_and_other_finish_reasons_are_read_as_elsewhere(server: FaultServer) -> None:
+    message = {"role": "assistant", "content": "<think>5?</think>4", "reasoning_content": "Hm."}
+    body = {
+        "id": "x",
+        "object": "chat.completion",
+        "choices": [{"message": message, "finish_reason": "length"}],
+    }
+    server.rules = [Rule(fault=Verbatim(body=json.dumps(body)))]
+    worker = worker_of(server)
+    reply = await worker.answer(HELLO)
+    assert (reply.text, reply.reasoning, reply.finish) == ("4", "Hm.\n\n5?", "length")
+    await worker.close()
+
+
 async def test_a_secret_in_an_answer_is_taken_out() -> None:
     async with FaultServer(f"The key is {SECRET}.") as server:
         worker = worker_of(server)

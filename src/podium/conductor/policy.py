@@ -122,18 +122,22 @@ class WorkerPolicy:
             started=asyncio.get_running_loop().time(),
         )
         # `duplicate` makes the response cache keep one plan for each seed, even for workers that are sent no seed.
-        request = Request(messages, seed=sampling.seed, duplicate=seed_number(sampling.seed))
+        request = Request(
+            messages, seed=sampling.seed, duplicate=seed_number(sampling.seed), thoughts_alone=True
+        )
         tries: list[Attempt] = []
         call = WorkerCall(context, self._worker, request, tries, calls=1, wait=True)
         cache = self._dispatcher.cache
         reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
         usd = reply.price(self._worker.profile)
+        cut = reply.finish == "length"
         return Completion(
-            reply.text,
+            # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
+            reply.text if reply.text.strip() or cut else reply.reasoning,
             reply.usage,
             (0.0 if reply.cached else usd) + sum(attempt.cost_usd for attempt in tries),
             unpriced=not self._priced and reply.cost_usd is None,
             saved_usd=usd if reply.cached else 0.0,
-            cut=reply.finish == "length",
+            cut=cut,
             reasoning=reply.reasoning,
         )

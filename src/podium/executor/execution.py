@@ -319,6 +319,7 @@ def _answer(answered: Answered) -> dict[str, Any]:
         "tool_calls": reply.tool_calls,
         "nested": reply.nested,
         "reasoning": reply.reasoning,
+        "provider_state": reply.provider_state,
         "parameters": reply.parameters,
         "logprobs": reply.logprobs,
     }

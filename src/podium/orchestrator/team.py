@@ -7,6 +7,7 @@ dispatcher, so it shares neither limits nor the response cache with the outer po
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,8 @@ from podium.executor import ExecutionSettings, StepText
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.types import Budget, Limits, Price, Profile, Question
+from podium.trace import Trace
+from podium.types import Budget, Limits, Message, Price, Profile, ProviderState, Question
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.pool import (
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 3
 """The most pools within one another."""
+_TEAM = "podium_team"
+"""The key under which a team's provider state has that of its own worker."""
 _TIME_SHARE = 0.95
 """The share of a call's time that the team has for its question, so that it can return an answer before the timeout."""
 
@@ -113,7 +117,7 @@ class TeamWorker:
         Raises:
             WorkerError: of kind "exhausted" if the team has no answer, "protocol" if it cannot take this request.
         """
-        question = _question(request)
+        question = _question(request, self.profile.name)
         on_text = request.on_text
 
         spent_usd = 0.0
@@ -150,6 +154,7 @@ class TeamWorker:
             latency_s=trace.critical_path_s if simulated else None,
             cost_usd=trace.cost_usd,
             tool_calls=trace.tool_calls,
+            provider_state=_nested_state(trace),
             nested=trace,
         )
 
@@ -294,10 +299,30 @@ def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
     return settings.model_copy(update=resolved)
 
 
-def _question(request: Request) -> Question:
+def _nested_state(trace: Trace) -> str:
+    """The provider state of the team's answer, with the name of the team's own worker that gave it."""
+    state = trace.answer_state
+    if state is None or not (state.fields or trace.tool_calls):
+        return ""
+    return json.dumps({_TEAM: state.model_dump()})
+
+
+def _own_message(message: Message, team: str) -> Message:
+    """A message that the team wrote, as one of the team's own worker that wrote it."""
+    state = message.provider_state
+    if state is None or state.worker != team or not state.fields:
+        return message
+    try:
+        own = ProviderState.model_validate(json.loads(state.fields)[_TEAM])
+    except (ValueError, KeyError, TypeError):  # A client may have written it.
+        return message
+    return message.model_copy(update={"provider_state": own})
+
+
+def _question(request: Request, team: str) -> Question:
     """The last message of the user, after the others. If an answer or a tool's result follows it, the history has the
     whole conversation."""
-    messages, options = request.messages, request.options
+    messages, options = tuple(_own_message(message, team) for message in request.messages), request.options
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
         raise WorkerError("The team needs a message of the user, and this request has none.", kind="protocol")

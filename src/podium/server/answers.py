@@ -18,7 +18,7 @@ from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, PlanReady, RoundEnded
 from podium.trace import Span, Trace
-from podium.types import Profile, ToolCall, Usage, total_usage
+from podium.types import Profile, ProviderState, ToolCall, Usage, total_usage
 from podium.workflow import Acceptance, Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
@@ -48,6 +48,8 @@ class ServedAnswer:
     """What the worker thought, where one worker was called directly."""
     logprobs: dict[str, Any] | None = None
     """Log probabilities of the answer's tokens, where that worker gave them."""
+    state: ProviderState | None = None
+    """What the provider of the worker that wrote it wants back with it."""
 
 
 def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
@@ -68,6 +70,7 @@ def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
         worker=(trace.spans[-1].answered_by or trace.spans[-1].worker) if trace.tool_calls else "",
         reasoning="" if last is None else last.reasoning,
         logprobs=None if last is None else last.logprobs,
+        state=trace.answer_state,
     )
 
 

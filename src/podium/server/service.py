@@ -29,6 +29,7 @@ from podium.server.keys import ANONYMOUS, Caller, Keys
 from podium.server.live import LiveQuestions
 from podium.server.plan_prices import PlanPrices
 from podium.server.planners import DirectPlanner, Planners
+from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
 from podium.server.settings import ServeSettings
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
@@ -85,6 +86,7 @@ class Service:
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)
         self.conversations = Conversations(pool, self.settings.prompt_cache_s)
+        self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
         self.running: dict[str, asyncio.Task[object]] = {}
@@ -286,6 +288,8 @@ class Service:
             if isinstance(event, QuestionEnded):
                 trace = _owned(event.trace, request, caller)
                 self.conversations.record(trace, caller)
+                if request.keep:
+                    self.provider_states.record(trace, caller)
                 if self.store is not None and request.keep:
                     self._keep(trace)
                 event = replace(event, trace=trace)

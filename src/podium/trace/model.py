@@ -9,7 +9,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value, total_usage
+from podium.types import (
+    Budget,
+    Message,
+    Profile,
+    ProviderState,
+    Question,
+    ToolCall,
+    Usage,
+    Value,
+    total_usage,
+)
 from podium.workflow import Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
@@ -73,13 +83,15 @@ class Span(Value):
     saved_usd: float = 0.0
     """Dollars that a cached answer had cost when it was made."""
     finish: str | None = None
-    """Why the response ends, in the provider's word; "length": it was cut off at max_tokens."""
+    """Why the response ends (`finish_reasons`); "length": it was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
     first_token_s: float | None = None
     """Seconds until a streamed response began."""
     reasoning: str = ""
     """The visible reasoning of the worker's model."""
+    provider_state: str = ""
+    """What the worker's provider wants back with the response (`ProviderState.fields`)."""
     parameters: dict[str, Any] | None = None
     """The request to the worker's endpoint without its messages, as it was sent: model, sampling, tools. `system` is
     the worker's own system prompt. None: no request was sent, or the worker does not tell."""
@@ -261,6 +273,14 @@ class Trace(Value):
         """Tool calls that the answering worker wants its caller to make; empty if the answer is final."""
         spans = self.rounds[-1].spans if self.rounds else ()
         return spans[-1].tool_calls if spans else ()
+
+    @property
+    def answer_state(self) -> ProviderState | None:
+        """What the provider of the worker that wrote the answer wants back with it; None: no worker wrote it."""
+        span = next((span for span in reversed(self.spans) if span.status == "done"), None)
+        if span is None or span.response != self.answer:
+            return None
+        return ProviderState(worker=span.answered_by or span.worker, fields=span.provider_state)
 
     @property
     def calls(self) -> int:

@@ -34,6 +34,8 @@ class Request:
     were skipped. Only tools read this, whose replies are not cached."""
     options: AnswerOptions = AnswerOptions()
     """They win over the worker's own settings. A worker ignores those that it does not have."""
+    thoughts_alone: bool = False
+    """Whether a reply that has thoughts and no answer is a reply, and not a failure: a plan may stand in thoughts."""
     structured: View | None = None
     """The content of the messages as data. None: the messages do not come from the executor."""
     on_text: Callable[[str], None] | None = None
@@ -58,7 +60,7 @@ class Reply:
     recorded: str | None = None
     """Which recorded response this is; None: it is not from a recording."""
     finish: str | None = None
-    """The provider's finish_reason; "length": the text was cut off at max_tokens."""
+    """Why it ended, in the words of `podium.workers.chat.finish_reasons`; "length": it was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
     first_token_s: float | None = None
@@ -71,6 +73,8 @@ class Reply:
     """Calls of the caller's tools that the worker requests."""
     reasoning: str = ""
     """The model's visible reasoning."""
+    provider_state: str = ""
+    """What the provider wants back with this message (`ProviderState.fields`); the tool calls have their own."""
     parameters: dict[str, Any] | None = None
     """The request to the endpoint as it was sent, without messages and without secrets; None: the worker does not tell,
     or the reply is from the response cache."""

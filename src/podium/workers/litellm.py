@@ -22,8 +22,8 @@ from pydantic import SecretStr
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Message, Profile
 from podium.workers.base import Reply, Request
-from podium.workers.chat.failures import filtered, retry_after
-from podium.workers.chat.reply_builder import encodable
+from podium.workers.chat.failures import retry_after
+from podium.workers.chat.reply_builder import ReplyBuilder
 from podium.workers.chat.request_body import sent_limit
 from podium.workers.chat.usage import read_usage
 
@@ -146,27 +146,38 @@ class LiteLLMWorker:
             await GLOBAL_LOGGING_WORKER.stop()
 
     def _read(self, response: Any, messages: Sequence[Message], max_tokens: int | None) -> Reply:
+        builder = ReplyBuilder()
         try:
             choice = response.choices[0]
-            text, finish = choice.message.content, choice.finish_reason
+            message = choice.message
+            fields = message.model_dump() if hasattr(message, "model_dump") else vars(message)
         except (AttributeError, IndexError, TypeError):
             raise self._error("the reply has no choices", "protocol") from None
-        if not isinstance(text, str) or not text.strip():
-            raise self._empty(finish, getattr(choice.message, "refusal", None))
-        text = encodable(text)
+        builder.add({"choices": [{"message": fields, "finish_reason": choice.finish_reason}]})
+        text = builder.text
+        if not text.strip() or builder.finish == "content_filter":
+            raise self._empty(builder)
         return Reply(
             self._scrub(text),
-            read_usage(_counts(getattr(response, "usage", None)), messages, text, max_tokens=max_tokens),
-            finish=self._name(finish),
+            read_usage(
+                _counts(getattr(response, "usage", None)),
+                messages,
+                text,
+                builder.reasoning,
+                max_tokens=max_tokens,
+            ),
+            finish=self._name(builder.finish),
             model=self._name(getattr(response, "model", None)),
+            reasoning=self._scrub(builder.reasoning),
         )
 
     def _name(self, name: object) -> str | None:
         return self._scrub(name)[:_NAME] if isinstance(name, str) else None
 
-    def _empty(self, finish: str | None, refusal: object) -> WorkerError:
-        if refusal or filtered(finish):
-            return self._error(f"it refused: {refusal or finish}", "refused")
+    def _empty(self, builder: ReplyBuilder) -> WorkerError:
+        finish = builder.finish
+        if builder.refusal or finish == "content_filter":
+            return self._error(f"it refused: {builder.refusal or builder.finish_word}", "refused")
         if finish == "length":
             return self._error(
                 "it reached max_tokens before it wrote any answer; raise limits.max_tokens", "protocol"

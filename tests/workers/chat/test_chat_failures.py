@@ -173,7 +173,7 @@ async def test_retry_after_that_says_nothing_usable_is_none(
             {"choices": [{"message": {"content": "", "reasoning_content": "4"}, "finish_reason": "stop"}]},
             "protocol",
             False,
-            "it reasoned (reasoning_content) and wrote no answer",
+            "switch thinking off",
         ),
         (
             {"choices": [{"message": {"content": None, "tool_calls": [{}]}, "finish_reason": "tool_calls"}]},

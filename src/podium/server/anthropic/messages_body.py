@@ -22,6 +22,7 @@ from podium.server.openai.conversation import (
     stay_with_worker,
     to_question,
 )
+from podium.server.provider_state import with_state
 from podium.server.requests import (
     NO_OPTIONS,
     Body,
@@ -107,9 +108,12 @@ class ToolResult(BodyPart):
 
 
 class Thinking(BodyPart):
-    """What a worker thought in an earlier reply; not part of the conversation."""
+    """What a worker thought in an earlier reply, and the state of its answer (`podium.server.provider_state`)."""
 
     type: Literal["thinking", "redacted_thinking"]
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
 
 
 Block = Annotated[Text | Image | Document | ToolUse | ToolResult | Thinking, Field(discriminator="type")]
@@ -245,6 +249,7 @@ def _unfold(given: InputMessage) -> Iterator[Message]:
     texts: list[str] = []
     images: list[str] = []
     calls: list[ToolCall] = []
+    state: str | None = None
     for block in given.content:
         match block:
             case Text(text=text):
@@ -253,6 +258,8 @@ def _unfold(given: InputMessage) -> Iterator[Message]:
                 texts.append(_document(block))
             case Image():
                 images.append(block.source.address)
+            case Thinking():
+                state = block.signature or block.data or state
             case ToolUse():
                 arguments = json.dumps(block.input, separators=(",", ":"))
                 calls.append(ToolCall(id=block.id, name=block.name, arguments=arguments))
@@ -265,8 +272,9 @@ def _unfold(given: InputMessage) -> Iterator[Message]:
     if images and not texts:
         texts.append("(See the image.)")
     if texts or calls:
-        yield Message(
-            role=given.role, content="\n".join(texts), images=tuple(images), tool_calls=tuple(calls)
+        yield with_state(
+            Message(role=given.role, content="\n".join(texts), images=tuple(images), tool_calls=tuple(calls)),
+            state,
         )
 
 

@@ -15,7 +15,7 @@ from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import to_anthropic_body
-from podium.server.openai.conversation import called
+from podium.server.openai.conversation import called, returned_state
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import Profile, ToolCall, Usage
 
@@ -24,7 +24,10 @@ _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", 
 
 def message_body(answer: ServedAnswer, model: str, *, thinks: bool) -> dict[str, Any]:
     """The JSON of a whole message."""
-    thoughts = [_thinking(answer.reasoning)] if thinks and answer.reasoning else []
+    state = returned_state(answer)
+    thoughts = [_thinking(answer.reasoning, state or "")] if thinks and answer.reasoning else []
+    if state is not None and not thoughts:
+        thoughts = [_redacted(state)]
     texts = [_text(answer.text)] if answer.text or not answer.tool_calls else []
     return {
         **_message(answer.trace_id, model),
@@ -71,8 +74,13 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "citations": []}
 
 
-def _thinking(text: str) -> dict[str, Any]:
-    return {"type": "thinking", "thinking": text, "signature": ""}
+def _thinking(text: str, signature: str = "") -> dict[str, Any]:
+    return {"type": "thinking", "thinking": text, "signature": signature}
+
+
+def _redacted(state: str) -> dict[str, Any]:
+    """A block that carries the state of the answer alone."""
+    return {"type": "redacted_thinking", "data": state}
 
 
 def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -139,9 +147,16 @@ class MessageEvents:
             APIError: the answer does not begin with the text that was sent.
         """
         rest = self._text.finish(answer.text, answer.trace_id)
-        pieces = (
-            [self._write("text", rest)] if rest or not (answer.tool_calls or self._open == "text") else []
-        )
+        has_text = rest or not (answer.tool_calls or self._open == "text")
+        state = returned_state(answer)
+        pieces = []
+        if state is not None and self._open == "thinking":
+            pieces.append(self._stop(state))
+            state = None
+        if has_text:
+            pieces.append(self._write("text", rest))
+        if state is not None:
+            pieces.append(self._begin(_redacted(state)))
         for call in called(answer):
             pieces += [
                 self._begin(_tool_use(call, {})),
@@ -171,10 +186,11 @@ class MessageEvents:
     def _delta(self, kind: str, **fields: Any) -> bytes:
         return _event("content_block_delta", index=self._index, delta={"type": kind, **fields})
 
-    def _stop(self) -> bytes:
+    def _stop(self, state: str = "") -> bytes:
+        """The events that end the open block; `state`: of the answer, the signature of a thinking block."""
         if self._open is None:
             return b""
-        signature = self._delta("signature_delta", signature="") if self._open == "thinking" else b""
+        signature = self._delta("signature_delta", signature=state) if self._open == "thinking" else b""
         self._open = None
         return signature + _event("content_block_stop", index=self._index)
 

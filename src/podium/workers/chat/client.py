@@ -7,6 +7,7 @@ the whole reply.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -16,14 +17,21 @@ import aiohttp
 from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Reply
 from podium.workers.chat.endpoint import Endpoint
-from podium.workers.chat.failures import Failures, filtered
+from podium.workers.chat.failures import Failures
+from podium.workers.chat.reply_builder import encodable
 from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
+from podium.workers.chat.tool_calls import CollectedCall
 from podium.workers.chat.usage import read_usage
 from podium.workers.connections import Connections
 
 _NAME = 200
 """Characters kept of a model name or finish_reason."""
+
+_THINKS = re.compile(
+    r"(?<![a-z0-9])(?:r1|z1|qwq|reason(?:er|ing)?|think(?:er|ing)?)(?![a-z0-9])", re.IGNORECASE
+)
+"""Names of models whose chat template may open their thought, so that their text begins inside it."""
 
 
 @cache
@@ -73,6 +81,8 @@ class ChatClient:
         # OpenAI's newer models refuse max_tokens, which every other server accepts.
         is_openai = self.endpoint.host == "api.openai.com"
         self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if is_openai else "max_tokens")
+        self._begins_inside_thought: dict[str, bool] = {}
+        """By model: whether a text of it was seen to begin inside a thought."""
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint.base_url!r})"
@@ -82,6 +92,7 @@ class ChatClient:
         messages: Sequence[Message],
         *,
         model: str,
+        worker: str | None = None,
         timeout: float = 120.0,  # noqa: ASYNC109 - a limit of the worker's, named in messages
         connect_timeout: float = 10.0,
         first_token_timeout: float | None = None,
@@ -91,6 +102,7 @@ class ChatClient:
         seed: int | None = None,
         extra: Mapping[str, Any] | None = None,
         options: AnswerOptions = AnswerOptions(),
+        thoughts_alone: bool = False,
         on_text: Callable[[str], None] | None = None,
         on_reasoning: Callable[[str], None] | None = None,
     ) -> Reply:
@@ -99,6 +111,7 @@ class ChatClient:
         Args:
             messages: what is sent, oldest first.
             model: the endpoint's name for the model.
+            worker: the name by which messages' `provider_state` belongs to this endpoint; None: none does.
             timeout: seconds for the whole call.
             connect_timeout: seconds until the connection is open, DNS and TLS included.
             first_token_timeout: seconds until a streamed reply must have begun; None: no limit.
@@ -106,6 +119,7 @@ class ChatClient:
             max_tokens, temperature, seed: None: not sent, so the endpoint's default holds.
             extra: further keys of the body; they win over the others.
             options: the caller's settings; with tools, the reply may be tool calls.
+            thoughts_alone: whether a reply with thoughts and without an answer is a reply.
             on_text, on_reasoning: called with each piece of the text and of the visible reasoning as it comes; the
                 first implies `stream`.
 
@@ -117,6 +131,7 @@ class ChatClient:
         body = chat_body(
             messages,
             model=model,
+            worker=worker,
             max_tokens_key=self._max_tokens_key,
             settings=settings,
             options=options,
@@ -131,6 +146,7 @@ class ChatClient:
             streamed=stream,
             timeout=timeout,
             first_token_timeout=first_token_timeout if stream else None,
+            hold=True if _THINKS.search(model) else self._begins_inside_thought.get(model),
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
         builder = reader.builder
@@ -145,7 +161,11 @@ class ChatClient:
                 if reader.deadline.expired():
                     raise self._failures.timed_out(*reader.limit, builder) from None
                 raise self._failures.transport(error) from None
-        reply = self._reply(reader, messages, body, options)
+        if builder.opened_by_template or (builder.finish == "stop" and builder.text):
+            known = self._begins_inside_thought.get(model, False)
+            self._begins_inside_thought[model] = known or builder.opened_by_template
+        reply = self._reply(reader, messages, body, options, thoughts_alone=thoughts_alone)
+        reader.end()
         for listener in listeners:
             if listener is not None:
                 listener.end()
@@ -174,36 +194,67 @@ class ChatClient:
         messages: Sequence[Message],
         body: Mapping[str, Any],
         options: AnswerOptions,
+        *,
+        thoughts_alone: bool,
     ) -> Reply:
         builder = reader.builder
-        text = builder.text
-        calls = builder.tool_calls if options.tools else ()
-        if not (text.strip() or calls) or filtered(builder.finish):
-            raise self._failures.no_text(builder)
-        if builder.finish == "error":
-            raise self._failures.error("it broke off with an error", "status", retryable=True)
+        text, finish = builder.text, builder.finish
+        calls = builder.calls.read() if options.tools else ()
+        cut_call = bool(calls) and (finish == "length" or any(call.is_cut for call in calls))
         written = text + "".join(call.name + call.arguments for call in calls)
+        if cut_call:
+            # The part that was written may look like a whole call, and would then be run.
+            finish, calls = "length", ()
+        limit = sent_limit(body)
+        # What the caller's own limit cuts off is what the caller wants, even if nothing is left.
+        wanted = finish == "length" and limit is not None and limit == options.max_tokens
+        wanted = wanted or (thoughts_alone and bool(builder.reasoning.strip()))
+        if not (text.strip() or calls or wanted) or finish == "content_filter":
+            raise self._failures.no_text(builder, cut_call=cut_call)
+        if finish == "error":
+            raise self._failures.error("it broke off with an error", "status", retryable=True)
         usage = read_usage(
             builder.usage,
             messages,
             written,
             builder.reasoning,
             options=options,
-            max_tokens=sent_limit(body),
+            max_tokens=limit,
         )
         return Reply(
             self._secrets.scrub(text),
             usage,
-            finish=self._name(builder.finish),
+            finish=self._name(finish),
             model=self._name(builder.model),
             first_token_s=reader.first_token_s,
             reasoning=self._secrets.scrub(builder.reasoning),
             parameters=self._secrets.scrub_values({k: v for k, v in body.items() if k != "messages"}),
             logprobs=builder.logprobs,
-            tool_calls=tuple(
-                ToolCall(**{field: self._secrets.scrub(value) for field, value in call}) for call in calls
-            ),
+            tool_calls=self._calls(calls),
+            provider_state=self._state(builder.state.read(calls_tools=bool(calls))),
         )
+
+    def _calls(self, calls: Sequence[CollectedCall]) -> tuple[ToolCall, ...]:
+        """The calls without secrets, each with an id of its own."""
+        taken: set[str] = set()
+        given = []
+        for place, call in enumerate(calls):
+            id_ = self._secrets.scrub(encodable(call.id))
+            while not id_ or id_ in taken:
+                id_ = f"{id_ or 'call'}_{place}"
+            taken.add(id_)
+            given.append(
+                ToolCall(
+                    id=id_,
+                    name=self._secrets.scrub(encodable(call.name)),
+                    arguments=self._secrets.scrub(encodable(call.arguments)),
+                    provider_state=self._state(call.state),
+                )
+            )
+        return tuple(given)
+
+    def _state(self, state: Mapping[str, Any]) -> str:
+        return json.dumps(self._secrets.scrub_values(dict(state))) if state else ""
 
     def _name(self, value: str | None) -> str | None:
         return None if value is None else self._secrets.scrub(value)[:_NAME]

@@ -38,7 +38,6 @@ _WAY_OUT = {
     413: " (the messages are too long for it)",
 }
 _RETRYABLE = frozenset({408, 409, 425, 429})
-_REFUSALS = frozenset({"refusal", "safety", "prohibited_content", "recitation", "blocklist"})
 
 
 class Failures:
@@ -127,22 +126,29 @@ class Failures:
             f"the reply has no choices: {self.quoted(message)}", "protocol", retryable=retryable
         )
 
-    def no_text(self, builder: ReplyBuilder) -> WorkerError:
-        """The reply has neither text nor a usable tool call."""
+    def no_text(self, builder: ReplyBuilder, *, cut_call: bool) -> WorkerError:
+        """The reply has neither text nor a usable tool call; or, with `cut_call`, its tool call was cut off."""
         finish = builder.finish
-        if builder.refusal or filtered(finish):
-            return self.error(f"it refused: {self.quoted(builder.refusal or finish or '')}", "refused")
+        if builder.refusal or finish == "content_filter":
+            reason = builder.refusal or builder.finish_word or ""
+            return self.error(f"it refused: {self.quoted(reason)}", "refused")
+        if cut_call:
+            return self.error(
+                "its tool call was cut off; raise max_tokens", "protocol", retryable=finish != "length"
+            )
         if finish == "length":
             thought = " (it reasoned until then)" if builder.reasoning else ""
             return self.error(
                 f"it reached max_tokens before it wrote any answer{thought}; raise max_tokens",
                 "protocol",
             )
-        if builder.has_tool_calls:
+        if builder.calls:
             return self.error("it called a tool, but was offered none; leave tools out of extra", "protocol")
         if builder.reasoning:
             return self.error(
-                "it reasoned (reasoning_content) and wrote no answer; raise max_tokens or reduce its reasoning",
+                "it reasoned and wrote no answer; if its reasoning is the answer, switch thinking off "
+                "(extra.chat_template_kwargs.enable_thinking = false), or start the server without a reasoning parser "
+                "(vLLM: no --reasoning-parser; llama.cpp: --reasoning-format none); else raise max_tokens",
                 "protocol",
                 retryable=finish is None,
             )
@@ -187,12 +193,6 @@ class Failures:
         if isinstance(error, aiohttp.ClientConnectionError | OSError):
             return self.error(f"the connection failed ({reason})", "connection", retryable=True)
         return self.error(f"the reply is not HTTP ({reason})", "protocol")
-
-
-def filtered(finish: str | None) -> bool:
-    """Whether this finish_reason says that a filter or the model refused."""
-    word = (finish or "").lower()
-    return word.startswith("content_filter") or word in _REFUSALS
 
 
 def _permanent(error: Exception) -> str | None:

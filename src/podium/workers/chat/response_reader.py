@@ -49,6 +49,7 @@ class ResponseReader:
         streamed: whether the request was for a stream.
         timeout: seconds from now until the reply must be complete.
         first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
+        hold: as for `ReplyBuilder`.
         listeners: two callbacks: the first gets each piece of text, the second each piece of reasoning.
     """
 
@@ -59,9 +60,10 @@ class ResponseReader:
         streamed: bool,
         timeout: float,
         first_token_timeout: float | None,
+        hold: bool | None = False,
         listeners: Sequence[Callable[[str], None] | None] = (None, None),
     ) -> None:
-        self.builder = ReplyBuilder()
+        self.builder = ReplyBuilder(hold=hold)
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
         self._failures = failures
@@ -81,7 +83,7 @@ class ResponseReader:
     @property
     def complete(self) -> bool:
         """Whether the answer is complete; token counts and the end of the stream may still be missing."""
-        return self.builder.finish is not None
+        return self.builder.finish is not None and not self.builder.went_on
 
     async def read(self, response: aiohttp.ClientResponse) -> None:
         """Read `response` into the builder.
@@ -156,9 +158,13 @@ class ResponseReader:
             # Half an event means that the stream broke off.
             if self._is_whole(data) and self._take(data, response):
                 return self._check_stream()
-        if not self.complete:
+        if self.builder.finish is None:
             raise self._failures.broken_off(self.builder)
         return self._check_stream()
+
+    def end(self) -> None:
+        """Pass on the text that has waited: the reply has ended."""
+        self._pass_on(self.builder.end())
 
     def _take(self, data: bytes, response: aiohttp.ClientResponse) -> bool:
         """Take one event; returns whether it ends the stream."""
@@ -178,8 +184,9 @@ class ResponseReader:
         if self.builder.length and not before[0]:
             self.first_token_s = self._loop.time() - self._started
             self._begin()
-        if self.complete and not before[1]:
-            self.deadline.reschedule(min(self._ends, self._loop.time() + _CLOSING_S))
+        if self.complete != before[1]:
+            closing = min(self._ends, self._loop.time() + _CLOSING_S)
+            self.deadline.reschedule(closing if self.complete else self._ends)
         return False
 
     def _begin(self) -> None:
@@ -192,6 +199,9 @@ class ResponseReader:
         pieces = self.builder.add(body)
         if self.builder.length > _MOST_LENGTH:
             raise self._failures.too_big(f"{_MOST_LENGTH:,} characters")
+        self._pass_on(pieces)
+
+    def _pass_on(self, pieces: tuple[str, str]) -> None:
         for piece, listener in zip(pieces, self._listeners, strict=True):
             if piece and listener is not None:
                 listener(piece)

@@ -124,8 +124,10 @@ def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
     document.setdefault("latency_s", round(seconds, 6))
     if reply.reasoning:
         document["reasoning"] = reply.reasoning
+    if reply.provider_state:
+        document["provider_state"] = reply.provider_state
     if reply.tool_calls:
-        document["tool_calls"] = [call.model_dump() for call in reply.tool_calls]
+        document["tool_calls"] = [call.model_dump(exclude_defaults=True) for call in reply.tool_calls]
     if reply.nested is not None:
         document["nested"] = reply.nested.model_dump()
     return to_canonical_json(document)
@@ -144,6 +146,7 @@ def read_reply(written: bytes, mark: str) -> Reply:
         **{name: document.get(name) for name in _PLAIN},
         cached=True,
         reasoning=document.get("reasoning", ""),
+        provider_state=document.get("provider_state", ""),
         tool_calls=tuple(ToolCall(**call) for call in document.get("tool_calls", ())),
         nested=None if nested is None else Trace.model_validate(nested),
     )
