@@ -62,7 +62,12 @@ def routes(service: Service) -> APIRouter:
             async def produce(write: Write) -> None:
                 await question.write(events, write)
 
-            return EventStream(produce, headers)
+            return EventStream(
+                produce,
+                headers,
+                heartbeat=events.heartbeat,
+                fail=lambda error: events.start() + events.fail(error),
+            )
         async with cancel_on_disconnect(request.receive):
             answer = await question.answer()
         content = encode_reply(message_body(answer, body.model, thinks=body.thinking is not None))

@@ -112,13 +112,21 @@ class MessageEvents:
         self._thinks = thinks
         self._direct = direct
         self._text = StreamedText()
+        self._started = False
         self._index = -1
         self._open: str | None = None
         """The type of the open content block; None: no block is open."""
 
     def start(self) -> bytes:
-        """The first event."""
+        """The first events; empty after the first call."""
+        if self._started:
+            return b""
+        self._started = True
         return _event("message_start", message=_message(self._trace_id, self._model)) + _event("ping")
+
+    def heartbeat(self) -> bytes:
+        """A sign of life."""
+        return self.start() or _event("ping")
 
     def for_event(self, event: Event) -> bytes:
         """The events for one event of the orchestrator. For the end of the answer, call `end`."""
