@@ -199,6 +199,15 @@ def to_call(call: ToolCall) -> dict[str, Any]:
     }
 
 
+def images_as_text(text: str, images: Sequence[str]) -> str:
+    """The text of a message; where it has images alone, a sentence that says so to planners and workers."""
+    if text.strip() or not images:
+        return text
+    if len(images) == 1:
+        return "This image was sent without words: answer what it asks, or say what it shows."
+    return f"These {len(images)} images were sent without words: answer what they ask, or say what they show."
+
+
 def to_question(
     messages: tuple[Message, ...], options: AnswerOptions, *, direct: bool, param: str = "messages"
 ) -> Question:
