@@ -6,6 +6,7 @@ name weights, as in "Vote with the weights 2, 1, 1.5.": one number for each resp
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -26,7 +27,11 @@ _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
 class VoteWorker:
-    """Counts answers; in a tie, the answer that was shown first wins."""
+    """Counts answers; in a tie, the answer that was shown first wins.
+
+    A response that is a JSON object or list is an answer as a whole. If the caller wants structured answers, the reply
+    is the winning one as it was written, and nothing else.
+    """
 
     identity = None
 
@@ -59,8 +64,10 @@ class VoteWorker:
         if winner is None:
             return tool.nothing(request, NOTHING)
         written = next(answer for answer in answers if answer is not None and _vote(answer) == winner)
+        structured = request.options.response_format is not None
         counted = VoteCount(agreeing=votes.count(winner), of=len(votes) - votes.count(None))
-        return replace(tool.free(announce(written, counted.agreeing, counted.of)), votes=counted)
+        said = written if structured else announce(written, counted.agreeing, counted.of)
+        return replace(tool.free(said), votes=counted)
 
     def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
         """Whether the leading answer wins even if all responses that are still to come give one rival answer.
@@ -93,12 +100,24 @@ def announce(answer: str, agreeing: int, of: int) -> str:
 
 def _answer(response: str) -> str | None:
     """The answer that a response votes for, as written; None: none."""
-    return final_answer(response) if response != NOTHING and tool.is_result(response) else None
+    if response == NOTHING or not tool.is_result(response):
+        return None
+    return final_answer(response) if _json(response) is None else response.strip()
+
+
+def _json(response: str) -> str | None:
+    """A structured answer in one form, whatever the order of its keys; None: it is no JSON object or list."""
+    if not response.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.dumps(json.loads(response), sort_keys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _vote(answer: str | None) -> str | None:
     """The normalised answer, by which votes are compared; None: no vote."""
-    return None if answer is None else normalise(answer)
+    return None if answer is None else normalise(_json(answer) or answer)
 
 
 def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:
