@@ -155,3 +155,17 @@ def test_a_failure_after_a_sign_of_life_is_told_in_the_stream(serve: Serve, mode
     client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
     with pytest.raises(openai.APIError, match="No worker could answer"):
         list(client.chat.completions.create(model="wren", messages=ASKED, stream=True))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("chat", None), ("message", "error"), ("response", None)])
+def test_a_silent_stream_that_takes_too_long_ends_with_an_error_of_its_api(
+    serve: Serve, model: ChatModel, name: str, kind: str | None
+) -> None:
+    url = serve(Pool([model.worker()]), planner="single:wren", request_seconds=0.4)
+    path, body = BODIES[name]
+    with httpx.stream(
+        "POST", url + path, json={"model": "wren", "stream": True, **body}, timeout=20
+    ) as reply:
+        events = [json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: {")]
+    assert "no answer within" in events[-1]["error"]["message"]
+    assert events[-1].get("type") == kind
