@@ -12,6 +12,7 @@ from statistics import quantiles
 from types import MappingProxyType
 
 from podium.executor.context import Context, build_messages
+from podium.executor.early_stopping import answering_steps
 from podium.executor.worker_call import reservation_for
 from podium.trace.answers import PastAnswers
 from podium.types import DEFAULT_OPTIONS, Question, Usage, sent_tokens
@@ -115,6 +116,7 @@ def estimate(
     """
     live = live_steps(workflow)
     workers = {position: pool[workflow.steps[position].worker] for position in live}
+    answering = answering_steps(workflow, workers)
     expected = {
         name: _expected(worker, past.get(name), response_tokens)
         for worker in workers.values()
@@ -148,7 +150,7 @@ def estimate(
             reservation_for(
                 workers[p],
                 input_tokens=guess.usage.input_tokens,
-                output_tokens=question.options.max_tokens if p == len(workflow.steps) - 1 else None,
+                output_tokens=question.options.max_tokens if p in answering else None,
             ).usd
             for p, guess in most.items()
         ),
@@ -185,6 +187,7 @@ def _guesses(
 ) -> dict[int, Guess]:
     """One guess for each live step. Its input contains the responses that the step reads, at their expected lengths."""
     guesses: dict[int, Guess] = {}
+    answering = answering_steps(workflow, workers)
     for position, worker in workers.items():
         step = workflow.steps[position]
         earlier = tuple(
@@ -193,7 +196,7 @@ def _guesses(
         )
         context = Context(question, step.subtask, earlier)
         messages = build_messages(context, "packed", "0" * 16, sees=worker.profile.sees)
-        options = question.options if position == len(workflow.steps) - 1 else DEFAULT_OPTIONS
+        options = question.options if position in answering else DEFAULT_OPTIONS
         usage = Usage(
             input_tokens=sent_tokens(messages, options),
             output_tokens=round(lengths[position].tokens),

@@ -22,7 +22,7 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.orchestrator.faults import answer_concern, plan_fault, trace_status
+from podium.orchestrator.faults import answer_concern, options_fault, plan_fault, trace_status
 from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
 from podium.trace import RoundTrace, Trace
@@ -291,7 +291,9 @@ class _QuestionRun:
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
             return Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"))
-        fault = plan_fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
+        fault = plan_fault(
+            plan.decision, workers=len(question_context.pool), later_round=number > 0
+        ) or options_fault(plan.decision, question_context.pool, question_context.question.options)
         return plan if fault is None else replace(plan, decision=fault)
 
     async def _run_round(

@@ -17,6 +17,7 @@ import pydantic_core
 from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, PlanReady, RoundEnded
+from podium.orchestrator.faults import TOOL_ANSWERS
 from podium.trace import Span, Trace
 from podium.types import Profile, ProviderState, ToolCall, Usage, total_usage
 from podium.workflow import Acceptance, Workflow, render
@@ -155,6 +156,10 @@ def no_answer_error(trace: Trace) -> APIError | None:
             code="workers_failed",
             headers=headers,
             more=more,
+        )
+    if any(round_.plan_error_kind == TOOL_ANSWERS for round_ in trace.rounds):
+        return APIError(
+            400, "invalid_request_error", message, code="unsupported_field", headers=headers, more=more
         )
     if stopped:
         return APIError(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=more)

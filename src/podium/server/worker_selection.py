@@ -79,7 +79,10 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
     offered = [pool.names[number] for number in left]
     for name in planners.required_workers(request.planner):
         if name not in offered:
+            lacks = name in pool.names and not fits(pool.named(name).profile)
             who = f"has no worker {name[:100]!r}" if name not in pool.names else f"leaves out {name!r}"
+            if lacks:
+                who = f"has tools or images, for which {name!r} is not made"
             raise invalid(
                 f"The planner needs a worker that is not available: the request {who}.",
                 request.planner_param,

@@ -22,6 +22,7 @@ from podium.server.openai.conversation import (
     ToolChoice,
     Tools,
     check_tool_choice,
+    images_as_text,
     stay_with_worker,
     to_question,
 )
@@ -248,7 +249,9 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
 def _message(message: ChatMessage, worker: str | None) -> Message:
     match message:
         case UserMessage(content=content):
-            return Message(role="user", content=_text(content), name=message.name, images=_images(content))
+            images = _images(content)
+            text = images_as_text(_text(content), images)
+            return Message(role="user", content=text, name=message.name, images=images)
         case AssistantMessage():
             calls = tuple(
                 ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)

@@ -16,6 +16,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from podium.errors import APIError
 from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import (
@@ -161,6 +162,9 @@ class _ChatCompletion:
             direct=request.worker is not None,
         )
 
+        def fail(error: APIError) -> bytes:
+            return sse_event(to_body(error))
+
         async def produce(write: Write) -> None:
             if request.dry_run:
                 planned = await question.planned()
@@ -172,12 +176,12 @@ class _ChatCompletion:
                 for_end=lambda number, answers, failed: chunks.for_end(
                     number, answers.get(number), self._all(answers, failed)
                 ),
-                fail=lambda error: sse_event(to_body(error)),
+                fail=fail,
             ):
                 return
             await write(DONE)
 
-        return EventStream(produce, question.headers)
+        return EventStream(produce, question.headers, fail=fail)
 
     def _all(self, answers: Mapping[int, ServedAnswer], failed: Mapping[int, Trace]) -> list[ServedAnswer]:
         """The answers in order, then those that failed, once all have ended; until then an empty list."""

@@ -200,6 +200,15 @@ def returned_state(answer: ServedAnswer) -> str | None:
     return write_state(answer.state, called(answer), reasoned=bool(answer.reasoning))
 
 
+def images_as_text(text: str, images: Sequence[str]) -> str:
+    """The text of a message; where it has images alone, a sentence that says so to planners and workers."""
+    if text.strip() or not images:
+        return text
+    if len(images) == 1:
+        return "This image was sent without words: answer what it asks, or say what it shows."
+    return f"These {len(images)} images were sent without words: answer what they ask, or say what they show."
+
+
 def to_question(
     messages: tuple[Message, ...], options: AnswerOptions, *, direct: bool, param: str = "messages"
 ) -> Question:

@@ -18,7 +18,7 @@ from podium.server.api_errors import invalid, missing
 from podium.server.conversations import full_conversation
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress
-from podium.server.openai.conversation import called
+from podium.server.openai.conversation import called, images_as_text
 from podium.server.provider_state import with_state
 from podium.server.requests import BodyPart, ListOf, Unsupported
 from podium.server.service import Service
@@ -300,7 +300,9 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
         match item:
             case MessageItem():
                 role = "system" if item.role == "developer" else item.role
-                messages.append(Message(role=role, content=_text(item.content), images=_images(item.content)))
+                images = _images(item.content)
+                text = images_as_text(_text(item.content), images)
+                messages.append(Message(role=role, content=text, images=images))
             case CallItem():
                 if not (messages and messages[-1].role == "assistant"):
                     messages.append(Message(role="assistant", content=""))

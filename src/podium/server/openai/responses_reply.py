@@ -16,7 +16,7 @@ from podium.server.answers import ServedAnswer, progress
 from podium.server.conversations import full_conversation
 from podium.server.openai.conversation import called, returned_state
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
-from podium.server.streaming import StreamedText, sse_event
+from podium.server.streaming import COMMENT, StreamedText, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
 
 
@@ -213,21 +213,29 @@ class ResponseEvents:
         self._frame = frame
         self._pool = pool
         self._direct = direct
-        self._number = 0
+        self._number = 2  # After the first two events, which may be made later than others.
+        self._started = False
         self._text = StreamedText()
         self._lines: list[str] = []
         self._reasoning_started = self._message_started = False
         self._output: list[dict[str, Any]] = []
 
     def start(self) -> bytes:
-        """The first events."""
+        """The first events; empty after the first call."""
+        if self._started:
+            return b""
+        self._started = True
         response = self._frame.response("in_progress")
-        return self._event("created", response=response) + self._event("in_progress", response=response)
+        return _numbered(0, "created", response=response) + _numbered(1, "in_progress", response=response)
+
+    def heartbeat(self) -> bytes:
+        """A sign of life."""
+        return self.start() or COMMENT
 
     def queue(self) -> bytes:
         """The first events of a response that is made in the background; `begin` follows."""
         response = self._frame.response("queued")
-        return self._event("created", response=response) + self._event("queued", response=response)
+        return _numbered(0, "created", response=response) + _numbered(1, "queued", response=response)
 
     def begin(self) -> bytes:
         """The event that a queued response is being made."""
@@ -362,6 +370,10 @@ class ResponseEvents:
         )
 
     def _event(self, kind: str, **fields: Any) -> bytes:
-        name = f"response.{kind}"
         number, self._number = self._number, self._number + 1
-        return sse_event({"type": name, "sequence_number": number, **fields}, name)
+        return _numbered(number, kind, **fields)
+
+
+def _numbered(number: int, kind: str, **fields: Any) -> bytes:
+    name = f"response.{kind}"
+    return sse_event({"type": name, "sequence_number": number, **fields}, name)
