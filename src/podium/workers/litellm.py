@@ -22,9 +22,10 @@ from pydantic import SecretStr
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Message, Profile
 from podium.workers.base import Reply, Request
-from podium.workers.chat.failures import filtered, retry_after
+from podium.workers.chat.failures import filtered
 from podium.workers.chat.reply_builder import encodable
 from podium.workers.chat.request_body import sent_limit
+from podium.workers.chat.retry_hints import retry_after
 from podium.workers.chat.usage import read_usage
 
 _STOLEN = ("1.82.7", "1.82.8")

@@ -90,6 +90,7 @@ class OpenAIWorker:
             temperature=self._temperature,
             seed=seed_number(request.seed) if self._send_seed else None,
             extra=self._extra,
+            context_tokens=self.profile.context_tokens,
             options=request.options,
             on_text=request.on_text,
             on_reasoning=request.on_reasoning,

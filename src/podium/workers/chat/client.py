@@ -1,22 +1,25 @@
-"""The client: sends one chat to one endpoint, once, and returns the reply or raises a `WorkerError`.
+"""The client: sends one chat to one endpoint, and returns the reply or raises a `WorkerError`.
 
-It does not retry, and runs no tools. `on_text` gets the text of a streamed reply piece by piece; the return value is
-the whole reply.
+It does not retry, and runs no tools. If the endpoint refuses a parameter or the form of the messages, it asks again at
+once without them, and remembers that (`adaptation`). `on_text` gets the text of a streamed reply piece by piece; the
+return value is the whole reply.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import aiohttp
 
-from podium.types import AnswerOptions, Message, ToolCall
+from podium.types import AnswerOptions, Message, ToolCall, sent_tokens
 from podium.workers.base import Reply
+from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
-from podium.workers.chat.failures import Failures, filtered
+from podium.workers.chat.failures import Failures, RequestRejectedError, filtered
 from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
 from podium.workers.chat.usage import read_usage
@@ -73,6 +76,7 @@ class ChatClient:
         # OpenAI's newer models refuse max_tokens, which every other server accepts.
         is_openai = self.endpoint.host == "api.openai.com"
         self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if is_openai else "max_tokens")
+        self._adaptation = Adaptation()
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint.base_url!r})"
@@ -90,6 +94,7 @@ class ChatClient:
         temperature: float | None = None,
         seed: int | None = None,
         extra: Mapping[str, Any] | None = None,
+        context_tokens: int | None = None,
         options: AnswerOptions = AnswerOptions(),
         on_text: Callable[[str], None] | None = None,
         on_reasoning: Callable[[str], None] | None = None,
@@ -105,23 +110,33 @@ class ChatClient:
             stream: whether to ask for a streamed reply.
             max_tokens, temperature, seed: None: not sent, so the endpoint's default holds.
             extra: further keys of the body; they win over the others.
+            context_tokens: the model's context, which the reply is limited to fit in; None: not known.
             options: the caller's settings; with tools, the reply may be tool calls.
             on_text, on_reasoning: called with each piece of the text and of the visible reasoning as it comes; the
                 first implies `stream`.
 
         Raises:
-            WorkerError: no text or tool call came back.
+            WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it.
         """
+        read = sent_tokens(messages, options)
+        if reason := too_long(read, context_tokens):
+            raise self._failures.error(reason, "context")
         settings = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
         stream = stream or on_text is not None
-        body = chat_body(
+        request = AdaptedRequest(
             messages,
-            model=model,
-            max_tokens_key=self._max_tokens_key,
-            settings=settings,
-            options=options,
-            extra=extra or {},
-            stream=stream,
+            lambda folded: chat_body(
+                folded,
+                model=model,
+                max_tokens_key=self._max_tokens_key,
+                settings=settings,
+                options=options,
+                extra=extra or {},
+                stream=stream,
+            ),
+            self._adaptation,
+            read=read,
+            context_tokens=context_tokens,
         )
         listeners = [
             None if each is None else StreamScrubber(each, self._secrets) for each in (on_text, on_reasoning)
@@ -134,9 +149,16 @@ class ChatClient:
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
         builder = reader.builder
+
         try:
             async with reader.deadline:
-                await self._post(json.dumps(body).encode(), connect_timeout, reader)
+                while True:
+                    try:
+                        await self._post(json.dumps(request.body).encode(), connect_timeout, reader)
+                        break
+                    except RequestRejectedError as error:
+                        if builder.length or not request.change(error.reported):
+                            raise
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             # An error after the end of the answer is no reason to pay for it again.
             if not reader.complete:
@@ -145,7 +167,13 @@ class ChatClient:
                 if reader.deadline.expired():
                     raise self._failures.timed_out(*reader.limit, builder) from None
                 raise self._failures.transport(error) from None
-        reply = self._reply(reader, messages, body, options)
+        self._adaptation |= request.known  # Only now: what did not help shall not be remembered.
+        reply = replace(
+            self._reply(reader, messages, request.body, options),
+            dropped=request.dropped,
+            folded=request.folded,
+            context_tokens=request.known.context_tokens,
+        )
         for listener in listeners:
             if listener is not None:
                 listener.end()
@@ -196,6 +224,7 @@ class ChatClient:
             usage,
             finish=self._name(builder.finish),
             model=self._name(builder.model),
+            fingerprint=self._name(builder.fingerprint),
             first_token_s=reader.first_token_s,
             reasoning=self._secrets.scrub(builder.reasoning),
             parameters=self._secrets.scrub_values({k: v for k, v in body.items() if k != "messages"}),
