@@ -169,6 +169,17 @@ async def test_what_did_not_help_is_not_remembered() -> None:
         assert (len(server.requests), reply.dropped) == (3, ())
 
 
+@pytest.mark.parametrize("code", [401, 402, 403, 413])
+async def test_an_error_that_is_not_about_the_request_changes_nothing(code: int) -> None:
+    refuses = Status(code=code, message="temperature is not supported; roles must alternate")
+    async with FaultServer("4", rules=rules(refuses)) as server:
+        asked = worker(server)
+        with pytest.raises(WorkerError):
+            await ask(asked, ASKED + ASKED, temperature=0.5)
+        await asked.close()
+        assert len(server.requests) == 1
+
+
 async def test_calls_at_once_all_go_on() -> None:
     refuses = RefusedParameters(names=("temperature", "top_p"))
     async with FaultServer("4", rules=rules(refuses)) as server:

@@ -142,8 +142,6 @@ def test_of_two_that_exclude_each_other_the_first_stays() -> None:
         ("Unknown parameter: 'frequency_penalty2'.", 400),
         ("The temperature of the request was read. No such deployment.", 400),
         ("An unknown error occurred while sampling with temperature 0.7", 500),
-        ("temperature is not supported", 429),
-        ("temperature is not supported", 401),
         ("the user is not allowed to use this model while thinking", 400),
     ],
 )

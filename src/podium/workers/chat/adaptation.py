@@ -17,6 +17,8 @@ from podium.workers.chat.refusals import LIMITS, refused_parameters, token_limit
 
 _MOST_CHANGES = 12
 """How often one call is sent again. Each time it leaves out one thing more."""
+_OTHER_REASONS = frozenset({401, 402, 403, 407, 408, 413, 429})
+"""Statuses of errors that are not about what the request says."""
 _GO_TOGETHER = {"stream": "stream_options", "logprobs": "top_logprobs"}
 """A key that is of no use, and refused, without the other."""
 _LEAST_ROOM = 16
@@ -162,8 +164,10 @@ class AdaptedRequest:
 
     def change(self, error: ProviderError) -> bool:
         """Change the body after this error; False: nothing can be changed that might help."""
+        if error.status in _OTHER_REASONS or self._changes == _MOST_CHANGES:
+            return False
         further = self.known.after(error, self.body, self._messages)
-        if further is None or self._changes == _MOST_CHANGES:
+        if further is None:
             return False
         self.known = further
         self._changes += 1

@@ -55,7 +55,6 @@ _RANGE = re.compile(
 )
 _UNSET = re.compile(r"\bunset\b|only the default|cannot both")
 _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"})
-_NO_PARAMETERS = frozenset({401, 402, 403, 407, 408, 413, 429})
 _SENTENCE_END = re.compile(r"(?<=[.;!\n])\s+")
 _DEPTH = 5
 
@@ -68,8 +67,6 @@ def refused_parameters(error: ProviderError, sent: Collection[str]) -> Iterator[
         sent: the keys of the request; others are not looked for.
     """
     said = error.text.lower()
-    if error.status in _NO_PARAMETERS:
-        return
     names = [name for name in sent if name in DROPPABLE or name in LIMITS]
     for place in _places(error.body, 0):
         yield from ((name, None) for name in _named(place) if name in names)
