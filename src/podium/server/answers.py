@@ -183,6 +183,8 @@ def to_details(trace: Trace) -> dict[str, Any]:
         details["reason"] = latest.plan_reason
     if trace.error is not None:
         details["error"] = trace.error
+    if dropped := {name for span in trace.spans for name in span.dropped}:
+        details["dropped"] = sorted(dropped)
     return details
 
 
@@ -261,6 +263,15 @@ def _step_facts(span: Span) -> dict[str, Any]:
         "seconds": span.seconds,
         "cached": span.cached,
         "status": span.status,
+        "model": span.model,
+        "fingerprint": span.fingerprint,
+        "context_tokens": span.context_tokens,
+        "dropped": list(span.dropped),
+        "folded": span.folded,
+        "attempts": [
+            attempt.model_dump(include={"worker", "error_kind", "error", "cost_usd"})
+            for attempt in span.attempts
+        ],
     }
 
 

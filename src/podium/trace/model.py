@@ -79,7 +79,7 @@ class Span(Value):
     fingerprint: str | None = None
     """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
     context_tokens: int | None = None
-    """The context of the endpoint's server, if the server has said it; the pool file's is in the profile."""
+    """The context of the model: as its server has said in an error, else as the profile has it."""
     dropped: tuple[str, ...] = ()
     """Keys of the request that were left out, since the endpoint refuses them."""
     folded: bool = False

@@ -156,7 +156,7 @@ class LiteLLMWorker:
             self._read(response, messages, sent_limit(adapted.body)),
             dropped=adapted.dropped,
             folded=adapted.folded,
-            context_tokens=adapted.known.context_tokens,
+            context_tokens=adapted.known.context_tokens or context_tokens,
         )
 
     async def close(self) -> None:

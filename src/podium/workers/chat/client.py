@@ -172,7 +172,7 @@ class ChatClient:
             self._reply(reader, messages, request.body, options),
             dropped=request.dropped,
             folded=request.folded,
-            context_tokens=request.known.context_tokens,
+            context_tokens=request.known.context_tokens or context_tokens,
         )
         for listener in listeners:
             if listener is not None:
