@@ -24,7 +24,7 @@ def start() -> Iterator[Start]:
     """Starts an endpoint with these faults; it ends with the test."""
     with ExitStack() as running:
 
-        def starting(*faults: Fault, answer: str = "4") -> FaultServer:
+        def starting(*faults: Fault, answer: Any = "4") -> FaultServer:
             server = FaultServer(answer, rules=[Rule(fault=fault) for fault in faults])
             return running.enter_context(server.in_thread())
 
@@ -64,6 +64,37 @@ def test_what_was_dropped_and_folded_is_told(
             assert (podium.get("dropped", []), step["dropped"], step["folded"]) == (dropped, dropped, folded)
             trace = httpx.get(f"{url}/api/traces/{podium['trace_id']}").json()
             assert trace["rounds"][0]["spans"][0]["dropped"] == dropped
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("chat/completions", {"messages": HI}),
+        ("responses", {"input": "What is 2 + 2?"}),
+        ("messages", {"messages": HI, "max_tokens": 50}),
+    ],
+)
+@pytest.mark.parametrize("name", ["podium", "a", "team"])
+def test_every_api_tells_what_was_dropped_in_teams_too(  # noqa: PLR0917
+    serve: Serve, start: Start, tmp_path: Path, route: str, body: dict[str, Any], name: str
+) -> None:
+    keys = model(start(RefusedParameters(names=("temperature", "max_tokens"))))
+    written(tmp_path / "inner.toml", b=keys)
+    team = 'kind = "podium"\npool = "inner.toml"\nplanner = "single:b"'
+    url = serve(written(tmp_path / "pool.toml", a=keys, team=team), planner="single:a")
+    reply = httpx.post(f"{url}/v1/{route}", json={"model": name, "temperature": 0.5} | body, timeout=30)
+    assert (reply.status_code, reply.json()["podium"]["dropped"]) == (200, ["temperature"])
+
+
+def test_a_conductor_without_a_system_role_gets_its_second_try(
+    serve: Serve, start: Start, tmp_path: Path
+) -> None:
+    plans = iter(["No plan.", 'model_id = [0]\nsubtasks = ["Answer it."]\naccess_list = [[]]', "4"])
+    strict = start(StrictTemplate(system=False), answer=lambda messages, body: next(plans))
+    url = serve(written(tmp_path / "pool.toml", a=model(strict)), planner="conductor:a")
+    told = ask(url)
+    assert (told["choices"][0]["message"]["content"], told["podium"]["status"]) == ("4", "ok")
+    assert [request.status for request in strict.requests] == [400, 200, 200, 200]
 
 
 def test_a_stream_tells_what_was_dropped(serve: Serve, start: Start, tmp_path: Path) -> None:
