@@ -92,6 +92,11 @@ def pydantic(
         ("create() got an unexpected keyword argument 'top_k'", "top_k"),
         ("Unsupported value: 'stream' does not support true with this model.", "stream"),
         ("Unknown parameter: 'user'.", "user"),
+        ("temperature is not available for reasoning models", "temperature"),
+        ("The parameter top_k cannot be used with this model.", "top_k"),
+        ("This model does not take a temperature", "temperature"),
+        ("reasoning_effort cannot be used together with tools", "reasoning_effort"),
+        ("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.", "max_tokens"),
     ],
 )
 def test_a_refusal_names_its_parameter(said: str, name: str) -> None:
@@ -121,8 +126,17 @@ def test_a_refusal_in_fields_names_its_parameter(body: Any, name: str | None) ->
     assert (found and found[0]) == name
 
 
-def test_of_two_that_exclude_each_other_the_first_stays() -> None:
-    said = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+@pytest.mark.parametrize(
+    "said",
+    [
+        "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+        "temperature and top_p are mutually exclusive",
+        "You cannot specify both temperature and top_p.",
+        "Setting 'temperature' and 'top_p' at the same time is not supported.",
+        "temperature and top_p cannot be used together",
+    ],
+)
+def test_of_two_that_exclude_each_other_the_first_stays(said: str) -> None:
     assert refused({"error": {"message": said}}) == ("top_p", "temperature")
 
 

@@ -43,17 +43,20 @@ _ALIASES = {
 }
 _REFUSES = re.compile(
     r"unsupported|(?:not|n['’]t|no longer) (?:currently |yet |be )?(?:supports?|supported|permit(?:ted)?|allow(?:ed)?"
-    r"|accept(?:ed|s)?|enabled)|unknown|unrecogni[sz]ed|extraneous|extra inputs|unexpected (?:keyword|field|param|arg)"
-    r"|was unexpected|incompatible|deprecated|cannot both|must be unset|or unset"
-    r"|only (?:be set|allowed when|the default)"
+    r"|accept(?:ed|s)?|take|enabled|applicable|available|compatible|configurable|recogni[sz]ed|implemented|used|set"
+    r"|specified|valid for)|unknown|unrecogni[sz]ed|extraneous|extra inputs|unexpected (?:keyword|field|param|arg)"
+    r"|was unexpected|incompatible|deprecated|must be unset|or unset|only (?:be set|allowed when|the default)"
     r"|only \S+ is allowed|not a (?:valid|known) (?:field|param|arg)\w*"
+)
+_ONE_OF = re.compile(
+    r"cannot both|not both|both be|specify both|set both|mutually exclusive|only one of|either|same time|together"
 )
 _PLAINLY = re.compile(r"unsupported|not support|unexpected keyword")
 """What a status of 500 and above has to say: some gateways write one for everything, and it may also be a crash."""
 _RANGE = re.compile(
     r"\brange\b|between|at (?:most|least)|maximum|minimum|(?:less|greater|more|larger|smaller) than|[<>]=|multiple of"
 )
-_UNSET = re.compile(r"\bunset\b|only the default|cannot both")
+_UNSET = re.compile(r"\bunset\b|only the default")
 _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"})
 _SENTENCE_END = re.compile(r"(?<=[.;!\n])\s+")
 _DEPTH = 5
@@ -75,16 +78,14 @@ def refused_parameters(error: ProviderError, sent: Collection[str]) -> Iterator[
     if _RANGE.search(said) and not _UNSET.search(said):
         return
     for sentence in _SENTENCE_END.split(said):
-        refusals = list(_REFUSES.finditer(sentence))
-        if not refusals:
-            continue
         found = sorted((match.start(), name) for name in names if (match := _pattern(name).search(sentence)))
-        # "`top_p` is not supported", else "Argument not supported: stop".
-        before = [name for at, name in found if at < refusals[-1].start()]
-        after = [name for at, name in found if at >= refusals[-1].start()]
-        if "cannot both" in sentence and len(before) > 1:
-            yield before[-1], before[0]
-        else:
+        refusals = [match.start() for match in _REFUSES.finditer(sentence)]
+        if len(found) > 1 and _ONE_OF.search(sentence):
+            yield found[1][1], found[0][1]
+        elif refusals:
+            # "`top_p` is not supported", else "Argument not supported: stop".
+            before = [name for at, name in found if at < refusals[-1]]
+            after = [name for at, name in found if at >= refusals[-1]]
             yield from ((name, None) for name in (before[-1:] or after[:1]))
     if _REFUSES.search(said) and isinstance(error.body, dict):
         reported = error.body.get("error")
