@@ -42,6 +42,16 @@ from podium.workers.chat.client import ChatClient
             {"error": {"message": "m is not a valid model ID", "code": 400}},
             ("status", False, "status 400: m is not a valid model ID (is model right?)."),
         ),
+        (
+            400,
+            {"error": {"message": "Over 512 tokens.", "type": "exceed_context_size_error", "n_ctx": 512}},
+            ("context", False, "status 400: Over 512 tokens (the messages are too long for it)."),
+        ),
+        (
+            400,
+            {"error": {"message": "Too long.", "code": "context_length_exceeded"}},
+            ("context", False, "status 400: Too long (the messages are too long for it)."),
+        ),
         (408, "", ("status", True, "status 408: (an empty body).")),
         (409, "", ("status", True, "status 409: (an empty body).")),
         (429, {"error": "slow down"}, ("limited", True, "status 429: slow down.")),

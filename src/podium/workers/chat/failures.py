@@ -86,10 +86,13 @@ class Failures:
         way_out = _WAY_OUT[402] if out_of_credit else _WAY_OUT.get(status, "")
         if not out_of_credit and 400 <= status < 500 and provider_error.unknown_model:
             way_out = " (is model right?)"
+        kind = "limited" if status == 429 else "status"
+        if provider_error.too_long and status < 500 and status != 429:
+            kind, way_out = "context", _WAY_OUT[413]
         hint = retry_after(headers, provider_error.body, provider_error.text, limited=status == 429)
         return self.error(
             f"status {status}: {self.quoted(provider_error.text)}{way_out}",
-            "limited" if status == 429 else "status",
+            kind,
             retryable=retryable,
             retry_after_s=hint if retryable else None,
             reported=replace(provider_error, status=status),
@@ -245,6 +248,7 @@ _FILTERED = re.compile(r"content_filter|content_policy|responsibleaipolicyviolat
 _LIMITED = re.compile(r"rate_?limit|too_many_requests|resource_exhausted")
 _OVERLOADED = re.compile(r"overloaded|server_error|unavailable|internal|timeout|bad_gateway")
 _UNKNOWN_MODEL = re.compile(r"model_not_(found|available)|invalid_model|deploymentnotfound")
+_TOO_LONG = re.compile(r"context_length_exceeded|exceed_context_size")
 _NO_MODEL = re.compile(
     r"\bmodel\b.{0,80}\b(not found|not exist|not available|unknown)\b|\b(not a valid|unknown|no such) model\b",
     re.S,
@@ -277,6 +281,11 @@ class ProviderError:
     def unknown_model(self) -> bool:
         """The endpoint does not have the model."""
         return self._says(_UNKNOWN_MODEL) or bool(_NO_MODEL.search(self.text.lower()))
+
+    @property
+    def too_long(self) -> bool:
+        """The messages do not fit into the model's context."""
+        return self._says(_TOO_LONG)
 
     @property
     def meant_status(self) -> int | None:
