@@ -84,9 +84,9 @@ class WorkerError(PodiumError):
     Args:
         message: one sentence for the user, free of secrets.
         kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
-            "unrecorded", "exhausted", "unready" (the worker could not be built), "missing" (a tool has nothing to work
-            on, since earlier steps failed), "budget" (a budget refuses the plan), or "environment" (training made the
-            worker fail).
+            "context" (the messages do not fit in it), "unrecorded", "exhausted", "unready" (the worker could not be
+            built), "missing" (a tool has nothing to work on, since earlier steps failed), "budget" (a budget refuses
+            the plan), or "environment" (training made the worker fail).
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds to wait before a retry, if the worker named any.
         cost_usd: dollars that the failed call cost, where that is known.

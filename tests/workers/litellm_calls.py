@@ -23,10 +23,12 @@ from podium.testing import (
     HangUp,
     RateLimited,
     Redirect,
+    RefusedParameters,
     Reset,
     Rule,
     SlowDrip,
     Status,
+    StrictTemplate,
     TruncatedJson,
 )
 from podium.testing.exchange import Fault
@@ -116,6 +118,20 @@ async def test_what_a_caller_wants_of_the_answer_is_heeded(server: FaultServer) 
     body = server.requests[0].body
     assert (body["max_tokens"], body["temperature"], body["stop"]) == (7, 0.0, ["END"])
     await worker.close()
+
+
+async def test_what_an_endpoint_refuses_is_left_out_from_then_on() -> None:
+    hello = Request((*HELLO.messages, *HELLO.messages), seed="s", options=AnswerOptions(temperature=0.5))
+    for fault, dropped, folded in (
+        (RefusedParameters(names=("temperature",)), ("temperature",), False),
+        (StrictTemplate(), (), True),
+    ):
+        async with FaultServer("4", rules=[Rule(fault=fault)]) as server:
+            worker = worker_of(server)
+            replies = [await worker.answer(hello) for _ in range(2)]
+            await worker.close()
+            assert [request.status for request in server.requests] == [400, 200, 200]
+        assert [(reply.dropped, reply.folded) for reply in replies] == [(dropped, folded)] * 2
 
 
 async def test_all_kinds_of_tokens_are_counted() -> None:

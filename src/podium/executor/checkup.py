@@ -50,6 +50,8 @@ class CheckResult:
     """Its cost is simulated."""
     model: str | None = None
     """The model that the provider says answered."""
+    note: str | None = None
+    """What works, and may surprise."""
 
 
 async def check(
@@ -115,6 +117,9 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         cost_usd=reply.price(worker.profile),
         simulated=reply.latency_s is not None,
         model=reply.model,
+        note=f"its endpoint refuses {', '.join(reply.dropped)}, and was asked without."
+        if reply.dropped
+        else None,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -158,6 +158,38 @@ class TeamWorker:
             nested=trace,
         )
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The workers of its pool, and of the teams in it."""
+        pool = self.orchestrator.pool
+        within = (worker.names for worker in pool if isinstance(worker, TeamWorker))
+        return frozenset(pool.names).union(*within)
+
+    def without(self, names: Collection[str]) -> TeamWorker | None:
+        """The same team, which calls no worker of these names, nor do the teams in it; None: nobody is left in one."""
+        if self.names.isdisjoint(names):
+            return self
+        full = self.orchestrator
+        kept = without(full.pool, names)
+        if kept is None:
+            return None
+        return TeamWorker(
+            self.profile,
+            Orchestrator(
+                full.planner,
+                kept,
+                budget=full.budget,
+                max_steps=full.max_steps,
+                settings=full.settings,
+                dispatcher=full.dispatcher,
+                plan_fallback=full.plan_fallback,
+            ),
+            opened=self.opened,
+            limits=self.limits,
+            fallback=self.fallback,
+            identity=None if self.identity is None else {**self.identity, "without": sorted(names)},
+        )
+
     async def close(self) -> None:
         """Close the connections of its workers and its planner. Calling twice is fine."""
         try:
@@ -165,6 +197,22 @@ class TeamWorker:
         finally:
             if self.opened is not None:
                 await self.opened.close()
+
+
+def without(pool: Pool, names: Collection[str]) -> Pool | None:
+    """The pool without workers of these names, also in its teams; the pool itself if it has none; None: all are left
+    out."""
+    left = {
+        number: worker.without(names) if isinstance(worker, TeamWorker) else worker
+        for number, worker in enumerate(pool)
+        if worker.profile.name not in names
+    }
+    kept = {number: worker for number, worker in left.items() if worker is not None}
+    if not kept:
+        return None
+    if all(kept.get(number) is worker for number, worker in enumerate(pool)):
+        return pool
+    return pool.subset([*kept]).replaced({worker.profile.name: worker for worker in kept.values()})
 
 
 def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True) -> Pool:

@@ -7,7 +7,7 @@ answer becomes an `APIError`. The routes write the wire format; the full record 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -191,7 +191,17 @@ def to_details(trace: Trace) -> dict[str, Any]:
         details["reason"] = latest.plan_reason
     if trace.error is not None:
         details["error"] = trace.error
+    if dropped := set(_dropped(trace)):
+        details["dropped"] = sorted(dropped)
     return details
+
+
+def _dropped(trace: Trace) -> Iterator[str]:
+    """The parameters that were left out for an endpoint, in nested teams too."""
+    for span in trace.spans:
+        yield from span.dropped
+        if span.nested is not None:
+            yield from _dropped(span.nested)
 
 
 def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any]]:
@@ -269,6 +279,15 @@ def _step_facts(span: Span) -> dict[str, Any]:
         "seconds": span.seconds,
         "cached": span.cached,
         "status": span.status,
+        "model": span.model,
+        "fingerprint": span.fingerprint,
+        "context_tokens": span.context_tokens,
+        "dropped": list(span.dropped),
+        "folded": span.folded,
+        "attempts": [
+            attempt.model_dump(include={"worker", "error_kind", "error", "cost_usd"})
+            for attempt in span.attempts
+        ],
     }
 
 

@@ -71,7 +71,7 @@ class Span(Value):
     """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
     when the time was up, or the caller went away."""
     messages: tuple[Message, ...] = ()
-    """Exactly what was sent to the worker."""
+    """Exactly what was sent to the worker; `folded` says whether its endpoint needed another form."""
     response: str | None = None
     answered_by: str | None = None
     """Name of the worker that answered: the chosen one or a fallback."""
@@ -86,6 +86,14 @@ class Span(Value):
     """Why the response ends (`finish_reasons`); "length": it was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
+    fingerprint: str | None = None
+    """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
+    context_tokens: int | None = None
+    """The context of the model: as its server has said in an error, else as the profile has it."""
+    dropped: tuple[str, ...] = ()
+    """Keys of the request that were left out, since the endpoint refuses them."""
+    folded: bool = False
+    """Whether the endpoint got `messages` joined or moved into the form that its chat template needs."""
     first_token_s: float | None = None
     """Seconds until a streamed response began."""
     reasoning: str = ""

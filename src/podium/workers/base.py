@@ -63,6 +63,14 @@ class Reply:
     """Why it ended, in the words of `podium.workers.chat.finish_reasons`; "length": it was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
+    fingerprint: str | None = None
+    """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
+    context_tokens: int | None = None
+    """The context of the model: as its server has said in an error, else as the profile has it."""
+    dropped: tuple[str, ...] = ()
+    """Keys of the request that were left out, since the endpoint refuses them."""
+    folded: bool = False
+    """Whether messages were joined or moved into the form that the endpoint's chat template needs."""
     first_token_s: float | None = None
     """Seconds until a streamed reply began."""
     cost_usd: float | None = None

@@ -91,6 +91,7 @@ class OpenAIWorker:
             temperature=self._temperature,
             seed=seed_number(request.seed) if self._send_seed else None,
             extra=self._extra,
+            context_tokens=self.profile.context_tokens,
             options=request.options,
             thoughts_alone=request.thoughts_alone,
             on_text=request.on_text,

@@ -1,7 +1,8 @@
-"""The client: sends one chat to one endpoint, once, and returns the reply or raises a `WorkerError`.
+"""The client: sends one chat to one endpoint, and returns the reply or raises a `WorkerError`.
 
-It does not retry, and runs no tools. `on_text` gets the text of a streamed reply piece by piece; the return value is
-the whole reply.
+It does not retry, and runs no tools. If the endpoint refuses a parameter or the form of the messages, it asks again at
+once without them, and remembers that (`adaptation`). `on_text` gets the text of a streamed reply piece by piece; the
+return value is the whole reply.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import aiohttp
 
-from podium.types import AnswerOptions, Message, ToolCall
+from podium.types import AnswerOptions, Message, ToolCall, sent_tokens
 from podium.workers.base import Reply
+from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
-from podium.workers.chat.failures import Failures
+from podium.workers.chat.failures import Failures, RequestRejectedError
 from podium.workers.chat.reply_builder import encodable
 from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
@@ -83,6 +86,7 @@ class ChatClient:
         self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if is_openai else "max_tokens")
         self._begins_inside_thought: dict[str, bool] = {}
         """By model: whether a text of it was seen to begin inside a thought."""
+        self._adaptation = Adaptation()
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint.base_url!r})"
@@ -101,6 +105,7 @@ class ChatClient:
         temperature: float | None = None,
         seed: int | None = None,
         extra: Mapping[str, Any] | None = None,
+        context_tokens: int | None = None,
         options: AnswerOptions = AnswerOptions(),
         thoughts_alone: bool = False,
         on_text: Callable[[str], None] | None = None,
@@ -118,25 +123,35 @@ class ChatClient:
             stream: whether to ask for a streamed reply.
             max_tokens, temperature, seed: None: not sent, so the endpoint's default holds.
             extra: further keys of the body; they win over the others.
+            context_tokens: the model's context, which the reply is limited to fit in; None: not known.
             options: the caller's settings; with tools, the reply may be tool calls.
             thoughts_alone: whether a reply with thoughts and without an answer is a reply.
             on_text, on_reasoning: called with each piece of the text and of the visible reasoning as it comes; the
                 first implies `stream`.
 
         Raises:
-            WorkerError: no text or tool call came back.
+            WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it.
         """
+        read = sent_tokens(messages, options)
+        if reason := too_long(read, context_tokens):
+            raise self._failures.error(reason, "context")
         settings = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
         stream = stream or on_text is not None
-        body = chat_body(
+        request = AdaptedRequest(
             messages,
-            model=model,
-            worker=worker,
-            max_tokens_key=self._max_tokens_key,
-            settings=settings,
-            options=options,
-            extra=extra or {},
-            stream=stream,
+            lambda folded: chat_body(
+                folded,
+                model=model,
+                worker=worker,
+                max_tokens_key=self._max_tokens_key,
+                settings=settings,
+                options=options,
+                extra=extra or {},
+                stream=stream,
+            ),
+            self._adaptation,
+            read=read,
+            context_tokens=context_tokens,
         )
         listeners = [
             None if each is None else StreamScrubber(each, self._secrets) for each in (on_text, on_reasoning)
@@ -150,9 +165,16 @@ class ChatClient:
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
         builder = reader.builder
+
         try:
             async with reader.deadline:
-                await self._post(json.dumps(body).encode(), connect_timeout, reader)
+                while True:
+                    try:
+                        await self._post(json.dumps(request.body).encode(), connect_timeout, reader)
+                        break
+                    except RequestRejectedError as error:
+                        if builder.length or not request.change(error.reported):
+                            raise
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             # An error after the end of the answer is no reason to pay for it again.
             if not reader.complete:
@@ -164,7 +186,13 @@ class ChatClient:
         if builder.opened_by_template or (builder.finish == "stop" and builder.text):
             known = self._begins_inside_thought.get(model, False)
             self._begins_inside_thought[model] = known or builder.opened_by_template
-        reply = self._reply(reader, messages, body, options, thoughts_alone=thoughts_alone)
+        self._adaptation |= request.known  # Only now: what did not help shall not be remembered.
+        reply = replace(
+            self._reply(reader, messages, request.body, options, thoughts_alone=thoughts_alone),
+            dropped=request.dropped,
+            folded=request.folded,
+            context_tokens=request.known.context_tokens or context_tokens,
+        )
         reader.end()
         for listener in listeners:
             if listener is not None:
@@ -226,6 +254,7 @@ class ChatClient:
             usage,
             finish=self._name(finish),
             model=self._name(builder.model),
+            fingerprint=self._name(builder.fingerprint),
             first_token_s=reader.first_token_s,
             reasoning=self._secrets.scrub(builder.reasoning),
             parameters=self._secrets.scrub_values({k: v for k, v in body.items() if k != "messages"}),

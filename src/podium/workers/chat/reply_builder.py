@@ -68,6 +68,7 @@ class ReplyBuilder:
         """Whether more came after a finish_reason, so that the provider's finish_reason means nothing before the end of
         the stream."""
         self.model: str | None = None
+        self.fingerprint: str | None = None
         self.usage: object = None
         """As the provider wrote it; `usage.read_usage` reads it."""
         self.calls = ToolCallCollector()
@@ -115,6 +116,8 @@ class ReplyBuilder:
         """Add a whole reply, or the next chunk of a stream; returns the new text and the new reasoning."""
         if isinstance(model := chunk.get("model"), str) and model:
             self.model = encodable(model)
+        if isinstance(fingerprint := chunk.get("system_fingerprint"), str) and fingerprint:
+            self.fingerprint = encodable(fingerprint)
         if chunk.get("usage") is not None:
             self.usage = chunk["usage"]
         choices = chunk.get("choices")
