@@ -1,7 +1,8 @@
 """The budget of one question. A call reserves the most that it may take, and is settled when it has ended.
 
-For one event loop: nothing awaits between a check and its reservation. A provider may count more input tokens than we
-estimated, or bill a call that failed. The total can pass a limit by that much; then every later call is refused.
+For one event loop: nothing awaits between a check and its reservation. A reservation is an upper bound
+(`podium.executor.input_bound`). A provider that bills more carries the total past a limit by that much; then every
+later call is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Reservation:
     """The most that one call may take, reserved while it is in flight."""
 
     calls: int
-    """1, or 0 where a fallback continues a call that has been counted."""
+    """1, or 0 where a retry, a hedge or a fallback continues a call that has been counted."""
     tokens: int
     usd: float
 
@@ -86,8 +87,8 @@ class SpendLimit(Protocol):
 class Ledger:
     """What one question has spent, has reserved for calls in flight, and may still spend. It charges the accounts too.
 
-    A step's request to its worker counts as one call. Its retries and fallbacks take tokens, dollars and time, but are
-    no further calls. A planner's usage is recorded when it is known, and is not a call.
+    A step's request to its worker counts as one call. Its retries and fallbacks reserve and take tokens, dollars and
+    time, but are no further calls. A planner's usage is not a call.
 
     Args:
         budget: the limits.
@@ -119,14 +120,18 @@ class Ledger:
         self.tokens += usage.tokens
         self.usd += usd
 
-    async def reserve(self, reservation: Reservation) -> str | None:
-        """As `try_reserve`, but wait while calls in flight may still leave enough."""
+    async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
+        """As `try_reserve`, but wait while calls in flight may still leave enough.
+
+        Args:
+            final: whether an account records that it refused; False: a smaller reservation is tried next.
+        """
         clock = asyncio.get_running_loop().time
         while True:
             refusal = self._reserve(reservation, clock())
             if isinstance(refusal, _AccountRefusal):
                 if not refusal.spend_limit.may_free(reservation.usd):
-                    return refusal.final()
+                    return refusal.final() if final else refusal.sentence
                 await refusal.spend_limit.settled()
             elif refusal is not None and self._may_free(reservation, clock()):
                 await self._settled.wait()
@@ -204,7 +209,7 @@ class Ledger:
         return None
 
     def settle(self, reservation: Reservation, usage: Usage, usd: float) -> None:
-        """Release the reservation and count what the call really took: nothing if it failed.
+        """Release the reservation and count what the call really took.
 
         Raises:
             StoreError: an account cannot be written; all others are.

@@ -281,16 +281,25 @@ class _QuestionRun:
             ledger=question_context.ledger,
         )
         limit = asyncio.timeout_at(question_context.ledger.deadline)
+        started = question_context.elapsed()
         try:
             async with limit:
                 plan = await orchestrator.planner.plan(request)
-        except TimeoutError:
+        except TimeoutError as error:
             if not limit.expired():
                 raise
-            return Plan("", PlanError("time_is_up", question_context.ledger.time_is_up))
+            no_plan = Plan("", PlanError("time_is_up", question_context.ledger.time_is_up), settled=True)
+            return no_plan.with_lost(error)
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
-            return Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"))
+            no_plan = Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"), settled=True)
+            return no_plan.with_lost(error)
+        except asyncio.CancelledError as error:
+            no_plan = Plan("", PlanError("cancelled", "The question was cancelled.")).with_lost(error)
+            if no_plan.usage.tokens or no_plan.cost_usd:
+                seconds = question_context.elapsed() - started
+                self._close(number, round_trace(no_plan, seconds))
+            raise
         fault = plan_fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
         return plan if fault is None else replace(plan, decision=fault)
 

@@ -20,6 +20,7 @@ from podium.executor import ExecutionSettings, StepText
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
+from podium.trace import Trace
 from podium.types import Budget, Limits, Price, Profile, Question
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
@@ -109,14 +110,14 @@ class TeamWorker:
         question = _question(request)
         on_text = request.on_text
 
-        spent_usd = 0.0
+        spent: Trace | None = None
 
         def observe(event: Event) -> None:
-            nonlocal spent_usd
+            nonlocal spent
             if on_text is not None and isinstance(event, StepText) and not event.reasoning:
                 on_text(event.text)
             elif isinstance(event, QuestionEnded):
-                spent_usd = event.trace.cost_usd
+                spent = event.trace
 
         try:
             trace = await self.orchestrator.answer(
@@ -127,14 +128,17 @@ class TeamWorker:
                 streams=on_text is not None,
             )
         except asyncio.CancelledError as error:
-            # The executor reads from the error what the team has already paid.
-            error.cost_usd = spent_usd  # type: ignore[attr-defined]
+            if spent is not None:
+                vars(error).update(usage=spent.usage, cost_usd=spent.cost_usd)
             raise
         except UsageError as error:
             raise WorkerError(f"The team cannot take this question: {error}", kind="protocol") from None
         if trace.answer is None:
             raise WorkerError(
-                f"The team has no answer. {trace.error}", kind="exhausted", cost_usd=trace.cost_usd
+                f"The team has no answer. {trace.error}",
+                kind="exhausted",
+                usage=trace.usage,
+                cost_usd=trace.cost_usd,
             )
         simulated = any(span.simulated_s is not None for span in trace.spans)
         return Reply(

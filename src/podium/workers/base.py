@@ -86,6 +86,19 @@ class Reply:
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
 
+def lost(error: BaseException, profile: Profile) -> tuple[Usage, float]:
+    """Tokens and dollars, at the prices of `profile`, of a call that ended with `error`.
+
+    The exception has them as a `WorkerError` has: a worker that is cancelled sets `usage` or `cost_usd` on the
+    `asyncio.CancelledError`.
+    """
+    if isinstance(error, TimeoutError):  # The cancellation that `asyncio.timeout` turned into it.
+        error = error.__cause__ or error
+    usage: Usage = getattr(error, "usage", None) or Usage()
+    usd: float | None = getattr(error, "cost_usd", None)
+    return usage, profile.price.cost(usage) if usd is None else usd
+
+
 @runtime_checkable
 class Worker(Protocol):
     """Answers messages. A call is one attempt; the executor retries."""

@@ -6,14 +6,17 @@ the whole reply.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 
-from podium.types import AnswerOptions, Message, ToolCall
+from podium.errors import WorkerError
+from podium.types import AnswerOptions, Message, ToolCall, Usage
 from podium.workers.base import Reply
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures, filtered
@@ -30,6 +33,16 @@ _NAME = 200
 def _time_limits(connect_timeout: float) -> aiohttp.ClientTimeout:
     # By default aiohttp rounds limits over 5 s up to whole seconds.
     return aiohttp.ClientTimeout(total=None, connect=connect_timeout, ceil_threshold=float("inf"))
+
+
+class _Body(aiohttp.BytesPayload):
+    """The body of a request, which knows whether the connection was opened and the body sent."""
+
+    sent = False
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self.sent = True
+        await super().write_with_length(writer, content_length)
 
 
 class ChatClient:
@@ -110,7 +123,8 @@ class ChatClient:
                 first implies `stream`.
 
         Raises:
-            WorkerError: no text or tool call came back.
+            WorkerError: no text or tool call came back. Its `usage` is what that took, as that of a cancellation is:
+                the provider's count, else an estimate of what was sent and received, where the provider may bill it.
         """
         settings = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
         stream = stream or on_text is not None
@@ -133,19 +147,15 @@ class ChatClient:
             first_token_timeout=first_token_timeout if stream else None,
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
-        builder = reader.builder
+        content = _Body(json.dumps(body).encode())
         try:
-            async with reader.deadline:
-                await self._post(json.dumps(body).encode(), connect_timeout, reader)
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            # An error after the end of the answer is no reason to pay for it again.
-            if not reader.complete:
-                if isinstance(error, aiohttp.ConnectionTimeoutError):
-                    raise self._failures.timed_out("connect_timeout", connect_timeout, builder) from None
-                if reader.deadline.expired():
-                    raise self._failures.timed_out(*reader.limit, builder) from None
-                raise self._failures.transport(error) from None
-        reply = self._reply(reader, messages, body, options)
+            await self._exchange(content, connect_timeout, reader)
+            reply = self._reply(reader, messages, body, options)
+        except (WorkerError, asyncio.CancelledError) as error:
+            ended = isinstance(error, WorkerError) and error.kind != "timeout"
+            if reader.may_be_billed or (content.sent and not ended):
+                vars(error)["usage"] = self._usage(reader, messages, body, options)
+            raise
         for listener in listeners:
             if listener is not None:
                 listener.end()
@@ -155,7 +165,27 @@ class ChatClient:
         """Close the connections, also those shared with other clients; a later call opens new ones."""
         await self._connections.close()
 
-    async def _post(self, content: bytes, connect_timeout: float, reader: ResponseReader) -> None:
+    async def _exchange(self, content: _Body, connect_timeout: float, reader: ResponseReader) -> None:
+        """Send the request and read the response, within all time limits.
+
+        Raises:
+            WorkerError: the response is not a reply, or not whole.
+        """
+        try:
+            async with reader.deadline:
+                await self._post(content, connect_timeout, reader)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            # An error after the end of the answer is no reason to pay for it again.
+            if not reader.complete:
+                if isinstance(error, aiohttp.ConnectionTimeoutError):
+                    raise self._failures.timed_out(
+                        "connect_timeout", connect_timeout, reader.builder
+                    ) from None
+                if reader.deadline.expired():
+                    raise self._failures.timed_out(*reader.limit, reader.builder) from None
+                raise self._failures.transport(error) from None
+
+    async def _post(self, content: _Body, connect_timeout: float, reader: ResponseReader) -> None:
         session = await self._connections.session()
         async with session.post(
             self.endpoint.url,
@@ -182,18 +212,9 @@ class ChatClient:
             raise self._failures.no_text(builder)
         if builder.finish == "error":
             raise self._failures.error("it broke off with an error", "status", retryable=True)
-        written = text + "".join(call.name + call.arguments for call in calls)
-        usage = read_usage(
-            builder.usage,
-            messages,
-            written,
-            builder.reasoning,
-            options=options,
-            max_tokens=sent_limit(body),
-        )
         return Reply(
             self._secrets.scrub(text),
-            usage,
+            self._usage(reader, messages, body, options),
             finish=self._name(builder.finish),
             model=self._name(builder.model),
             first_token_s=reader.first_token_s,
@@ -203,6 +224,25 @@ class ChatClient:
             tool_calls=tuple(
                 ToolCall(**{field: self._secrets.scrub(value) for field, value in call}) for call in calls
             ),
+        )
+
+    def _usage(
+        self,
+        reader: ResponseReader,
+        messages: Sequence[Message],
+        body: Mapping[str, Any],
+        options: AnswerOptions,
+    ) -> Usage:
+        """What was taken so far."""
+        builder = reader.builder
+        calls = "".join(call.name + call.arguments for call in builder.tool_calls)
+        return read_usage(
+            builder.usage,
+            messages,
+            builder.text + builder.refusal + calls + reader.unread.decode("utf-8", "replace"),
+            builder.reasoning,
+            options=options,
+            max_tokens=sent_limit(body),
         )
 
     def _name(self, value: str | None) -> str | None:

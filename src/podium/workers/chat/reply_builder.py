@@ -15,6 +15,8 @@ from podium.types import ToolCall
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Where vLLM and DeepSeek, OpenRouter, and others put the reasoning of a model."""
+_USAGE_KEYS = ("timings", "usageMetadata", "usage")
+"""Where llama.cpp, Gemini and all others put token counts; the last wins."""
 _CALL = 2048
 """Added to `length` for each tool call, because even an empty tool call takes memory."""
 
@@ -27,8 +29,8 @@ class ReplyBuilder:
         """Well-formed choices received so far."""
         self.finish: str | None = None
         self.model: str | None = None
-        self.usage: object = None
-        """As the provider wrote it; `usage.read_usage` reads it."""
+        self.usage: dict[str, Any] = {}
+        """As the provider wrote it; `usage.read_usage` reads it. Empty: it wrote none."""
         self.length = 0
         """Characters of text, reasoning, refusal and tool calls, and `_CALL` for each tool call."""
         self.logprobs: dict[str, Any] | None = None
@@ -76,8 +78,7 @@ class ReplyBuilder:
         """Add a whole reply, or the next chunk of a stream; returns the new text and the new reasoning."""
         if isinstance(model := chunk.get("model"), str) and model:
             self.model = encodable(model)
-        if chunk.get("usage") is not None:
-            self.usage = chunk["usage"]
+        self.add_usage(chunk)
         choices = chunk.get("choices")
         if not isinstance(choices, list):
             return "", ""
@@ -85,7 +86,15 @@ class ReplyBuilder:
         pieces = [self._take(choice) for choice in choices if _is_first(choice)]
         return "".join(text for text, _ in pieces), "".join(reasoning for _, reasoning in pieces)
 
+    def add_usage(self, chunk: Mapping[str, Any]) -> None:
+        """Add the token counts of a reply, a chunk, a choice (Moonshot) or an error. Later counts replace earlier ones
+        of the same name."""
+        for name in _USAGE_KEYS:
+            if isinstance(counts := chunk.get(name), dict):
+                self.usage |= {key: count for key, count in counts.items() if count is not None}
+
     def _take(self, choice: Mapping[str, Any]) -> tuple[str, str]:
+        self.add_usage(choice)
         if isinstance(finish := choice.get("finish_reason"), str) and finish:
             self.finish = encodable(finish)
         message = next((m for name in ("delta", "message") if isinstance(m := choice.get(name), dict)), None)
