@@ -263,6 +263,67 @@ def _settle_all(accounts: Sequence[SpendLimit], reserved_usd: float, paid_usd: f
         raise failure
 
 
+class LedgerAccount:
+    """The dollars that a question has left, as an account of a team that answers one of its steps (`SpendLimit`)."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._blocking: SpendLimit | None = None
+        """The question's account that refused the latest reservation; None: the question's own budget did."""
+        self._refusal: str | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it last refused a call for good; None: it has refused none."""
+        return self._refusal
+
+    @refusal.setter
+    def refusal(self, sentence: str | None) -> None:
+        self._refusal = sentence
+        if self._blocking is not None:
+            self._blocking.refusal = sentence
+
+    def reserve(self, usd: float) -> str | None:
+        """See `SpendLimit`. The question counts no call: it has counted its own call of the team."""
+        if not usd:
+            return None
+        refusal = self._ledger._reserve(Reservation(0, 0, usd), asyncio.get_running_loop().time())
+        if isinstance(refusal, _AccountRefusal):
+            self._blocking = refusal.spend_limit
+            return refusal.sentence
+        self._blocking = None
+        return refusal
+
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
+        """See `SpendLimit`."""
+        if reserved_usd:
+            self._ledger.settle(Reservation(0, 0, reserved_usd), Usage(), paid_usd)
+        else:
+            self._ledger.record(Usage(), paid_usd)
+
+    def may_free(self, usd: float) -> bool:
+        """See `SpendLimit`."""
+        if self._blocking is not None:
+            return self._blocking.may_free(usd)
+        return self._ledger._may_free(Reservation(0, 0, usd), asyncio.get_running_loop().time())
+
+    async def settled(self) -> None:
+        """See `SpendLimit`."""
+        await (self._ledger._settled.wait() if self._blocking is None else self._blocking.settled())
+
+    async def quiet(self) -> None:
+        """See `SpendLimit`."""
+        for account in self._ledger.accounts:
+            await account.quiet()
+
+    @property
+    def exhausted(self) -> bool:
+        """See `SpendLimit`."""
+        budget = self._ledger.budget.usd
+        spent = budget is not None and self._ledger.usd > budget
+        return spent or any(account.exhausted for account in self._ledger.accounts)
+
+
 @dataclass(frozen=True, slots=True)
 class _AccountRefusal:
     """The refusal of a shared account. Calls in flight may still make room."""

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from podium.errors import RefusalError, WorkerError
 from podium.executor.dispatcher import WorkerChannel
 from podium.executor.input_bound import InputBound
-from podium.executor.ledger import Reservation
+from podium.executor.ledger import LedgerAccount, Reservation, SpendLimit
 from podium.executor.question_context import QuestionContext
 from podium.trace import Attempt
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Usage
@@ -57,6 +57,15 @@ def reservation_for(
     )
 
 
+@runtime_checkable
+class SelfPaying(Protocol):
+    """A worker whose calls pay for themselves: a team without `limits.max_usd`."""
+
+    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
+        """As `Worker.answer`. All dollars are reserved and booked in `accounts`."""
+        ...
+
+
 class WorkerCall:
     """One call of one worker, with its retries.
 
@@ -83,6 +92,7 @@ class WorkerCall:
         self._channel = question_context.dispatcher.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
         self._wait = wait
+        self._team = worker if worker.limits.max_usd is None and isinstance(worker, SelfPaying) else None
         self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
 
     def stream_to(self, stream: Listeners, tries: Iterator[int]) -> None:
@@ -228,7 +238,8 @@ class WorkerCall:
             usage, cost_usd = lost(error, self._worker.profile)
             raise
         finally:
-            self._question_context.ledger.settle(reservation, usage, cost_usd)
+            paid_usd = cost_usd if self._team is None else 0.0
+            self._question_context.ledger.settle(reservation, usage, paid_usd)
 
     async def _permitted(self, hedge: bool, begun: asyncio.Future[None] | None) -> Reply:
         """One try within the worker's time limit, once the breaker and the rate limiter allow it.
@@ -268,7 +279,11 @@ class WorkerCall:
         began, started = asyncio.get_running_loop().time(), question_context.elapsed()
         try:
             async with asyncio.timeout(timeout + _GRACE_S):
-                reply = await worker.answer(request)
+                if self._team is None:
+                    reply = await worker.answer(request)
+                else:
+                    account = LedgerAccount(question_context.ledger)
+                    reply = await self._team.answer_within(request, (account,))
         except (WorkerError, TimeoutError) as error:
             if isinstance(error, TimeoutError):
                 usage, usd = lost(error, worker.profile)

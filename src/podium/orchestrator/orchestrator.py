@@ -80,6 +80,7 @@ class Orchestrator:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
         journal: Journal | None = None,
+        accounts: Sequence[SpendLimit] = (),
     ) -> Trace:
         """Answer `question`; what fails on the way is in the trace, not raised.
 
@@ -93,6 +94,7 @@ class Orchestrator:
             on_event: called with each event. Must be quick.
             journal: keeps the results of paid calls, and has those of other processes. It gets the results through
                 `on_event`, which must pass each event on to it. In each process the seconds of the budget begin anew.
+            accounts: further dollar limits of this question.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
 
@@ -111,6 +113,7 @@ class Orchestrator:
             on_event=on_event,
             streams=streams,
             journal=journal,
+            accounts=accounts,
         )
         return await run.traced(run.run())
 
@@ -138,6 +141,7 @@ class _QuestionRun:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
         journal: Journal | None = None,
+        accounts: Sequence[SpendLimit] = (),
     ) -> None:
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
@@ -157,7 +161,7 @@ class _QuestionRun:
             ledger=Ledger(
                 budget,
                 None if budget.seconds is None else now + budget.seconds,
-                orchestrator.accounts,
+                (*orchestrator.accounts, *accounts),
             ),
             dispatcher=orchestrator.dispatcher,
             settings=orchestrator.settings,

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator
 from podium.baselines import find_baseline
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import ExecutionSettings, StepText
+from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
@@ -68,8 +69,8 @@ class TeamWorker:
         profile: as for any worker, but without a price: a call costs what its workers and its planner cost.
         orchestrator: answers each call within its own budget. Its pool is closed with this worker.
         opened: its planner, if that has connections, which are closed with this worker too.
-        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, a call
-            may cost more than the budget has left.
+        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, each
+            call that the team makes is paid from the budget of the question that it works for.
         identity: as for any worker; None: its answers are not cached.
     """
 
@@ -107,6 +108,10 @@ class TeamWorker:
         Raises:
             WorkerError: of kind "exhausted" if the team has no answer, "protocol" if it cannot take this request.
         """
+        return await self.answer_within(request, ())
+
+    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
+        """As `answer`; `accounts` allow and pay each call that the team makes."""
         question = _question(request)
         on_text = request.on_text
 
@@ -126,6 +131,7 @@ class TeamWorker:
                 sample=request.sample,
                 on_event=observe,
                 streams=on_text is not None,
+                accounts=accounts,
             )
         except asyncio.CancelledError as error:
             if spent is not None:

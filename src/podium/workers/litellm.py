@@ -129,9 +129,15 @@ class LiteLLMWorker:
         }
         try:
             response = await library.acompletion(**arguments)
+        except asyncio.CancelledError as error:
+            vars(error)["usage"] = read_usage(None, messages, "")
+            raise
         except Exception as error:
+            failure = self._failure(library, error)
+            if failure.kind == "timeout":
+                failure.usage = read_usage(None, messages, "")
             # `from None`: its text may contain a key, and a traceback would print it.
-            raise self._failure(library, error) from None
+            raise failure from None
         return self._read(response, messages, sent_limit(arguments))
 
     async def close(self) -> None:
@@ -151,12 +157,15 @@ class LiteLLMWorker:
             text, finish = choice.message.content, choice.finish_reason
         except (AttributeError, IndexError, TypeError):
             raise self._error("the reply has no choices", "protocol") from None
+        counts = _counts(getattr(response, "usage", None))
         if not isinstance(text, str) or not text.strip():
-            raise self._empty(finish, getattr(choice.message, "refusal", None))
+            failure = self._empty(finish, getattr(choice.message, "refusal", None))
+            failure.usage = read_usage(counts, messages, "", max_tokens=max_tokens)
+            raise failure
         text = encodable(text)
         return Reply(
             self._scrub(text),
-            read_usage(_counts(getattr(response, "usage", None)), messages, text, max_tokens=max_tokens),
+            read_usage(counts, messages, text, max_tokens=max_tokens),
             finish=self._name(finish),
             model=self._name(getattr(response, "model", None)),
         )
