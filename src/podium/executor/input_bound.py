@@ -1,8 +1,8 @@
 """The most input tokens that a call of one worker may be billed, from bytes and from what the worker was seen to count.
 
-No tokenizer makes more tokens of a text than its UTF-8 has bytes. So a worker starts at one token for each byte, with
+No tokenizer makes more tokens of a text than its UTF-8 has bytes. So a worker has one token for each byte, with
 constants for what a provider adds: its template, tools, images. Its counts lower that for the kinds of text that it was
-seen to count, and raise it where a provider adds more. `ledger` reserves the result, and bookings do not use it.
+seen to count, and raise it where it counts more. `ledger` reserves the result, and bookings do not use it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _FOR_TOOLS, _PER_TOOL = 512, 64
 _PER_IMAGE = 3_000
 _MARGIN = 1.25
 """A kind of text may have this many times the tokens for each byte that the worker was seen to count at most."""
+_AT_FIRST = 4
+"""Tokens that a character may have until the worker has reported a count: what no tokenizer does, an endpoint may."""
 _ENOUGH = 512
 """Bytes of one kind, and half of the text, that show how many tokens the kind has: a template weighs little then."""
 _WORDS = b"abcdefghijklmnopqrstuvwxyz \n"
@@ -65,6 +67,7 @@ class InputSize:
     """A rough count, four characters a token."""
     wide: int
     """Bytes that are not ASCII."""
+    characters: int
 
     @classmethod
     def of(cls, messages: tuple[Message, ...], options: AnswerOptions, more: str = "") -> InputSize:
@@ -83,7 +86,8 @@ class InputSize:
             for value in (options.tools, options.response_format)
             if value
         )
-        kinds, others = _bytes_of("".join(texts))
+        text = "".join(texts)
+        kinds, others = _bytes_of(text)
         tools = _FOR_TOOLS + _PER_TOOL * len(options.tools) if options.tools else 0
         return cls(
             kinds,
@@ -92,6 +96,7 @@ class InputSize:
             tools + _PER_IMAGE * images,
             sent_tokens(messages, options),
             sum(kinds[2:]) + others,
+            len(text),
         )
 
     @property
@@ -131,12 +136,17 @@ class InputBound:
         if self._own:
             return size.plain
         tokens = sum(
-            length * min(1.0, _MARGIN * self._rates.get(kind, 1.0)) for kind, length in enumerate(size.kinds)
+            length * _with_margin(self._rates.get(kind, 1.0)) for kind, length in enumerate(size.kinds)
         )
         template = float(_PER_CALL + _PER_MESSAGE * size.messages)
         if self._template is not None:
             template = min(template, _MARGIN * self._template * size.messages)
         return math.ceil(tokens + template) + size.others + size.attached + self._extra
+
+    def at_first(self, size: InputSize) -> int:
+        """As `most`, with at least `_AT_FIRST` tokens a character while the worker's counts are not known."""
+        more = 0 if self.proven else _AT_FIRST * size.characters - size.text
+        return self.most(size) + max(0, more)
 
     def least(self, size: InputSize) -> int:
         """A rough count of the same input where ASCII has four characters a token, and other text is at its bound."""
@@ -152,6 +162,10 @@ class InputBound:
                 if part >= max(_ENOUGH, size.text / 2):
                     self._rates[kind] = max(self._rates.get(kind, 0.0), counted / part)
         self._extra += max(0, counted - self.most(size))
+
+
+def _with_margin(rate: float) -> float:
+    return max(min(1.0, _MARGIN * rate), rate)
 
 
 def _bytes_of(text: str) -> tuple[tuple[int, ...], int]:

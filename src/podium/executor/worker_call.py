@@ -182,7 +182,10 @@ class WorkerCall:
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """A second try if the budgets allow it; otherwise the result of the first."""
-        ledger, reservation = self._question_context.ledger, self._reservation(self._most)
+        ledger, reservation = (
+            self._question_context.ledger,
+            self._reservation(self._channel.input_bound.most(self._size)),
+        )
         if not ledger.reserve_for_hedge(reservation, asyncio.get_running_loop().time()):
             return await asyncio.shield(first)
         self._channel.hedges += 1
@@ -192,29 +195,28 @@ class WorkerCall:
         """One try, once every budget has reserved the most that it may take.
 
         Before the worker has reported any count, a budget may refuse that although it has enough for text as it mostly
-        is. Then one such call at a time goes on with less, since it alone can show what the worker counts.
+        is. Then one call at a time goes on with less, since it shows what the worker counts.
 
         Raises:
             RefusalError: a budget refuses the try.
         """
         ledger, bound = self._question_context.ledger, self._channel.input_bound
-        reservation = self._reservation(self._most)
-        refusal = await ledger.reserve(reservation, final=bound.proven)
-        if refusal is None:
-            return await self._try(reservation, begun=begun)
-        if bound.proven:
-            raise RefusalError(refusal)
-        async with self._question_context.dispatcher.unproven:
-            reservation = self._reservation(self._most if bound.proven else bound.least(self._size))
-            refusal = await ledger.reserve(reservation)
-            if refusal is not None:
-                raise RefusalError(refusal)
-            return await self._try(reservation, begun=begun)
+        if not bound.proven:
+            reservation = self._reservation(bound.at_first(self._size))
+            if await ledger.reserve(reservation, final=False) is None:
+                return await self._try(reservation, begun=begun)
+            async with self._question_context.dispatcher.unproven:
+                if not bound.proven:
+                    return await self._reserved(bound.least(self._size), begun)
+        return await self._reserved(bound.most(self._size), begun)
 
-    @property
-    def _most(self) -> int:
-        """Tokens of input at most."""
-        return self._channel.input_bound.most(self._size)
+    async def _reserved(self, input_tokens: int, begun: asyncio.Future[None] | None) -> Reply:
+        """One try that reserves so many tokens of input."""
+        reservation = self._reservation(input_tokens)
+        refusal = await self._question_context.ledger.reserve(reservation)
+        if refusal is not None:
+            raise RefusalError(refusal)
+        return await self._try(reservation, begun=begun)
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return reservation_for(
