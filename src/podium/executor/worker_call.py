@@ -297,6 +297,8 @@ class WorkerCall:
                     cost_usd=usd,
                 )
             self._record(started, hedge, error.kind, str(error), error)
+            if error.usage is not None and error.cost_usd is None:
+                self._learn(error.usage)
             channel.failed(began, error, probe=probe)
             raise error from None
         except BaseException as error:
@@ -305,10 +307,14 @@ class WorkerCall:
                 self._record(started, hedge, "cancelled", "Cancelled while in flight.", error)
             raise
         self._record(started, hedge)
-        if reply.nested is None and not reply.usage.estimated:  # A team counts the tokens of all its calls.
-            channel.input_bound.learn(self._size, reply.usage.input_tokens)
+        if reply.nested is None:  # A team counts the tokens of all its calls.
+            self._learn(reply.usage)
         channel.answered(began, reply.usage)
         return reply
+
+    def _learn(self, usage: Usage) -> None:
+        if not usage.estimated:
+            self._channel.input_bound.learn(self._size, usage.input_tokens)
 
     def _record(
         self,
