@@ -264,6 +264,24 @@ def test_counts_lower_the_bound_of_the_text_that_was_seen_and_no_other(text: str
     assert bound.most(other) == first_of_other
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens", "factors"),
+    [
+        ("Where does the old river meet the sea? Ask 3 people. " * 150, 1_850, (17, 1.1, 1.7)),
+        ("河流在哪里流入大海？请告诉我答案。" * 300, 4_080, (5.0, 3.8, 1.5)),
+        ("😀😁" * 1_000, 5_000, (1.6, 1.6, 1.6)),
+    ],
+)
+def test_how_much_more_is_reserved_than_is_counted(
+    text: str, tokens: int, factors: tuple[float, float, float]
+) -> None:
+    bound, size = InputBound(Paid()), sized(text)
+    reserved = [bound.at_first(size), bound.least(size)]
+    bound.learn(size, tokens)
+    reserved.append(bound.most(size))
+    assert [each / tokens for each in reserved] == pytest.approx(factors, rel=0.1)
+
+
 def test_a_count_above_the_bound_raises_it() -> None:
     bound = InputBound(Paid())
     for text, tokens in (("2 + 2?", 3_000), ("a" * 1_000, 4_500)):

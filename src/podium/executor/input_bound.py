@@ -136,7 +136,9 @@ class InputBound:
         if self._own:
             return size.plain
         tokens = sum(
-            length * _with_margin(self._rates.get(kind, 1.0)) for kind, length in enumerate(size.kinds)
+            length * _with_margin(self._rates.get(kind, 1.0))
+            for kind, length in enumerate(size.kinds)
+            if length
         )
         template = float(_PER_CALL + _PER_MESSAGE * size.messages)
         if self._template is not None:
