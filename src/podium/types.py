@@ -165,13 +165,17 @@ class Usage(Value):
         )
 
 
+NO_USAGE = Usage()
+"""Of what took no tokens."""
+
+
 def _sum(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else one + other
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
     """The tokens of all of these together."""
-    return reduce(add, [*usages] or [Usage()])
+    return reduce(add, [*usages] or [NO_USAGE])
 
 
 class Rating(Value):

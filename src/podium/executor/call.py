@@ -14,7 +14,7 @@ from podium.errors import RefusalError, WorkerError
 from podium.executor.question_context import QuestionContext
 from podium.executor.worker_call import Listeners, WorkerCall
 from podium.trace import Attempt
-from podium.types import Usage
+from podium.types import NO_USAGE
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import Pool
 
@@ -145,7 +145,7 @@ def _mark_cut(attempts: list[Attempt], answered: Answered, *, lost: bool) -> Non
                     "error_kind": "length",
                     "error": "The answer was cut off at max_tokens.",
                     "cost_usd": answered.cost_usd if lost else 0.0,
-                    "usage": answered.reply.usage if lost else Usage(),
+                    "usage": answered.reply.usage if lost else NO_USAGE,
                 }
             )
             return

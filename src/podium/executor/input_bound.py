@@ -39,6 +39,7 @@ _FIRST_BYTES = {
     7: (0xEA, 0xED),
 }
 """The first bytes of the characters of each kind beyond ASCII."""
+_NO_OTHERS = (0,) * (len(_WIDTHS) - 2)
 _OTHER = 255
 
 
@@ -56,10 +57,10 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 class InputSize:
     """What is known of the size of a call's input."""
 
+    text: int
+    """Bytes of all text."""
     kinds: tuple[int, ...]
-    """Bytes of each kind of text that is learned."""
-    others: int
-    """Bytes of all other text."""
+    """Those of each kind of text that is learned."""
     messages: int
     attached: int
     """Tokens of tools and images at most, without the text of the tools."""
@@ -79,7 +80,8 @@ class InputSize:
         texts, images = [more], 0
         for message in messages:
             texts.append(message.content)
-            texts += (call.name + call.arguments for call in message.tool_calls)
+            for call in message.tool_calls:
+                texts += (call.name, call.arguments)
             images += len(message.images)
         texts += (
             json.dumps(value, ensure_ascii=False)
@@ -87,22 +89,17 @@ class InputSize:
             if value
         )
         text = "".join(texts)
-        kinds, others = _bytes_of(text)
+        length, kinds = _bytes_of(text)
         tools = _FOR_TOOLS + _PER_TOOL * len(options.tools) if options.tools else 0
         return cls(
+            length,
             kinds,
-            others,
             len(messages),
             tools + _PER_IMAGE * images,
             sent_tokens(messages, options),
-            sum(kinds[2:]) + others,
+            length - kinds[0] - kinds[1],
             len(text),
         )
-
-    @property
-    def text(self) -> int:
-        """Bytes of all text."""
-        return sum(self.kinds) + self.others
 
 
 class InputBound:
@@ -135,15 +132,13 @@ class InputBound:
         """The most input tokens of a call of this size."""
         if self._own:
             return size.plain
-        tokens = sum(
-            length * _with_margin(self._rates.get(kind, 1.0))
-            for kind, length in enumerate(size.kinds)
-            if length
-        )
+        tokens = float(size.text)
+        for kind, rate in self._rates.items():
+            tokens += (max(min(1.0, _MARGIN * rate), rate) - 1.0) * size.kinds[kind]
         template = float(_PER_CALL + _PER_MESSAGE * size.messages)
         if self._template is not None:
             template = min(template, _MARGIN * self._template * size.messages)
-        return math.ceil(tokens + template) + size.others + size.attached + self._extra
+        return math.ceil(tokens + template) + size.attached + self._extra
 
     def at_first(self, size: InputSize) -> int:
         """As `most`, with at least `_AT_FIRST` tokens a character while the worker's counts are not known."""
@@ -166,16 +161,11 @@ class InputBound:
         self._extra += max(0, counted - self.most(size))
 
 
-def _with_margin(rate: float) -> float:
-    return max(min(1.0, _MARGIN * rate), rate)
-
-
-def _bytes_of(text: str) -> tuple[tuple[int, ...], int]:
-    """Bytes of each kind that is learned, and of all other text."""
+def _bytes_of(text: str) -> tuple[int, tuple[int, ...]]:
+    """Bytes of the text, and of each kind in it that is learned."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) == len(text):
         words = len(data) - len(data.translate(None, _WORDS))
-        return (words, len(data) - words, *(0,) * (len(_WIDTHS) - 2)), 0
+        return len(data), (words, len(data) - words, *_NO_OTHERS)
     found = data.translate(_KINDS, _CONTINUATION)
-    kinds = tuple(width * found.count(kind) for kind, width in enumerate(_WIDTHS))
-    return kinds, len(data) - sum(kinds)
+    return len(data), tuple([width * found.count(kind) for kind, width in enumerate(_WIDTHS)])

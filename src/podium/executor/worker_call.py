@@ -15,8 +15,9 @@ from podium.executor.dispatcher import WorkerChannel
 from podium.executor.input_bound import InputBound
 from podium.executor.ledger import LedgerAccount, Reservation, SpendLimit
 from podium.executor.question_context import QuestionContext
+from podium.executor.rate_limiter import Permit
 from podium.trace import Attempt
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Usage
+from podium.types import DEFAULT_OPTIONS, NO_USAGE, AnswerOptions, Message, Usage
 from podium.workers.base import Reply, Request, Worker, lost
 from podium.workers.retry import attempts
 
@@ -91,6 +92,9 @@ class WorkerCall:
         self._calls = calls
         self._channel = question_context.dispatcher.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
+        self._likely_tokens = self._size.plain + min(
+            worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
+        )
         self._wait = wait
         self._team = worker if worker.limits.max_usd is None and isinstance(worker, SelfPaying) else None
         self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
@@ -207,16 +211,20 @@ class WorkerCall:
                 return await self._try(reservation, begun=begun)
             async with self._question_context.dispatcher.unproven:
                 if not bound.proven:
-                    return await self._reserved(bound.least(self._size), begun)
-        return await self._reserved(bound.most(self._size), begun)
+                    return await self._try(await self._reserve(bound.least(self._size)), begun=begun)
+        return await self._try(await self._reserve(bound.most(self._size)), begun=begun)
 
-    async def _reserved(self, input_tokens: int, begun: asyncio.Future[None] | None) -> Reply:
-        """One try that reserves so many tokens of input."""
+    async def _reserve(self, input_tokens: int) -> Reservation:
+        """The reservation for a try that has so many tokens of input at most.
+
+        Raises:
+            RefusalError: a budget refuses the try.
+        """
         reservation = self._reservation(input_tokens)
         refusal = await self._question_context.ledger.reserve(reservation)
         if refusal is not None:
             raise RefusalError(refusal)
-        return await self._try(reservation, begun=begun)
+        return reservation
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return reservation_for(
@@ -229,47 +237,44 @@ class WorkerCall:
     async def _try(
         self, reservation: Reservation, *, hedge: bool = False, begun: asyncio.Future[None] | None = None
     ) -> Reply:
-        """One try, whose `reservation` is settled when it ends."""
-        self._calls = 0
-        usage, cost_usd = Usage(), 0.0
-        try:
-            reply = await self._permitted(hedge, begun)
-            usage, cost_usd = reply.usage, reply.price(self._worker.profile)
-            return reply
-        except BaseException as error:
-            usage, cost_usd = lost(error, self._worker.profile)
-            raise
-        finally:
-            paid_usd = cost_usd if self._team is None else 0.0
-            self._question_context.ledger.settle(reservation, usage, paid_usd)
-
-    async def _permitted(self, hedge: bool, begun: asyncio.Future[None] | None) -> Reply:
         """One try within the worker's time limit, once the breaker and the rate limiter allow it.
 
         Args:
+            reservation: what it may take; it is settled when the try ends.
             begun: set once both allow the try.
         """
-        channel, tokens = self._channel, self._reservation(self._size.plain).tokens
-        while True:
-            probe = await channel.breaker.acquire(wait=self._wait)
-            try:
-                permit = await channel.rate_limiter.acquire(self._question_context.token, tokens)
-            except asyncio.CancelledError:
-                channel.breaker.release(probe=probe)
-                raise
-            if probe or channel.breaker.state == "closed":
-                break
-            # The breaker opened while this call waited for the rate limiter.
-            channel.rate_limiter.cancel(permit)
-        if begun is not None:
-            begun.set_result(None)
-        spent = self._size.plain
+        channel, profile = self._channel, self._worker.profile
+        self._calls = 0
+        permit: Permit | None = None
+        usage, cost_usd = NO_USAGE, 0.0
         try:
+            while True:
+                probe = await channel.breaker.acquire(wait=self._wait)
+                try:
+                    permit = await channel.rate_limiter.acquire(
+                        self._question_context.token, self._likely_tokens
+                    )
+                except asyncio.CancelledError:
+                    channel.breaker.release(probe=probe)
+                    raise
+                if probe or channel.breaker.state == "closed":
+                    break
+                # The breaker opened while this call waited for the rate limiter.
+                channel.rate_limiter.cancel(permit)
+                permit = None
+            if begun is not None:
+                begun.set_result(None)
             reply = await self._answer(channel, probe, hedge)
-            spent = reply.usage.tokens
+            usage, cost_usd = reply.usage, reply.price(profile)
             return reply
+        except BaseException as error:
+            usage, cost_usd = lost(error, profile)
+            raise
         finally:
-            channel.rate_limiter.release(permit, spent)
+            if permit is not None:
+                channel.rate_limiter.release(permit, usage.tokens or self._size.plain)
+            # A team has booked its dollars itself.
+            self._question_context.ledger.settle(reservation, usage, cost_usd if self._team is None else 0.0)
 
     async def _answer(self, channel: WorkerChannel, probe: bool, hedge: bool) -> Reply:
         """The worker's own answer, recorded as an attempt."""
@@ -325,7 +330,7 @@ class WorkerCall:
         error: BaseException | None = None,
     ) -> None:
         """Record an attempt that ends now; `error` has what it took."""
-        usage, cost_usd = (Usage(), 0.0) if error is None else lost(error, self._worker.profile)
+        usage, cost_usd = (NO_USAGE, 0.0) if error is None else lost(error, self._worker.profile)
         self._attempts.append(
             Attempt(
                 worker=self._worker.profile.name,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value, total_usage
+from podium.types import NO_USAGE, Budget, Message, Profile, Question, ToolCall, Usage, Value, total_usage
 from podium.workflow import Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
@@ -39,7 +39,7 @@ class Attempt(Value):
     error: str | None = None
     cost_usd: float = 0.0
     """Dollars that the try cost although it gave no answer."""
-    usage: Usage = Usage()
+    usage: Usage = Field(default_factory=lambda: NO_USAGE)
     """Tokens that the try took although it gave no answer."""
     hedge: bool = False
     """A second request, made because the first was slow."""
@@ -127,7 +127,7 @@ class Span(Value):
     @property
     def total_usage(self) -> Usage:
         """Tokens of the answer and of the tries without one."""
-        return total_usage([self.usage, *(attempt.usage for attempt in self.attempts)])
+        return total_usage([self.usage, *[each.usage for each in self.attempts if each.usage.tokens]])
 
     @property
     def called(self) -> bool:

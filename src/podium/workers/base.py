@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from podium.trace import Trace, VoteCount
-from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall, Usage
+from podium.types import NO_USAGE, AnswerOptions, Limits, Message, Profile, ToolCall, Usage
 from podium.workers.view import View, read_view
 
 
@@ -94,7 +94,7 @@ def lost(error: BaseException, profile: Profile) -> tuple[Usage, float]:
     """
     if isinstance(error, TimeoutError):  # The cancellation that `asyncio.timeout` turned into it.
         error = error.__cause__ or error
-    usage: Usage = getattr(error, "usage", None) or Usage()
+    usage: Usage = getattr(error, "usage", None) or NO_USAGE
     usd: float | None = getattr(error, "cost_usd", None)
     return usage, profile.price.cost(usage) if usd is None else usd
 

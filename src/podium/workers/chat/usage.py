@@ -110,7 +110,7 @@ def _read_counts(
         details.get("cache_write_tokens"),
         details.get("cache_creation_tokens"),
         inputs.get("cache_write_tokens"),
-        _sum(*_table(counts.get("cache_creation")).values()),
+        _sum(*_table(counts["cache_creation"]).values()) if "cache_creation" in counts else None,
     )
     sent = _first_count(counts.get("prompt_tokens"), counts.get("promptTokenCount"))
     if sent is None:
@@ -124,12 +124,15 @@ def _read_counts(
             sent = _sum(*hits) if None not in hits else _sum(counts.get("prompt_n"), counts.get("cache_n"))
     elif anthropic is not None and sent < anthropic + (stored or 0):
         sent = _sum(sent, anthropic, stored)  # A gateway that renames input_tokens, and adds nothing.
-    sent = sent if sent is None else _sum(sent, counts.get("toolUsePromptTokenCount"))
+    if "toolUsePromptTokenCount" in counts:
+        sent = _sum(sent, counts["toolUsePromptTokenCount"])
     written = _first_count(
         counts.get("completion_tokens"),
         counts.get("output_tokens"),
         counts.get("outputTokens"),
-        _sum(counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")),
+        _sum(counts["candidatesTokenCount"], counts.get("thoughtsTokenCount"))
+        if "candidatesTokenCount" in counts
+        else None,
         counts.get("predicted_n"),
     )
     reasoning = _first_count(
