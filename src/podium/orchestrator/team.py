@@ -18,6 +18,7 @@ from pydantic import Field, field_validator
 from podium.baselines import find_baseline
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import ExecutionSettings, StepText
+from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
@@ -78,8 +79,8 @@ class TeamWorker:
         profile: as for any worker, but without a price: a call costs what its workers and its planner cost.
         orchestrator: answers each call within its own budget. Its pool is closed with this worker.
         opened: its planner, if that has connections, which are closed with this worker too.
-        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, a call
-            may cost more than the budget has left.
+        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, each
+            call that the team makes is paid from the budget of the question that it works for.
         identity: as for any worker; None: its answers are not cached.
     """
 
@@ -117,17 +118,21 @@ class TeamWorker:
         Raises:
             WorkerError: of kind "exhausted" if the team has no answer, "protocol" if it cannot take this request.
         """
+        return await self.answer_within(request, ())
+
+    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
+        """As `answer`; `accounts` allow and pay each call that the team makes."""
         question = _question(request, self.profile.name)
         on_text = request.on_text
 
-        spent_usd = 0.0
+        spent: Trace | None = None
 
         def observe(event: Event) -> None:
-            nonlocal spent_usd
+            nonlocal spent
             if on_text is not None and isinstance(event, StepText) and not event.reasoning:
                 on_text(event.text)
             elif isinstance(event, QuestionEnded):
-                spent_usd = event.trace.cost_usd
+                spent = event.trace
 
         try:
             trace = await self.orchestrator.answer(
@@ -136,16 +141,20 @@ class TeamWorker:
                 sample=request.sample,
                 on_event=observe,
                 streams=on_text is not None,
+                accounts=accounts,
             )
         except asyncio.CancelledError as error:
-            # The executor reads from the error what the team has already paid.
-            error.cost_usd = spent_usd  # type: ignore[attr-defined]
+            if spent is not None:
+                vars(error).update(usage=spent.usage, cost_usd=spent.cost_usd)
             raise
         except UsageError as error:
             raise WorkerError(f"The team cannot take this question: {error}", kind="protocol") from None
         if trace.answer is None:
             raise WorkerError(
-                f"The team has no answer. {trace.error}", kind="exhausted", cost_usd=trace.cost_usd
+                f"The team has no answer. {trace.error}",
+                kind="exhausted",
+                usage=trace.usage,
+                cost_usd=trace.cost_usd,
             )
         simulated = any(span.simulated_s is not None for span in trace.spans)
         return Reply(

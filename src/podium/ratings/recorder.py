@@ -15,18 +15,18 @@ from podium.baselines import Single
 from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.ledger import Reservation
-from podium.executor.worker_call import reservation_for
+from podium.executor.worker_call import first_reservation
 from podium.orchestrator import Orchestrator
 from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
 from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
-from podium.types import Budget, Usage, estimate_tokens
+from podium.types import Budget, Message, Usage
 from podium.workers.pool import Pool, is_tool
 
 _LONGEST = 10_000
 """Most characters of a gold answer that is saved. Tests of programs are longer; the verdicts are saved without them."""
-_OVERHEAD_TOKENS = 200
-"""Most tokens that a worker is sent besides the question."""
+_OVERHEAD_BYTES = 800
+"""Most bytes that a worker is sent besides the question."""
 
 
 @dataclass(slots=True)
@@ -213,9 +213,8 @@ class _Job:
     @property
     def reservation(self) -> Reservation:
         """The highest cost of the call."""
-        return reservation_for(
-            self.pool[0], input_tokens=estimate_tokens(self.task.question.text) + _OVERHEAD_TOKENS
-        )
+        text = " " * _OVERHEAD_BYTES + self.task.question.text
+        return first_reservation(self.pool[0], (Message(role="user", content=text),))
 
     async def run(self, dispatcher: Dispatcher, seed: str) -> Rollout:
         """Call the worker and grade its answer."""

@@ -305,7 +305,7 @@ def _usage_by_part(trace: Trace) -> dict[str, Any]:
     return {
         "conductor": conductor,
         "workers": {
-            name: _counts((span.usage for span in spans), sum(span.cost_usd for span in spans))
+            name: _counts((span.total_usage for span in spans), sum(span.cost_usd for span in spans))
             for name, spans in called.items()
         },
     }

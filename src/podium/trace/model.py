@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from podium.types import (
+    NO_USAGE,
     Budget,
     Message,
     Profile,
@@ -49,6 +50,8 @@ class Attempt(Value):
     error: str | None = None
     cost_usd: float = 0.0
     """Dollars that the try cost although it gave no answer."""
+    usage: Usage = Field(default_factory=lambda: NO_USAGE)
+    """Tokens that the try took although it gave no answer."""
     hedge: bool = False
     """A second request, made because the first was slow."""
 
@@ -76,6 +79,7 @@ class Span(Value):
     answered_by: str | None = None
     """Name of the worker that answered: the chosen one or a fallback."""
     usage: Usage = Usage()
+    """Tokens of the answer."""
     cost_usd: float = 0.0
     """Dollars paid for the answer, and for tries without one; an answer from the response cache costs nothing."""
     cached: bool = False
@@ -140,6 +144,11 @@ class Span(Value):
         answered = (attempt for attempt in reversed(self.attempts) if attempt.error_kind is None)
         attempt = next(answered, self.attempts[-1])
         return attempt.ended_s - attempt.started_s
+
+    @property
+    def total_usage(self) -> Usage:
+        """Tokens of the answer and of the tries without one."""
+        return total_usage([self.usage, *[each.usage for each in self.attempts if each.usage.tokens]])
 
     @property
     def called(self) -> bool:
@@ -299,7 +308,7 @@ class Trace(Value):
     def usage(self) -> Usage:
         """Tokens of workers and planner."""
         planned = [round_.plan_usage for round_ in self.rounds]
-        return total_usage([*planned, *(span.usage for span in self.spans)])
+        return total_usage([*planned, *(span.total_usage for span in self.spans)])
 
     @property
     def cost_usd(self) -> float:

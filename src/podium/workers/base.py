@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from podium.trace import Trace, VoteCount
-from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall, Usage
+from podium.types import NO_USAGE, AnswerOptions, Limits, Message, Profile, ToolCall, Usage
 from podium.workers.view import View, read_view
 
 
@@ -96,6 +96,19 @@ class Reply:
     def price(self, profile: Profile) -> float:
         """Dollars that the call cost, at the prices of `profile`."""
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
+
+
+def lost(error: BaseException, profile: Profile) -> tuple[Usage, float]:
+    """Tokens and dollars, at the prices of `profile`, of a call that ended with `error`.
+
+    The exception has them as a `WorkerError` has: a worker that is cancelled sets `usage` or `cost_usd` on the
+    `asyncio.CancelledError`.
+    """
+    if isinstance(error, TimeoutError):  # The cancellation that `asyncio.timeout` turned into it.
+        error = error.__cause__ or error
+    usage: Usage = getattr(error, "usage", None) or NO_USAGE
+    usd: float | None = getattr(error, "cost_usd", None)
+    return usage, profile.price.cost(usage) if usd is None else usd
 
 
 @runtime_checkable

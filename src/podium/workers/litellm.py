@@ -147,10 +147,16 @@ class LiteLLMWorker:
             try:
                 response = await library.acompletion(**adapted.body)
                 break
+            except asyncio.CancelledError as error:
+                vars(error)["usage"] = read_usage(None, messages, "")
+                raise
             except Exception as error:
                 if not adapted.change(ProviderError(_message(error), status=_status(error))):
+                    failure = self._failure(library, error)
+                    if failure.kind == "timeout":
+                        failure.usage = read_usage(None, messages, "")
                     # `from None`: its text may contain a key, and a traceback would print it.
-                    raise self._failure(library, error) from None
+                    raise failure from None
         self._adaptation |= adapted.known
         return replace(
             self._read(response, messages, sent_limit(adapted.body)),
@@ -180,17 +186,15 @@ class LiteLLMWorker:
             raise self._error("the reply has no choices", "protocol") from None
         builder.add({"choices": [{"message": fields, "finish_reason": choice.finish_reason}]})
         text = builder.text
+        counts = _counts(getattr(response, "usage", None))
+        usage = read_usage(counts, messages, text, builder.reasoning, max_tokens=max_tokens)
         if not text.strip() or builder.finish == "content_filter":
-            raise self._empty(builder)
+            failure = self._empty(builder)
+            failure.usage = usage
+            raise failure
         return Reply(
             self._scrub(text),
-            read_usage(
-                _counts(getattr(response, "usage", None)),
-                messages,
-                text,
-                builder.reasoning,
-                max_tokens=max_tokens,
-            ),
+            usage,
             finish=self._name(builder.finish),
             model=self._name(getattr(response, "model", None)),
             fingerprint=self._name(getattr(response, "system_fingerprint", None)),

@@ -7,6 +7,7 @@ return value is the whole reply.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +16,10 @@ from functools import cache
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 
-from podium.types import AnswerOptions, Message, ToolCall, sent_tokens
+from podium.errors import WorkerError
+from podium.types import AnswerOptions, Message, ToolCall, Usage, sent_tokens
 from podium.workers.base import Reply
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
@@ -41,6 +44,18 @@ _THINKS = re.compile(
 def _time_limits(connect_timeout: float) -> aiohttp.ClientTimeout:
     # By default aiohttp rounds limits over 5 s up to whole seconds.
     return aiohttp.ClientTimeout(total=None, connect=connect_timeout, ceil_threshold=float("inf"))
+
+
+class _Body(aiohttp.BytesPayload):
+    """The body of a request, which tells the reader when the connection is open and the body is sent."""
+
+    def __init__(self, content: bytes, reader: ResponseReader) -> None:
+        super().__init__(content)
+        self._reader = reader
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self._reader.request_sent = True
+        await super().write_with_length(writer, content_length)
 
 
 class ChatClient:
@@ -130,7 +145,9 @@ class ChatClient:
                 first implies `stream`.
 
         Raises:
-            WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it.
+            WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it. Its
+                `usage` is what that took, as that of a cancellation is: the provider's count, else an estimate of what
+                was sent and received, where the provider may bill it.
         """
         read = sent_tokens(messages, options)
         if reason := too_long(read, context_tokens):
@@ -164,31 +181,21 @@ class ChatClient:
             hold=True if _THINKS.search(model) else self._begins_inside_thought.get(model),
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
-        builder = reader.builder
-
         try:
-            async with reader.deadline:
-                while True:
-                    try:
-                        await self._post(json.dumps(request.body).encode(), connect_timeout, reader)
-                        break
-                    except RequestRejectedError as error:
-                        if builder.length or not request.change(error.reported):
-                            raise
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            # An error after the end of the answer is no reason to pay for it again.
-            if not reader.complete:
-                if isinstance(error, aiohttp.ConnectionTimeoutError):
-                    raise self._failures.timed_out("connect_timeout", connect_timeout, builder) from None
-                if reader.deadline.expired():
-                    raise self._failures.timed_out(*reader.limit, builder) from None
-                raise self._failures.transport(error) from None
+            await self._exchange(request, connect_timeout, reader)
+            reply = self._reply(reader, messages, request.body, options, thoughts_alone=thoughts_alone)
+        except (WorkerError, asyncio.CancelledError) as error:
+            ended = isinstance(error, WorkerError) and error.kind != "timeout"
+            if reader.may_be_billed or (reader.request_sent and not ended):
+                vars(error)["usage"] = self._usage(reader, messages, request.body, options)
+            raise
+        builder = reader.builder
         if builder.opened_by_template or (builder.finish == "stop" and builder.text):
             known = self._begins_inside_thought.get(model, False)
             self._begins_inside_thought[model] = known or builder.opened_by_template
         self._adaptation |= request.known  # Only now: what did not help shall not be remembered.
         reply = replace(
-            self._reply(reader, messages, request.body, options, thoughts_alone=thoughts_alone),
+            reply,
             dropped=request.dropped,
             folded=request.folded,
             context_tokens=request.known.context_tokens or context_tokens,
@@ -203,7 +210,37 @@ class ChatClient:
         """Close the connections, also those shared with other clients; a later call opens new ones."""
         await self._connections.close()
 
-    async def _post(self, content: bytes, connect_timeout: float, reader: ResponseReader) -> None:
+    async def _exchange(
+        self, request: AdaptedRequest, connect_timeout: float, reader: ResponseReader
+    ) -> None:
+        """Send the request and read the response, within all time limits; again without what the endpoint refuses.
+
+        Raises:
+            WorkerError: the response is not a reply, or not whole.
+        """
+        try:
+            async with reader.deadline:
+                while True:
+                    try:
+                        await self._post(
+                            _Body(json.dumps(request.body).encode(), reader), connect_timeout, reader
+                        )
+                        break
+                    except RequestRejectedError as error:
+                        if reader.builder.length or not request.change(error.reported):
+                            raise
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            # An error after the end of the answer is no reason to pay for it again.
+            if not reader.complete:
+                if isinstance(error, aiohttp.ConnectionTimeoutError):
+                    raise self._failures.timed_out(
+                        "connect_timeout", connect_timeout, reader.builder
+                    ) from None
+                if reader.deadline.expired():
+                    raise self._failures.timed_out(*reader.limit, reader.builder) from None
+                raise self._failures.transport(error) from None
+
+    async def _post(self, content: _Body, connect_timeout: float, reader: ResponseReader) -> None:
         session = await self._connections.session()
         async with session.post(
             self.endpoint.url,
@@ -229,7 +266,6 @@ class ChatClient:
         text, finish = builder.text, builder.finish
         calls = builder.calls.read() if options.tools else ()
         cut_call = bool(calls) and (finish == "length" or any(call.is_cut for call in calls))
-        written = text + "".join(call.name + call.arguments for call in calls)
         if cut_call:
             # The part that was written may look like a whole call, and would then be run.
             finish, calls = "length", ()
@@ -241,17 +277,9 @@ class ChatClient:
             raise self._failures.no_text(builder, cut_call=cut_call)
         if finish == "error":
             raise self._failures.error("it broke off with an error", "status", retryable=True)
-        usage = read_usage(
-            builder.usage,
-            messages,
-            written,
-            builder.reasoning,
-            options=options,
-            max_tokens=limit,
-        )
         return Reply(
             self._secrets.scrub(text),
-            usage,
+            self._usage(reader, messages, body, options),
             finish=self._name(finish),
             model=self._name(builder.model),
             fingerprint=self._name(builder.fingerprint),
@@ -261,6 +289,25 @@ class ChatClient:
             logprobs=builder.logprobs,
             tool_calls=self._calls(calls),
             provider_state=self._state(builder.state.read(calls_tools=bool(calls))),
+        )
+
+    def _usage(
+        self,
+        reader: ResponseReader,
+        messages: Sequence[Message],
+        body: Mapping[str, Any],
+        options: AnswerOptions,
+    ) -> Usage:
+        """What was taken so far."""
+        builder = reader.builder
+        calls = "".join(call.name + call.arguments for call in builder.calls.read())
+        return read_usage(
+            builder.usage,
+            messages,
+            builder.text + builder.refusal + calls + reader.unread.decode("utf-8", "replace"),
+            builder.reasoning,
+            options=options,
+            max_tokens=sent_limit(body),
         )
 
     def _calls(self, calls: Sequence[CollectedCall]) -> tuple[ToolCall, ...]:

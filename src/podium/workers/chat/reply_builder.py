@@ -47,6 +47,8 @@ _OPENINGS = (
     ),
 )
 """How the thoughts of DeepSeek-R1, Qwen3, gpt-oss and others begin."""
+_USAGE_KEYS = ("timings", "usageMetadata", "usage")
+"""Where llama.cpp, Gemini and all others put token counts; the last wins."""
 
 
 class ReplyBuilder:
@@ -69,8 +71,8 @@ class ReplyBuilder:
         the stream."""
         self.model: str | None = None
         self.fingerprint: str | None = None
-        self.usage: object = None
-        """As the provider wrote it; `usage.read_usage` reads it."""
+        self.usage: dict[str, Any] = {}
+        """As the provider wrote it; `usage.read_usage` reads it. Empty: it wrote none."""
         self.calls = ToolCallCollector()
         self.state = StateCollector()
         self._length = 0
@@ -118,8 +120,7 @@ class ReplyBuilder:
             self.model = encodable(model)
         if isinstance(fingerprint := chunk.get("system_fingerprint"), str) and fingerprint:
             self.fingerprint = encodable(fingerprint)
-        if chunk.get("usage") is not None:
-            self.usage = chunk["usage"]
+        self.add_usage(chunk)
         choices = chunk.get("choices")
         if not isinstance(choices, list):
             return "", ""
@@ -132,7 +133,15 @@ class ReplyBuilder:
         thoughts, answer = ("", "") if self._splitter is None else self._splitter.end()
         return answer, thoughts
 
+    def add_usage(self, chunk: Mapping[str, Any]) -> None:
+        """Add the token counts of a reply, a chunk, a choice (Moonshot) or an error. Later counts replace earlier ones
+        of the same name."""
+        for name in _USAGE_KEYS:
+            if isinstance(counts := chunk.get(name), dict):
+                self.usage |= {key: count for key, count in counts.items() if count is not None}
+
     def _take(self, choice: Mapping[str, Any]) -> tuple[str, str]:
+        self.add_usage(choice)
         message = next((m for name in ("delta", "message") if isinstance(m := choice.get(name), dict)), None)
         before = self.length
         pieces = ("", "") if message is None else self._add_message(message, whole="message" in choice)

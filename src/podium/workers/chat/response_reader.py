@@ -66,6 +66,10 @@ class ResponseReader:
         self.builder = ReplyBuilder(hold=hold)
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
+        self.request_sent = False
+        """Whether the request was sent; `ChatClient` says so."""
+        self.unread = b""
+        """What came of a whole reply that was cut off or cannot be parsed."""
         self._failures = failures
         self._streamed = streamed
         self._listeners = listeners
@@ -85,6 +89,12 @@ class ResponseReader:
         """Whether the answer is complete; token counts and the end of the stream may still be missing."""
         return self.builder.finish is not None and not self.builder.went_on
 
+    @property
+    def may_be_billed(self) -> bool:
+        """Whether a reply was begun, or token counts came."""
+        begun = self.unread.lstrip()[:1] in (b"{", b"[")
+        return bool(self.builder.usage or self.builder.choices or self.builder.length) or begun
+
     async def read(self, response: aiohttp.ClientResponse) -> None:
         """Read `response` into the builder.
 
@@ -96,6 +106,8 @@ class ResponseReader:
             raise self._failures.redirect(response.status, response.headers.get("Location", ""))
         if not 200 <= response.status < 300:
             content = await _read_error(response)
+            if isinstance(body := self._parsed(content), dict):
+                self.builder.add_usage(body)
             raise self._failures.status(response.status, response.headers, read_error_body(content))
         first = await response.content.readany()
         if self._is_streamed(response, first):
@@ -125,11 +137,16 @@ class ResponseReader:
                 raise self._failures.too_big(_mebibytes(_MOST))
             if values > _MOST_VALUES:
                 raise self._failures.too_big(_VALUES)
-            piece = await response.content.readany()
+            try:
+                piece = await response.content.readany()
+            except BaseException:
+                self.unread = b"".join(pieces)
+                raise
         content = b"".join(pieces)
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
+            self.unread = content
             raise self._failures.malformed(content) from None
         self._check(body, response)
         self._add(body)
@@ -211,6 +228,8 @@ class ResponseReader:
         if not isinstance(body, dict):
             raise self._failures.no_choices(json.dumps(body), retryable=False)
         provider_error = find_error(body)
+        if provider_error is not None:
+            self.builder.add_usage(body)
         if provider_error is not None:
             raise self._failures.reported(response.headers, provider_error, begun=bool(self.builder.length))
 
