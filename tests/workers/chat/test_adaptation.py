@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from podium.errors import WorkerError
-from podium.testing import Fault, FaultServer, RefusedParameters, Rule, Status, StrictTemplate
+from podium.testing import Fault, FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
 from podium.types import AnswerOptions, Limits, Message, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.chat.client import ChatClient
@@ -167,6 +168,32 @@ async def test_what_did_not_help_is_not_remembered() -> None:
         reply = await ask(asked, temperature=0.5)
         await asked.close()
         assert (len(server.requests), reply.dropped) == (3, ())
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_refusal_inside_a_200_counts_if_nothing_was_said_before(streamed: bool, begun: bool) -> None:
+    refusal: dict[str, Any] = {"error": {"message": "Unsupported parameter: 'temperature'.", "code": 400}}
+    if begun:
+        refusal["choices"] = [{"delta": {"content": "It is"}, "message": {"content": "It is"}}]
+        said = {"choices": refusal.pop("choices")}
+        events = [said, refusal] if streamed else [said | refusal]
+    else:
+        events = [refusal]
+    body = (
+        "".join(f"data: {json.dumps(event)}\n\n" for event in events) if streamed else json.dumps(events[0])
+    )
+    kind = "text/event-stream" if streamed else "application/json"
+    inside = Verbatim(body=body, content_type=kind)
+    async with FaultServer("4", rules=rules(inside, times=1)) as server:
+        asked = worker(server)
+        if begun and streamed:
+            with pytest.raises(WorkerError, match="Unsupported parameter"):
+                await ask(asked, streamed=True, temperature=0.5)
+        else:
+            assert (await ask(asked, streamed=streamed, temperature=0.5)).dropped == ("temperature",)
+        await asked.close()
+        assert len(server.requests) == (1 if begun and streamed else 2)
 
 
 @pytest.mark.parametrize("code", [401, 402, 403, 413])
