@@ -9,35 +9,16 @@ from pathlib import Path
 
 import pytest
 
-EXTRAS = [
-    "torch",
-    "transformers",
-    "accelerate",
-    "datasets",
-    "jinja2",
-    "peft",
-    "trl",
-    "pyarrow",
-    "sklearn",
-    "scipy",
-    "sentence_transformers",
-    "jsonschema",
-    "math_verify",
-    "reasoning_gym",
-    "regex",
-    "cmaes",
-    "ray",
-    "asyncpg",
-    "opentelemetry.sdk",
-    "inspect_ai",
-    "litellm",
-]
+EXTRAS = """
+torch transformers accelerate datasets jinja2 peft trl pyarrow sklearn scipy sentence_transformers jsonschema
+math_verify reasoning_gym regex cmaes ray asyncpg opentelemetry.sdk inspect_ai litellm
+"""
 QUESTIONS = "question,answer\n" + "".join(f"What is {n} + {n % 7}?,{n + n % 7}\n" for n in range(12))
 POOL = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 3" }}\n'
 
 
 def base_install(code: str) -> subprocess.CompletedProcess[str]:
-    script = f"import sys\nfor name in {EXTRAS}: sys.modules[name] = None\n" + textwrap.dedent(code)
+    script = f"import sys\nfor name in {EXTRAS.split()}: sys.modules[name] = None\n" + textwrap.dedent(code)
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 
 
