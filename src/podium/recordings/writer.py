@@ -136,6 +136,11 @@ class RecordingWriter:
         done = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
         return done.rowcount > 0 or not self.has_other_wording(question.id, question.text)
 
+    def has_other_gold(self, question_id: str, gold: str | None) -> bool:
+        """Whether a question with this id is saved with another right answer."""
+        found = self._execute("select gold from question where id = ?", (question_id,)).fetchone()
+        return found is not None and found[0] != _storable((gold,))[0]
+
     def has_other_wording(self, question_id: str, text: str) -> bool:
         """Whether a question with this id is saved with another wording. Space around the text does not count."""
         found = self._execute("select text from question where id = ?", (question_id,)).fetchone()

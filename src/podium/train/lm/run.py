@@ -27,6 +27,7 @@ from transformers.utils import logging
 
 from podium.errors import PodiumError
 from podium.executor import Dispatcher
+from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
@@ -82,8 +83,15 @@ async def run_grpo(
     ) as found:
         on_first_rank(state, found.require)
         ready = found.require()
+        local = first and experiment.scoring_url is None  # A scoring service has the questions elsewhere.
         run = on_first_rank(
-            state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
+            state,
+            lambda: RunFolder.open(
+                folder,
+                experiment,
+                changeable=CHANGEABLE_ON_RESUME,
+                data=RunData.of(ready.tasks.values(), ready.pool) if local else None,
+            ),
         )
         async with open_scoring(experiment, ready, dispatch=dispatch, folder=folder, state=state) as (
             scoring,

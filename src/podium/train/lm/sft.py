@@ -21,6 +21,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError
 from podium.executor import Dispatcher
 from podium.orchestrator.team import open_pool
+from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.scoring.session import Dispatch
@@ -86,6 +87,11 @@ def run_sft(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
         examples = of_first_rank(state, lambda: asyncio.run(_collect(experiment, pool, dispatch, on_warning)))
+        pairs = [
+            ([message.model_dump() for message in example.messages], example.completion)
+            for example in examples
+        ]
+        on_first_rank(state, lambda: run and run.require(RunData.of_examples(pairs, pool.profiles)))
         dataset = make_dataset(examples, codec, tokenizer.eos_token_id, start)
         trainer = SFTTrainer(
             model=str(start.path),
