@@ -116,8 +116,13 @@ async def record(
 
 
 def refuse_other_wordings(tasks: Iterable[Task], writer: RecordingWriter) -> None:
-    """Raise `RunMismatchError` if a question was saved with another wording."""
+    """Raise `RunMismatchError` if a question was saved with another wording or another right answer."""
     for task in tasks:
+        if writer.has_other_gold(task.id, _kept_gold(task)):
+            raise RunMismatchError(
+                f"Question {task.id!r} was recorded before with another right answer; give the answers of that run, or "
+                "another name for the recording."
+            )
         if writer.has_other_wording(task.id, task.question.text):
             raise RunMismatchError(
                 f"Question {task.id!r} was recorded before with another wording; give the questions of that run, or "
@@ -147,8 +152,11 @@ def failure_of(rollout: Rollout) -> str:
 
 def recorded_question(task: Task, split: str) -> RecordedQuestion:
     """The question of a task, as a recording has it."""
-    gold = task.gold if len(task.gold) <= _LONGEST else None
-    return RecordedQuestion(task.id, task.question.text, gold, None, split)
+    return RecordedQuestion(task.id, task.question.text, _kept_gold(task), None, split)
+
+
+def _kept_gold(task: Task) -> str | None:
+    return task.gold if len(task.gold) <= _LONGEST else None
 
 
 class RunBudget:

@@ -212,7 +212,9 @@ class RoundTrace(Value):
     @property
     def called_workers(self) -> tuple[int, ...]:
         """The number of the worker of each step that was not skipped."""
-        steps = () if self.workflow is None else self.workflow.steps
+        if self.workflow is None:
+            return ()
+        steps = self.workflow.steps
         return tuple(steps[span.position].worker for span in self.spans if span.status != "skipped")
 
     @property

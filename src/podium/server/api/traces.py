@@ -67,7 +67,10 @@ def routes(service: Service) -> APIRouter:
         except UsageError as error:
             raise invalid(str(error), "cursor", code="invalid_cursor") from None
         return TracePage(
-            traces=[ListedTrace.of(row) for row in page.traces], next=page.next, total=page.total
+            traces=[ListedTrace.of(row) for row in page.traces],
+            next=page.next,
+            total=page.total,
+            damaged=page.damaged,
         )
 
     @router.get(
@@ -373,6 +376,9 @@ class TracePage(BaseModel):
     next: str | None = Field(description="The cursor of the next page; null on the last.")
     total: int | None = Field(
         description="Traces on all pages, given with the first; null where there are too many to count."
+    )
+    damaged: int = Field(
+        0, description="Traces of this page that are left out, since their rows in the database are damaged."
     )
 
 
