@@ -84,12 +84,13 @@ class WorkerError(PodiumError):
     Args:
         message: one sentence for the user, free of secrets.
         kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
-            "unrecorded", "exhausted", "unready" (the worker could not be built), "missing" (a tool has nothing to work
-            on, since earlier steps failed), "budget" (a budget refuses the plan), or "environment" (training made the
-            worker fail).
+            "context" (the messages do not fit in it), "unrecorded", "exhausted", "unready" (the worker could not be
+            built), "missing" (a tool has nothing to work on, since earlier steps failed), "budget" (a budget refuses
+            the plan), or "environment" (training made the worker fail).
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds to wait before a retry, if the worker named any.
-        cost_usd: dollars that the failed call cost, where that is known.
+        usage: the `podium.types.Usage` of the failed call; None: it took no tokens that anybody knows of.
+        cost_usd: dollars that the failed call cost; None: they follow from `usage` and the worker's price.
     """
 
     def __init__(
@@ -99,12 +100,14 @@ class WorkerError(PodiumError):
         kind: str,
         retryable: bool = False,
         retry_after_s: float | None = None,
-        cost_usd: float = 0.0,
+        usage: Any = None,  # Its class stands in a higher layer.
+        cost_usd: float | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retryable = retryable
         self.retry_after_s = retry_after_s
+        self.usage = usage
         self.cost_usd = cost_usd
 
 

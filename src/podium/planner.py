@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from podium.executor import Ledger
 from podium.trace import RejectedPlan, RoundTrace, Span, Trace, VoteCount
 from podium.types import Message, Profile, Question, Usage
+from podium.workers.base import lost
 from podium.workers.view import EarlierStep
 from podium.workflow import Acceptance, PlanError, Workflow
 
@@ -113,6 +114,15 @@ class Plan:
             saved_usd=other.saved_usd + self.saved_usd,
             rejected=(*other.rejected, rejected, *self.rejected),
         )
+
+    def with_lost(self, error: BaseException) -> Plan:
+        """This plan; usage and dollars count those of a further try too, which ended with `error`."""
+        usage, usd = lost(error, Profile(name=""))
+        return replace(self, usage=self.usage + usage, cost_usd=self.cost_usd + usd)
+
+    def tell(self, error: BaseException) -> None:
+        """Let `error` carry the plan's usage and dollars, since there will be no plan."""
+        vars(error).update(usage=self.usage, cost_usd=self.cost_usd)
 
     def steps_shown(self, outcomes: Sequence[Outcome]) -> tuple[EarlierStep, ...]:
         """The steps that `shows` names, without those that gave no response."""

@@ -44,6 +44,21 @@ class ToolCall(Value):
     name: str
     arguments: str
     """JSON, as the model wrote it."""
+    provider_id: str | None = None
+    """The provider's own id, where `id` is another. It means something only to the worker of the message's
+    `provider_state`."""
+    provider_state: str = ""
+    """What the provider wants back with the call, as a JSON object with the provider's keys: a thought signature. "":
+    nothing."""
+
+
+class ProviderState(Value):
+    """What the provider of a worker wants back with a message that it wrote: signatures, its reasoning, its ids."""
+
+    worker: str
+    """Who wrote the message. No other worker is sent the state."""
+    fields: str = ""
+    """Further fields of the message, as a JSON object with the provider's keys; "": none."""
 
 
 class Message(Value):
@@ -59,6 +74,8 @@ class Message(Value):
     """Set in messages of an assistant."""
     tool_call_id: str | None = None
     """Set in messages of a tool: the call that it answers."""
+    provider_state: ProviderState | None = None
+    """Set in messages of an assistant whose worker is known. The tool calls have state of their own."""
 
 
 class AnswerOptions(Value):
@@ -121,12 +138,12 @@ class Price(Value):
         return max(self.input, self.cached_input or 0.0, self.cache_write or 0.0)
 
     def cost(self, usage: Usage) -> float:
-        """Dollars for `usage` at this price."""
+        """Dollars for `usage` at this price; those that the provider says it billed, if they are more."""
         read = self.input if self.cached_input is None else self.cached_input
         write = self.input if self.cache_write is None else self.cache_write
         other = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
         sent = other * self.input + usage.cached_tokens * read + usage.cache_write_tokens * write
-        return (sent + usage.output_tokens * self.output) / 1e6
+        return max((sent + usage.output_tokens * self.output) / 1e6, usage.billed_usd or 0.0)
 
 
 class Usage(Value):
@@ -144,6 +161,8 @@ class Usage(Value):
     """Whether Podium estimated any part (four characters a token), since the provider did not count it."""
     implausible: str | None = None
     """What the provider counted, where that cannot be: its estimate stands instead."""
+    billed_usd: float | None = None
+    """Dollars that the provider says it billed; None: it does not say."""
 
     @property
     def tokens(self) -> int:
@@ -159,12 +178,21 @@ class Usage(Value):
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             estimated=self.estimated or other.estimated,
             implausible=self.implausible or other.implausible,
+            billed_usd=_sum(self.billed_usd, other.billed_usd),
         )
+
+
+NO_USAGE = Usage()
+"""Of what took no tokens."""
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return one if other is None else other if one is None else one + other
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
     """The tokens of all of these together."""
-    return reduce(add, [*usages] or [Usage()])
+    return reduce(add, [*usages] or [NO_USAGE])
 
 
 class Rating(Value):
@@ -251,6 +279,8 @@ def sent_tokens(messages: Iterable[Message], options: AnswerOptions = DEFAULT_OP
         tokens += estimate_tokens(message.content) + IMAGE_TOKENS * len(message.images)
         for call in message.tool_calls:
             tokens += estimate_tokens(call.name + call.arguments)
+        if message.provider_state is not None:
+            tokens += estimate_tokens(message.provider_state.fields)
     for value in (options.tools, options.response_format):
         if value:
             tokens += estimate_tokens(json.dumps(value, ensure_ascii=False))

@@ -1,6 +1,8 @@
 import json
 import shutil
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -238,3 +240,17 @@ def test_planning_shows_the_plan_with_its_cost_and_calls_no_worker(podium):
     assert document["estimate"]["latency_s"] == 3.5
     assert document["estimate"]["most_usd"] > document["estimate"]["cost_usd"]
     assert not Path("kept").exists()
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_an_answer_is_shown_also_where_its_trace_cannot_be_stored(ask, options):
+    ask("What is 2 + 3?")
+    with closing(sqlite3.connect("kept/traces.sqlite")) as store:
+        store.execute("CREATE TRIGGER full BEFORE INSERT ON traces BEGIN SELECT RAISE(ABORT, 'full'); END")
+    asked = ask("What is 3 + 2?", *options)
+    assert "Answer: 5" in asked.out
+    assert asked.status == 1
+    assert (
+        asked.err
+        == f"podium: The trace store {Path('kept/traces.sqlite').absolute()} cannot be written (full).\n"
+    )

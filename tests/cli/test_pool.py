@@ -8,7 +8,7 @@ import pytest
 
 from podium.executor.accounts import Account
 from podium.executor.state_file import CooldownFile, default_state_path
-from podium.testing import Answer, FaultServer, Hang, RateLimited, Rule, Status
+from podium.testing import Answer, FaultServer, Hang, RateLimited, RefusedParameters, Rule, Status
 from podium.testing.server import in_thread
 from podium.trace import Trace
 from podium.trace.store import TraceStore
@@ -277,3 +277,25 @@ def test_a_pool_of_none_and_an_unknown_key_are_refused(podium):
     assert refused.status == 2
     assert "typo.toml, line 4: unknown key 'worker.a.replise'; did you mean 'replies'?" in refused.err
     assert podium("pool", "check", "--pool", "pool.toml", "--timeout", "0").status == 2
+
+
+def test_a_check_warns_of_what_works_and_may_surprise(podium, server, monkeypatch):
+    monkeypatch.setenv("RIGHT_KEY", "right")
+    server.rules = [Rule(fault=RefusedParameters(names=("temperature",)))]
+    price = "price = { input = 3, output = 20 }\n"
+    Path("odd.toml").write_text(
+        _worker("free", server.url, more='fallback = "also-free"').replace(price, "")
+        + _worker("also-free", server.url, more='fallback = "paid"').replace(price, "")
+        + _worker("paid", server.url, more='fallback = "last"\ntemperature = 0.5')
+        + _worker("last", server.url)
+    )
+    checked = podium("pool", "check", "--pool", "odd.toml")
+    assert checked.status == 0
+    for line in (
+        "free: it has no price, and its fallback 'paid' costs money.",
+        "also-free: it has no price, and its fallback 'paid' costs money.",
+        "paid: its endpoint refuses temperature, and was asked without.",
+    ):
+        assert line in checked.out.splitlines()
+    notes = [one["note"] for one in json.loads(podium("pool", "check", "--pool", "odd.toml", "--json").out)]
+    assert [note is None for note in notes] == [False, False, False, True, True]

@@ -3,16 +3,18 @@
 import asyncio
 import json
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from podium.baselines import Committee, Single
 from podium.conductor import Checkpoint, Sampling, open_policy
-from podium.conductor.local_worker import prompt_of
+from podium.conductor.local_policy import LocalPolicy
+from podium.conductor.local_worker import LocalWorker, prompt_of
 from podium.errors import ConfigError, WorkerError
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
-from podium.types import AnswerOptions, Message, Question
+from podium.types import AnswerOptions, Message, Profile, Question
 from podium.workers.base import Request
 from podium.workers.pool import has_paid_workers, has_real_workers
 from podium.workers.view import EarlierStep, View
@@ -120,3 +122,52 @@ async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
     )
     written = await worker.answer(Request((Message(role="user", content=prompt),), seed="1"))
     assert (await reader.answer(Request(MESSAGES, seed="1", structured=view))).text == written.text
+
+
+class Told:
+    """An engine that writes one text, a byte a token."""
+
+    context, ends, batch, sharing = 1000, frozenset({256}), 4, None
+
+    def __init__(self, text: str) -> None:
+        self._bytes = [*text.encode(), 256]
+
+    def encode(self, messages):
+        return [0]
+
+    def decode(self, tokens):
+        return bytes(tokens).decode(errors="replace")
+
+    def start(self, capacity):
+        return iter(self._bytes)
+
+    def read(self, passages):
+        rows = np.zeros((len(passages), 1, 257))
+        for row, passage in zip(rows, passages, strict=True):
+            row[0, next(passage.cache)] = 1.0
+        return rows
+
+
+@pytest.mark.parametrize("text", ["<think>5? No.</think>\nIt is 4.", "[THINK]5? No.[/THINK]It is 4."])
+async def test_thoughts_of_a_local_model_are_no_part_of_its_answer(text):
+    worker = LocalWorker(Profile(name="small"), LocalPolicy("told", Told(text)), temperature=1e-9)
+    texts, thoughts = [], []
+    request = Request(MESSAGES, seed="1", on_text=texts.append, on_reasoning=thoughts.append)
+    reply = await worker.answer(request)
+    assert (reply.text, reply.reasoning) == ("It is 4.", "5? No.")
+    assert ("".join(texts), "".join(thoughts)) == (reply.text, reply.reasoning)
+
+
+async def test_a_local_model_that_begins_inside_a_thought_shows_no_thoughts():
+    worker = LocalWorker(Profile(name="small"), LocalPolicy("told", Told("5?\n</think>\n4")))
+    texts = []
+    for on_text in (None, texts.append):
+        reply = await worker.answer(Request(MESSAGES, seed="1", on_text=on_text))
+        assert (reply.text, reply.reasoning) == ("4", "5?")
+    assert texts == ["4"]
+
+
+async def test_a_local_model_that_only_thinks_has_no_answer():
+    worker = LocalWorker(Profile(name="small"), LocalPolicy("told", Told("<think>5?")))
+    with pytest.raises(WorkerError, match="wrote no answer"):
+        await worker.answer(Request(MESSAGES, seed="1"))

@@ -155,3 +155,9 @@ async def test_a_plan_in_a_thought_that_max_tokens_cut_off_is_no_plan(serve: Ser
     policy = await serve(Endpoint(text=f"<think>Perhaps so:\n{PLAN}", finish=finish))
     plan = await Conductor(policy).plan(PlanRequest(Question(text="3 + 4?"), (Profile(name="a"),)))
     assert isinstance(plan.decision, PlanError if finish == "length" else Workflow)
+
+
+async def test_the_thoughts_of_an_endpoint_are_no_part_of_its_plan(serve: Serve) -> None:
+    policy = await serve(Endpoint(text=f"<think>\nmodel_id = [9]\n</think>\n{PLAN}"))
+    completion = await policy.complete(PROMPT, Sampling())
+    assert (completion.text, completion.reasoning) == (PLAN, "model_id = [9]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,10 @@ class Say:
     """Streamed in the pieces between its bars, which are no part of it."""
     calls: Sequence[tuple[str, str, str]] = ()
     """Id, name and arguments of the calls that it wants made."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the message."""
+    call_more: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of each call."""
     wait: Callable[[int], bool] = lambda number: True
     """Asked before each streamed piece, again and again, until it says yes."""
     break_after: int | None = None
@@ -61,6 +65,7 @@ class ChatModel:
         while not said.wait(0):  # noqa: ASYNC110 - the test's own thread decides
             await asyncio.sleep(0.005)
         message: dict[str, Any] = {"role": "assistant", "content": said.text.replace("|", "") or None}
+        message |= said.more
         if said.calls:
             message["tool_calls"] = _calls(said)
         return web.json_response(
@@ -81,6 +86,8 @@ class ChatModel:
             chunk = {"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": choices, **more}
             await response.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
 
+        if said.more:
+            await write([{"index": 0, "delta": dict(said.more), "finish_reason": None}])
         for number, piece in enumerate(said.text.split("|") if said.text else []):
             while not said.wait(number):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
@@ -128,7 +135,7 @@ _USAGE: dict[str, Any] = {
 
 def _calls(said: Say) -> list[dict[str, Any]]:
     return [
-        {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+        {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}, **said.call_more}
         for id_, name, arguments in said.calls
     ]
 

@@ -191,7 +191,36 @@ def test_headers_are_taken_up_to_a_size(serve):
 
 
 @pytest.mark.parametrize(
-    "name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil"]
+    "name",
+    [
+        "evil.example",
+        "evil.example:80",
+        "127.0.0.1.evil.example",
+        "localhost.evil",
+        "localhost:80@evil.example",
+        "localhost@evil.example",
+        "evil.example:80@localhost",
+        "localhost:80:80",
+        "localhost:99999",
+        "localhost:-1",
+        "localhost:http",
+        "localhost/evil.example",
+        "localhost?evil.example",
+        "localhost#evil.example",
+        "localhost\\evil.example",
+        "evil.example, localhost",
+        "localhost, evil.example",
+        "localhost..",
+        "[::1]evil.example",
+        "[::1].evil.example:80",
+        "[::1]@evil.example",
+        "[::2]",
+        "::1@evil.example",
+        "[localhost]",
+        "evil.localhost@",
+        "0x7f.evil.example",
+        "",
+    ],
 )
 def test_a_name_that_is_not_ours_is_not_answered_where_no_key_is_needed(serve, name):
     url = serve()
@@ -200,7 +229,19 @@ def test_a_name_that_is_not_ours_is_not_answered_where_no_key_is_needed(serve, n
 
 
 @pytest.mark.parametrize(
-    "name", ["localhost", "LOCALHOST:99", "127.0.0.1", "127.8.9.1:80", "[::1]:8080", "[::1]"]
+    "name",
+    [
+        "localhost",
+        "LOCALHOST:99",
+        "localhost.",
+        "localhost.:80",
+        "localhost:",
+        "127.0.0.1",
+        "127.8.9.1:80",
+        "[::1]:8080",
+        "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+    ],
 )
 def test_names_of_this_machine_are_answered(serve, name):
     assert httpx.get(serve() + "/v1/models", headers={"host": name}).status_code == 200

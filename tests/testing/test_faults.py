@@ -32,12 +32,14 @@ from podium.testing import (
     Poison,
     RateLimited,
     Redirect,
+    RefusedParameters,
     Reset,
     Rule,
     SlowDrip,
     SlowFirstByte,
     SlowFirstToken,
     Status,
+    StrictTemplate,
     TruncatedJson,
     UnfinishedStream,
     Verbatim,
@@ -205,6 +207,12 @@ CASES: list[tuple[Fault, Claim, Claim | None]] = [
         lambda s: s.good and s.json["error"]["code"] == 502,
         lambda s: s.good and s.events[-1]["error"]["code"] == 502 and not s.done and s.events[0]["choices"],
     ),
+    (
+        RefusedParameters(names=("stream",)),
+        _well,
+        lambda s: s.status == 400 and "'stream' is not supported" in s.json["error"]["message"],
+    ),
+    (StrictTemplate(code=500), _well, None),
     (OddEvents(), _well, lambda s: _well(s) and s.done and s.body.count(b"\r\n: still here\r\n") > 3),
     (Poison(text="\x1b[2J\ud800"), lambda s: s.good and s.text == "\x1b[2J\ud800", None),
 ]
@@ -223,6 +231,31 @@ async def test_a_fault_is_what_it_says(case: tuple[Fault, Claim, Claim | None], 
     assert request.status == seen.status
     assert request.went_away == isinstance(fault, Hang)
     assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize(
+    ("roles", "fault", "said"),
+    [
+        (["system", "user"], StrictTemplate(), None),
+        (["user", "assistant", "user"], StrictTemplate(), None),
+        (["system", "user"], StrictTemplate(system=False), "System role not supported"),
+        (["system", "system", "user"], StrictTemplate(), "at the beginning"),
+        (["user", "system"], StrictTemplate(), "at the beginning"),
+        (["user", "user"], StrictTemplate(), "must alternate"),
+        (["assistant", "user"], StrictTemplate(), "must alternate"),
+        (["user", "assistant"], StrictTemplate(), None),
+        (["user", "assistant"], StrictTemplate(ends_with_user=True), "must end with a user message"),
+        (["user", "user"], StrictTemplate(message="TemplateError", code=500), "TemplateError"),
+    ],
+)
+async def test_a_strict_template_takes_one_form(
+    roles: list[str], fault: StrictTemplate, said: str | None
+) -> None:
+    body = question() | {"messages": [{"role": role, "content": "Hm."} for role in roles]}
+    async with FaultServer(TEXT, rules=[Rule(fault=fault)]) as server:
+        seen = await ask(server, body)
+    assert seen.text == TEXT if said is None else said in seen.json["error"]["message"]
+    assert seen.status == (200 if said is None else fault.code)
 
 
 def test_every_fault_has_a_case() -> None:

@@ -71,3 +71,20 @@ async def test_rows_go_with_their_trace_or_an_hour_after_the_end(
     await table.sweep()
     assert (await table.find("kept"), await table.entries("kept")) == (None, [])
     assert await table.entries("running")
+
+
+@pytest.mark.parametrize("date", [1e12, 1e300])
+async def test_a_date_that_cannot_be_holds_no_response_and_keeps_no_row(
+    kept: AsyncTraceStore, date: float
+) -> None:
+    table = BackgroundTable(kept.rows)
+    await add(table, "held", holder="one", lease_s=date)
+    taken = await table.take("two", LONG)
+    assert taken is not None
+    await kept.rows("UPDATE podium_background SET created = $2 WHERE id = $1 RETURNING id", "held", date)
+    found = await table.find("held")
+    assert found is not None
+    assert found.created == 0.0
+    await kept.rows("UPDATE podium_background SET ended = $2 WHERE id = $1 RETURNING id", "held", date)
+    await table.sweep()
+    assert await table.find("held") is None

@@ -16,7 +16,7 @@ from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
 from podium.orchestrator.team import open_pool
 from podium.recordings import Recording, Response
-from podium.train.experiment import make_draw_tasks, run_experiment
+from podium.train.experiment import finite_tasks, make_draw_tasks, run_experiment
 from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 
@@ -140,7 +140,8 @@ def test_questions_of_a_recording_come_in_turn(
     make_recording: Callable[..., Recording], policy: Path, tmp_path: Path
 ) -> None:
     settings = experiment(policy, *recorded(make_recording, tmp_path))
-    draw = make_draw_tasks(settings, open_pool(settings.pool))
+    pool = open_pool(settings.pool)
+    draw = make_draw_tasks(settings, pool, finite_tasks(settings, pool))
     drawn = [[task.question.text for task, _ in draw(iteration)] for iteration in range(6)]
     epochs = [[text for iteration in drawn[at : at + 3] for text in iteration] for at in (0, 3)]
     assert set(epochs[0]) == set(epochs[1]) == {f"What is {number} + 1?" for number in range(2, 8)}
@@ -152,7 +153,8 @@ def test_a_warning_says_what_is_left_out_of_a_recording(
 ) -> None:
     settings = experiment(policy, *recorded(make_recording, tmp_path, unjudged=2))
     warnings: list[str] = []
-    draw = make_draw_tasks(settings, open_pool(settings.pool), warnings.append)
+    pool = open_pool(settings.pool)
+    draw = make_draw_tasks(settings, pool, finite_tasks(settings, pool, warnings.append))
     assert {task.question.text for task, _ in draw(0) + draw(1)} == {
         f"What is {number} + 1?" for number in range(2, 6)
     }

@@ -23,10 +23,12 @@ from podium.testing import (
     HangUp,
     RateLimited,
     Redirect,
+    RefusedParameters,
     Reset,
     Rule,
     SlowDrip,
     Status,
+    StrictTemplate,
     TruncatedJson,
 )
 from podium.testing.exchange import Fault
@@ -118,6 +120,20 @@ async def test_what_a_caller_wants_of_the_answer_is_heeded(server: FaultServer) 
     await worker.close()
 
 
+async def test_what_an_endpoint_refuses_is_left_out_from_then_on() -> None:
+    hello = Request((*HELLO.messages, *HELLO.messages), seed="s", options=AnswerOptions(temperature=0.5))
+    for fault, dropped, folded in (
+        (RefusedParameters(names=("temperature",)), ("temperature",), False),
+        (StrictTemplate(), (), True),
+    ):
+        async with FaultServer("4", rules=[Rule(fault=fault)]) as server:
+            worker = worker_of(server)
+            replies = [await worker.answer(hello) for _ in range(2)]
+            await worker.close()
+            assert [request.status for request in server.requests] == [400, 200, 200]
+        assert [(reply.dropped, reply.folded) for reply in replies] == [(dropped, folded)] * 2
+
+
 async def test_all_kinds_of_tokens_are_counted() -> None:
     said = Answer("Four.", input_tokens=11, output_tokens=7, reasoning_tokens=3, cached_tokens=5)
     async with FaultServer(said) as server:
@@ -202,6 +218,20 @@ async def test_what_is_missing_or_odd_in_a_good_reply_does_no_harm(server: Fault
     assert (await worker.answer(HELLO)).usage.estimated
     assert (await worker.answer(HELLO)).model == "other"
     assert (await worker.answer(HELLO)).text == "half \ufffd"
+    await worker.close()
+
+
+async def test_thoughts_and_other_finish_reasons_are_read_as_elsewhere(server: FaultServer) -> None:
+    message = {"role": "assistant", "content": "<think>5?</think>4", "reasoning_content": "Hm."}
+    body = {
+        "id": "x",
+        "object": "chat.completion",
+        "choices": [{"message": message, "finish_reason": "length"}],
+    }
+    server.rules = [Rule(fault=Verbatim(body=json.dumps(body)))]
+    worker = worker_of(server)
+    reply = await worker.answer(HELLO)
+    assert (reply.text, reply.reasoning, reply.finish) == ("4", "Hm.\n\n5?", "length")
     await worker.close()
 
 

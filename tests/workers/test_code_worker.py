@@ -178,7 +178,7 @@ def test_one_worker_serves_one_event_loop_after_the_other() -> None:
     [
         ("print(1)", "print(1)"),
         ("```\na\n```\n```py\nb\n```", "b\n"),
-        ("```python\nprint(1)", None),
+        ("```python\nprint(1)", "print(1)"),
         ("```\n```", None),
         ("Check", None),
         ("Run the program that you see.", None),

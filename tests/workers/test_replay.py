@@ -83,6 +83,15 @@ async def test_the_recorded_response_is_given_and_says_which_it_is(
     await worker.close()
 
 
+@pytest.mark.parametrize("thoughts", ["<think>Answer: 5?</think>\n", "Answer: 5?\n</think>\n\n"])
+async def test_recorded_thoughts_are_no_part_of_the_answer(
+    make_recording: MakeRecording, thoughts: str
+) -> None:
+    response = Response("ada", 0, f"{thoughts}Answer: 4", "4", 1.0)
+    reply = await replay(make_recording({FOUR: [response]})).answer(request(FOUR))
+    assert (reply.text, reply.reasoning) == ("Answer: 4", "Answer: 5?")
+
+
 async def test_neither_the_subtask_nor_others_work_changes_it(recording: Recording) -> None:
     context = Context(Question(text=FOUR), "Say 9.", (EarlierStep(0, "Do.", "Answer: 9"),), "Answer: 8")
     messages = (Message(role="user", content="Hello"), *build_messages(context, "packed", "feed"))

@@ -246,3 +246,23 @@ def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(text: str, expected: W
         assert read.message.endswith("found a <think> block that is cut off.")
     else:
         assert read == expected
+
+
+@pytest.mark.parametrize(
+    ("subtask", "columns"),
+    [
+        ("plain", 5),
+        ("日本語", 6),
+        ("한국", 4),
+        ("🙂🙂", 4),
+        ("e\u0301a\u0308", 2),
+        ("\u200bzero", 4),
+        ("ＡＢ", 4),
+        ("a\tb", 3),
+        ("नमस्ते", 4),
+    ],
+)
+def test_the_caret_stands_below_its_place_on_a_terminal(subtask: str, columns: int) -> None:
+    plan = parse(lists(model_id="[1, 1]", subtasks=f'["{subtask}", 7]', access_list="[[], []]"), workers=3)
+    assert isinstance(plan, PlanError)
+    assert plan.column == len('subtasks = ["') + columns + len('", ')

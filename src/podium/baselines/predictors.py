@@ -23,7 +23,8 @@ Predict = Callable[[Sequence[str]], Floats]
 Method = Literal["neighbours", "ridge", "logistic", "boosting", "clusters", "routerdc"]
 METHODS: tuple[Method, ...] = get_args(Method)
 _NO_SKLEARN = (
-    "Learned routers need scikit-learn, which is not installed: pip install 'podium-conductor[recordings]'."
+    "Clusters of questions and learned routers need scikit-learn, which is not installed: "
+    "pip install 'podium-conductor[recordings]'."
 )
 _HASHED_NGRAMS = 2**15
 _DIMENSIONS = 64

@@ -19,7 +19,8 @@ from typing import Any
 from podium.baselines.plans import position_of, voting_step
 from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import NAMED_BY
-from podium.workers.answer import final_answer, normalise
+from podium.workers.answer import final_answer
+from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
 from podium.workers.vote import NOTHING
 from podium.workflow import Acceptance, Access, Step, Workflow, render
@@ -103,7 +104,7 @@ def comparable(response: str | None) -> str | None:
     if response is None or response == NOTHING or not is_result(response):
         return None
     answer = final_answer(response)
-    return None if answer is None else normalise(answer)
+    return None if answer is None else answer_key(answer)
 
 
 def commonest(answers: Iterable[str | None]) -> tuple[str | None, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from secrets import token_hex
 
@@ -31,7 +31,7 @@ from podium.cli.options import (
 )
 from podium.cli.printable import printable
 from podium.cli.terminal import open_console, open_trace_store, read_question
-from podium.errors import QuestionFailedError, UsageError
+from podium.errors import QuestionFailedError, StoreError, UsageError
 from podium.executor import ExecutionSettings, StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.team import open_pool
@@ -73,7 +73,9 @@ def ask(
     workers = open_pool(named_pool(pool))
     trained = trained_plan(planner, workers)
 
-    async def answer() -> Trace:
+    ended: list[Trace] = []
+
+    async def answer(stores: ExitStack) -> None:
         async with (
             open_dispatcher(calls, workers, planner=planner) as dispatcher,
             planner_from_options(planner, workers, seed=chosen_seed, dispatcher=dispatcher) as opened,
@@ -88,39 +90,50 @@ def ask(
                 plan_fallback=opened.fallback,
             )
             try:
-                with _keeping(store, no_store) as keep, _progress() as show:
+                keep = stores.enter_context(_keeping(store, no_store))
+                with _progress() as show:
 
                     def observe(event: Event) -> None:
-                        keep(event)
+                        if isinstance(event, QuestionEnded):
+                            ended.append(event.trace)
+                            keep(event.trace)
                         show(event)
 
-                    return await orchestrator.answer(asked_question, seed=chosen_seed, on_event=observe)
+                    await orchestrator.answer(asked_question, seed=chosen_seed, on_event=observe)
             finally:
                 await workers.close()
 
-    trace = asyncio.run(answer())
-    if json:
-        print(to_json(trace))
-    else:
-        print_trace(trace, open_console(), full=full)
+    # An answer is shown before a file that is locked or full is waited for, and also if it can never be written.
+    with ExitStack() as stores:
+        try:
+            asyncio.run(answer(stores))
+        except StoreError:
+            if ended and ended[0].answer is not None:
+                _show(ended[0], json=json, full=full)
+            raise
+        (trace,) = ended
+        _show(trace, json=json, full=full)
     if trace.answer is None:
         raise QuestionFailedError(trace.error or "No step succeeded.")
     return 0
 
 
+def _show(trace: Trace, *, json: bool, full: bool) -> None:
+    if json:
+        print(to_json(trace), flush=True)
+    else:
+        print_trace(trace, open_console(), full=full)
+        sys.stdout.flush()
+
+
 @contextmanager
-def _keeping(path: Path | None, no_store: bool) -> Iterator[Callable[[Event], None]]:
-    """Stores the trace when the question ends, also if it was interrupted."""
+def _keeping(path: Path | None, no_store: bool) -> Iterator[Callable[[Trace], None]]:
+    """Stores the trace that it is given; waits for that when the block ends."""
     if no_store:
-        yield lambda event: None
+        yield lambda trace: None
         return
     with open_trace_store(path, create=True) as store:
-
-        def keep(event: Event) -> None:
-            if isinstance(event, QuestionEnded):
-                store.add(event.trace)
-
-        yield keep
+        yield store.add
 
 
 @contextmanager

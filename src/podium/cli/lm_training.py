@@ -46,7 +46,7 @@ def train_lm(
         console.print(printable(sentence), soft_wrap=True)
 
     if stage == "sft":
-        policy = run_sft(experiment, run, dispatch=dispatch, on_warning=warn)
+        policy = run_sft(experiment, run, dispatch=dispatch, on_warning=warn, say=warn)
     else:
         policy = asyncio.run(
             run_grpo(
@@ -58,6 +58,7 @@ def train_lm(
                     console, iterations=experiment.grpo.iterations, title=f"Training {run}"
                 ),
                 on_warning=warn,
+                say=warn,
             )
         )
     if PartialState().is_main_process:

@@ -24,7 +24,7 @@ from podium.cli.options import (
 )
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds
 from podium.cli.terminal import open_console, read_question
-from podium.errors import QuestionFailedError, UsageError
+from podium.errors import QuestionFailedError, StoreError, UsageError
 from podium.executor import Ledger
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.orchestrator.team import open_pool
@@ -68,6 +68,7 @@ def plan(
     chosen_seed = token_hex(8) if seed is None else seed
     workers = open_pool(named_pool(pool))
     trained = trained_plan(planner, workers)
+    past = _past(store)
     request = PlanRequest(
         asked_question,
         workers.profiles_for(asked_question.text),
@@ -76,7 +77,9 @@ def plan(
         seed=f"{chosen_seed}/0/plan",
     )
 
-    async def decide() -> tuple[str, Plan]:
+    made: list[tuple[str, Plan]] = []
+
+    async def decide() -> None:
         async with (
             open_dispatcher(
                 DispatchOptions(day_budget_usd=day_budget_usd), workers, planner=planner
@@ -84,9 +87,16 @@ def plan(
             planner_from_options(planner, workers, seed=chosen_seed, dispatcher=dispatcher) as opened,
         ):
             ledger = Ledger(Budget(), accounts=dispatcher.accounts)
-            return opened.planner.name, await paid_plan(opened.planner, request, ledger)
+            made.append((opened.planner.name, await paid_plan(opened.planner, request, ledger)))
 
-    name, decided = asyncio.run(decide())
+    trouble: StoreError | None = None
+    try:
+        asyncio.run(decide())
+    except StoreError as error:  # A paid plan is shown, whatever its account says.
+        if not made:
+            raise
+        trouble = error
+    ((name, decided),) = made
     workflow = decided.decision
     if not isinstance(workflow, Workflow):
         if json:
@@ -94,13 +104,14 @@ def plan(
         else:
             open_console().print(Text(printable(decided.text), "dim"))
         raise QuestionFailedError(f"There is no plan. {workflow}")
-    past = _past(store)
     expected = estimate(workflow, workers, asked_question, response_tokens=response_tokens, past=past)
     if json:
         print(json_.dumps(_document(name, decided, workflow, expected)))
     else:
         _print(name, decided, workflow, expected, workers.profiles)
         _print_assumptions(expected, response_tokens)
+    if trouble is not None:
+        raise trouble
     return 0
 
 

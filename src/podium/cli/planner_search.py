@@ -34,12 +34,13 @@ from podium.evals import ConstantPlanFront, evaluate, search_workflows
 from podium.evals.constant_search import FRESH, undominated
 from podium.evals.controller_search import train_controller_live
 from podium.evals.head_search import head_workers, train_head_live
-from podium.evals.search_settings import ControllerSearch, HeadSearch, SearchSettings, WorkflowSearch
+from podium.evals.search_settings import ControllerSearch, HeadSearch, WorkflowSearch
 from podium.evals.workflow_search import TriedWorkflow, beginnings
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.rollout import Rollout
+from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import Rows, RunFolder, replace_file
 from podium.tasks.task import Task
 from podium.types import Budget
@@ -183,7 +184,7 @@ async def _run(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    folder = None if dry_run or run is None else _open_folder(run, search.settings)
+    folder = None if dry_run or run is None else _open_folder(run, search)
     begun = folder is not None and bool(folder.rows().read())
     try:
         async with open_dispatcher(
@@ -209,12 +210,14 @@ async def _run(
         await search.pool.close()
 
 
-def _open_folder(run: Path, settings: SearchSettings) -> RunFolder:
-    """The run's folder. All settings may change until the first generation is kept."""
-    begun = bool(RunFolder(run).rows().read())
-    return RunFolder.open(
+def _open_folder(run: Path, search: _Search) -> RunFolder:
+    """The run's folder. All settings, questions and workers may change until the first generation is kept."""
+    begun, settings = bool(RunFolder(run).rows().read()), search.settings
+    folder = RunFolder.open(
         run, settings, changeable=_CHANGEABLE if begun else frozenset(type(settings).model_fields)
     )
+    folder.require(RunData.of(search.tasks, search.pool), begun=begun)
+    return folder
 
 
 async def _dry_question(search: _Search, dispatcher: Dispatcher) -> list[Rollout]:

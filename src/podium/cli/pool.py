@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ from podium.executor.ledger import SpendLimit
 from podium.executor.state_file import CooldownFile, WorkerCooldown
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans
-from podium.orchestrator.team import open_pool
+from podium.orchestrator.team import TeamWorker, open_pool
 from podium.trace import Span, Trace
 from podium.workers.base import Worker
 from podium.workers.build import UnreadyWorker
@@ -108,7 +108,29 @@ async def check_pool(
             found = await check_workers(pool, limit_s, accounts if has_paid_workers(pool) else ())
         finally:
             await pool.close()
+        found = tuple(_with_note(one, _paid_fallback(pool.named(one.worker), pool)) for one in found)
         return (*found, await _check_conductor(name, limit_s, accounts))
+
+
+def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
+    """A warning, if the calls of a free worker may end with a fallback that costs money."""
+    if _has_price(worker) or isinstance(worker, TeamWorker):  # A team costs what its workers cost.
+        return None
+    fallback = pool.fallback(worker)
+    while fallback is not None and not _has_price(fallback):
+        fallback = pool.fallback(fallback)
+    if fallback is None:
+        return None
+    return f"it has no price, and its fallback {fallback.profile.name!r} costs money."
+
+
+def _has_price(worker: Worker) -> bool:
+    price = worker.profile.price
+    return bool(price.most_input or price.output)
+
+
+def _with_note(found: CheckResult, note: str | None) -> CheckResult:
+    return replace(found, note=" ".join(filter(None, (found.note, note))) or None)
 
 
 async def _check_conductor(name: str, limit_s: float | None, accounts: Sequence[SpendLimit]) -> CheckResult:
@@ -201,6 +223,9 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
         )
     console = open_console()
     console.print(table)
+    for finding in findings:
+        if finding.note is not None:
+            _note(console, finding.worker, finding.note, "yellow")
     failed = [finding for finding in findings if not finding.answered]
     for finding in failed:
         _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.remedy))), "red")

@@ -27,6 +27,7 @@ from podium.orchestrator.team import open_pool
 from podium.ratings import recorder
 from podium.ratings.plan_recorder import record_plans
 from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path, unfinished_path
+from podium.rollout.run_data import digest, grader_settings
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.workers.base import Worker
@@ -107,6 +108,7 @@ def record(
                 "tasks": tasks,
                 "split": split,
                 "seed": seed,
+                "grader": digest(grader_settings(next(iter(parts.values())).tasks[0].grader)),
                 # The seeds of plans depend on the recording's name.
                 **({"plans": plans, "name": name} if plans else {}),
             }

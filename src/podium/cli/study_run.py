@@ -17,6 +17,7 @@ from pathlib import Path
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from podium.baselines.predictors import require_sklearn
 from podium.cli.opening import RESPONSES, SPENDING, open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, PoolName
 from podium.cli.printable import counted, dollars, printable, shorten
@@ -27,6 +28,7 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.orchestrator.planning import first_model
 from podium.ratings import recorder
+from podium.recordings.files import require_pyarrow
 from podium.rollout.run_folder import RunFolder
 from podium.study.analysis import analyse, result_of, write_serving_files
 from podium.study.answering import Recorded, read_recorded, record_answers
@@ -112,6 +114,8 @@ def run_study(
         out: the folder of the study.
         made_of: where the questions come from. A folder with a study of other questions is refused.
     """
+    require_sklearn()
+    require_pyarrow()
     _check_names(pool, options)
     spending = forecast(
         pool,

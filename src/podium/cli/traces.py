@@ -22,7 +22,7 @@ from podium.trace import Feedback, Trace, TraceStatus
 from podium.trace.explanation import explain
 from podium.trace.query import OutcomeFilter, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
-from podium.trace.store import default_path
+from podium.trace.store import TraceStore, default_path
 
 
 def list_traces(
@@ -53,6 +53,7 @@ def list_traces(
     if store is not None or place.exists():
         with open_trace_store(store, create=False) as kept:
             summaries = kept.list(limit=limit, status=status, planner=planner, since=after, outcome=outcome)
+            _tell_damaged(kept)
     if json:
         print(json_.dumps([asdict(s) | {"started": s.started.isoformat()} for s in summaries]))
     elif summaries:
@@ -80,6 +81,7 @@ def show(
     with open_trace_store(store, create=False) as kept:
         if id_ is None:
             newest = kept.list(limit=1)
+            _tell_damaged(kept)
             if not newest:
                 raise UsageError(f"There are no traces in {kept.path} yet; `podium ask` makes them.")
             id_ = newest[0].id
@@ -118,11 +120,13 @@ def export(
         traces = kept.iterate(status=status, planner=planner, since=after, outcome=outcome)
         if file is None or _is_stdio(file):
             write_jsonl(traces, sys.stdout)
+            _tell_damaged(kept)
             return 0
         try:
             count = _write_whole(traces, file)
         except OSError as error:
             raise UsageError(f"{file} cannot be written ({error.strerror}); give another file.") from error
+        _tell_damaged(kept)
     print(f"{counted(count, 'trace')} written to {file}", file=sys.stderr)
     return 0
 
@@ -169,6 +173,15 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
         count = kept.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
         print(f"{counted(count, 'trace')} read into {kept.path}", file=sys.stderr)
     return 0
+
+
+def _tell_damaged(store: TraceStore) -> None:
+    if store.damaged:
+        left_out = f"{counted(store.damaged, 'damaged trace')} left out"
+        print(
+            f"{left_out}: somebody changed the database, or it was written by something else.",
+            file=sys.stderr,
+        )
 
 
 def _moment(text: str | None) -> datetime | None:

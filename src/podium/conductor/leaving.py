@@ -8,6 +8,7 @@ pool that lacks a worker, so it is shown such a pool only where it would call th
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -124,8 +125,11 @@ class LeavingPlanner:
         shown = PolicyNumbering(tuple(k for k in range(len(request.pool)) if k not in hidden))
         try:
             second = shown.plan(await self._planner.plan(shown.request(request)))
-        except (WorkerError, UsageError):
-            return first
+        except (WorkerError, UsageError) as error:
+            return first.with_lost(error)
+        except asyncio.CancelledError as error:
+            first.with_lost(error).tell(error)
+            raise
         if isinstance(second.decision, PlanError):
             return first.with_rejected(second, second.decision)
         names = ", ".join(request.pool[k].name for k in sorted(wanted))

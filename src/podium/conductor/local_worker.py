@@ -18,6 +18,7 @@ from podium.conductor.local_policy import LocalPolicy
 from podium.conductor.opening import open_local_policy
 from podium.conductor.policy import Sampling
 from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
+from podium.thoughts import ThoughtSplitter, split_thoughts
 from podium.types import Limits, Message, Price, Profile
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext
@@ -58,6 +59,8 @@ class LocalWorker:
         self._system = system
         self._temperature = temperature
         self._reads = reads
+        self._begins_inside_thought = False
+        """Whether its chat template was seen to open the thought."""
 
     def __repr__(self) -> str:
         return f"LocalWorker({self.profile.name!r}, {self._policy.name!r})"
@@ -76,26 +79,40 @@ class LocalWorker:
             stop=options.stop,
         )
         own = () if self._system is None else (Message(role="system", content=self._system),)
-        loop, on_text = asyncio.get_running_loop(), request.on_text
+        loop, splitter = asyncio.get_running_loop(), ThoughtSplitter(hold=self._begins_inside_thought)
+        listeners = (request.on_reasoning, request.on_text)
+
+        def pass_on(pieces: tuple[str, str]) -> None:
+            for piece, listener in zip(pieces, listeners, strict=True):
+                if piece and listener is not None:
+                    listener(piece)
 
         def show(text: str) -> None:
             with suppress(RuntimeError):  # The loop has ended, and nobody waits for the text.
-                loop.call_soon_threadsafe(on_text or str, text)
+                loop.call_soon_threadsafe(pass_on, splitter.add(text))
 
         view = Message(role="user", content=prompt_of(request.view)) if self._reads == "view" else None
         messages = (*own, *(request.messages if view is None else (view,)))
-        done = self._policy.submit(messages, sampling, None if on_text is None else show)
+        done = self._policy.submit(messages, sampling, None if listeners == (None, None) else show)
         try:
             completion = await asyncio.wrap_future(done)
         except UsageError as error:
             raise WorkerError(str(error), kind="protocol") from None
         finally:
             done.cancel()
+        if listeners == (None, None):
+            splitter.add(completion.text)
+        pass_on(splitter.end())
+        self._begins_inside_thought |= splitter.opened_by_template
+        thoughts, text = split_thoughts(completion.text)
+        if thoughts and not text.strip() and not (completion.cut and options.max_tokens):
+            raise WorkerError("It thought and wrote no answer; raise limits.max_tokens.", kind="protocol")
         return Reply(
-            completion.text,
+            text,
             completion.usage,
             finish="length" if completion.cut else "stop",
             model=self._policy.name,
+            reasoning=thoughts,
         )
 
     async def close(self) -> None:

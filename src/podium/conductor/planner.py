@@ -5,15 +5,17 @@ Where configured, a completion that is no plan gets one second try. The Conducto
 
 from __future__ import annotations
 
+import asyncio
 import math
 from dataclasses import replace
 from random import Random
 
 from podium.conductor.policy import Completion, PaidPolicy, Policy, Sampling
 from podium.conductor.prompt import PolicyNumbering, PromptSettings, build_prompt, second_prompt
-from podium.errors import UsageError, WorkerError
+from podium.errors import RefusalError, UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
-from podium.types import NAMED_BY, Message, Usage
+from podium.types import NAMED_BY, Message, Profile
+from podium.workers.base import lost
 from podium.workflow import PlanError, parse
 
 
@@ -91,7 +93,10 @@ class Conductor:
         except (WorkerError, UsageError) as error:
             # UsageError: a prompt with the first completion in it is too long.
             unanswered = f"{first.decision.message} A second try failed: {error}"
-            return replace(first, decision=replace(first.decision, message=unanswered))
+            return replace(first.with_lost(error), decision=replace(first.decision, message=unanswered))
+        except asyncio.CancelledError as error:
+            first.with_lost(error).tell(error)
+            raise
         return replace(second, messages=messages).with_rejected(first, first.decision)
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
@@ -137,21 +142,19 @@ class Conductor:
         """
         ledger = request.ledger
         if ledger is None or not isinstance(self._policy, PaidPolicy):
-            completion = await self._policy.complete(messages, sampling)
+            try:
+                completion = await self._policy.complete(messages, sampling)
+            except (WorkerError, asyncio.CancelledError) as error:
+                if ledger is not None:
+                    ledger.record(*lost(error, Profile(name="")))
+                raise
             if ledger is not None:
                 ledger.record(completion.usage, completion.cost_usd)
             return completion
-        reservation = self._policy.reservation(messages, sampling)
-        refusal = await ledger.reserve(reservation)
-        if refusal is not None:
-            raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget")
-        usage, usd = Usage(), 0.0
         try:
-            completion = await self._policy.complete(messages, sampling)
-            usage, usd = completion.usage, completion.cost_usd
-            return completion
-        finally:
-            ledger.settle(reservation, usage, usd)
+            return await self._policy.complete_within(ledger, messages, sampling)
+        except RefusalError as refusal:
+            raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
 
     def _draw(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with a seed of its own."""

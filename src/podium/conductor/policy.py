@@ -11,10 +11,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext, Reservation
-from podium.executor.worker_call import WorkerCall, reservation_for
+from podium.errors import WorkerError
+from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext
+from podium.executor.worker_call import WorkerCall
 from podium.trace import Attempt
-from podium.types import Budget, Message, Question, Usage, sent_tokens
+from podium.types import Budget, Message, Question, Usage, total_usage
 from podium.workers.base import Request, Worker
 from podium.workers.chat.request_body import seed_number
 from podium.workers.pool import Pool
@@ -53,10 +54,17 @@ class Completion:
 
 @runtime_checkable
 class PaidPolicy(Protocol):
-    """A policy whose completions count against the budget."""
+    """A policy whose completions cost money."""
 
-    def reservation(self, messages: tuple[Message, ...], sampling: Sampling) -> Reservation:
-        """The most that this completion may cost."""
+    async def complete_within(
+        self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
+    ) -> Completion:
+        """As `Policy.complete`; each try reserves in `ledger` the most that it may cost, and settles what it cost.
+
+        Raises:
+            WorkerError: as `Policy.complete`, with what all tries cost.
+            RefusalError: the budget refuses the first try.
+        """
         ...
 
 
@@ -79,7 +87,7 @@ class Policy(Protocol):
 class WorkerPolicy:
     """A `Policy` that calls a worker as the executor does: within its limits, with retries and a circuit breaker.
 
-    It is a `PaidPolicy`: before each plan, `Conductor` reserves the most that the plan may cost.
+    It is a `PaidPolicy`: each try is paid from the budget of the question.
 
     Args:
         worker: writes the plans. The caller closes it.
@@ -100,40 +108,50 @@ class WorkerPolicy:
     def name(self) -> str:
         return self._worker.profile.name
 
-    def reservation(self, messages: tuple[Message, ...], sampling: Sampling) -> Reservation:
-        """See `PaidPolicy`."""
-        del sampling
-        return reservation_for(self._worker, input_tokens=sent_tokens(messages), calls=0)
-
     async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
 
         Raises:
             WorkerError: the worker did not answer, after all retries.
         """
+        return await self.complete_within(Ledger(Budget()), messages, sampling)
+
+    async def complete_within(
+        self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
+    ) -> Completion:
+        """See `PaidPolicy`."""
         context = QuestionContext(
             question=Question(text=messages[-1].content),
             pool=self._pool,
             seed=sampling.seed,
             token="plan",
-            ledger=Ledger(Budget()),
+            ledger=ledger,
             dispatcher=self._dispatcher,
             settings=ExecutionSettings(),
             started=asyncio.get_running_loop().time(),
         )
         # `duplicate` makes the response cache keep one plan for each seed, even for workers that are sent no seed.
-        request = Request(messages, seed=sampling.seed, duplicate=seed_number(sampling.seed))
+        request = Request(
+            messages, seed=sampling.seed, duplicate=seed_number(sampling.seed), thoughts_alone=True
+        )
         tries: list[Attempt] = []
-        call = WorkerCall(context, self._worker, request, tries, calls=1, wait=True)
+        call = WorkerCall(context, self._worker, request, tries, calls=0, wait=True)
         cache = self._dispatcher.cache
-        reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
+        try:
+            reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
+        except (WorkerError, asyncio.CancelledError) as error:
+            vars(error)["usage"] = total_usage(attempt.usage for attempt in tries)
+            vars(error)["cost_usd"] = sum(attempt.cost_usd for attempt in tries)
+            raise
         usd = reply.price(self._worker.profile)
+        cut = reply.finish == "length"
         return Completion(
-            reply.text,
-            reply.usage,
+            # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
+            reply.text if reply.text.strip() or cut else reply.reasoning,
+            total_usage([reply.usage, *(attempt.usage for attempt in tries)]),
             (0.0 if reply.cached else usd) + sum(attempt.cost_usd for attempt in tries),
             unpriced=not self._priced and reply.cost_usd is None,
             saved_usd=usd if reply.cached else 0.0,
-            cut=reply.finish == "length",
+            cut=cut,
             reasoning=reply.reasoning,
         )

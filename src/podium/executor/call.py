@@ -14,6 +14,7 @@ from podium.errors import RefusalError, WorkerError
 from podium.executor.question_context import QuestionContext
 from podium.executor.worker_call import Listeners, WorkerCall
 from podium.trace import Attempt
+from podium.types import NO_USAGE
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import Pool
 
@@ -79,7 +80,9 @@ async def call(
                 worker_call.reply() if cache is None else cache.reply(turn.worker, request, worker_call.reply)
             )
         except RefusalError as refusal:
-            return cut or Unanswered(" ".join([*failures, str(refusal)]), refused=not failures)
+            if cut is None:
+                return Unanswered(" ".join([*failures, str(refusal)]), refused=not failures)
+            break
         except WorkerError as error:
             calls = 0
             failures.append(f"{turn.worker.profile.name}: {error}")
@@ -94,14 +97,16 @@ async def call(
             answered = Answered(profile.name, reply, paid_usd, saved_usd)
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
-            _mark_cut(attempts, answered)
-            # `_mark_cut` moved the cost of the answer to its attempt.
-            cut = replace(cut or answered, cost_usd=0.0, saved_usd=saved_usd)
+            _mark_cut(attempts, answered, lost=True)
+            cut = replace(cut or answered, saved_usd=saved_usd)
         if not left and cooling_down is not None and cut is None:
             # No fallback answered, so wait until the worker's cooldown ends.
             left.append(_Turn(cooling_down, wait=True))
             cooling_down = None
-    return cut or Unanswered(" ".join(failures), refused=False)
+    if cut is None:
+        return Unanswered(" ".join(failures), refused=False)
+    _mark_cut(attempts, cut, lost=False)
+    return cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +131,21 @@ def _is_cut(answered: Answered, request: Request) -> bool:
     return answered.reply.finish == "length" and request.options.max_tokens is None
 
 
-def _mark_cut(attempts: list[Attempt], answered: Answered) -> None:
-    """Record the attempt whose answer was cut off as a failed one (kind "length"), with its cost."""
+def _mark_cut(attempts: list[Attempt], answered: Answered, *, lost: bool) -> None:
+    """Record the attempt whose answer was cut off as a failed one (kind "length").
+
+    Args:
+        lost: whether its tokens and dollars are those of the attempt, and not of the call's answer.
+    """
     for place in reversed(range(len(attempts))):
         attempt = attempts[place]
-        if attempt.worker == answered.worker and attempt.error_kind is None:
+        if attempt.worker == answered.worker and attempt.error_kind in (None, "length"):
             attempts[place] = attempt.model_copy(
                 update={
                     "error_kind": "length",
                     "error": "The answer was cut off at max_tokens.",
-                    "cost_usd": answered.cost_usd,
+                    "cost_usd": answered.cost_usd if lost else 0.0,
+                    "usage": answered.reply.usage if lost else NO_USAGE,
                 }
             )
             return

@@ -14,9 +14,9 @@ from typing import Literal
 
 from podium.errors import WorkerError
 from podium.executor.ledger import Ledger, SpendLimit
-from podium.executor.worker_call import reservation_for
-from podium.types import Budget, Message, Usage, sent_tokens
-from podium.workers.base import Request, Worker
+from podium.executor.worker_call import first_reservation
+from podium.types import Budget, Message, Usage
+from podium.workers.base import Request, Worker, lost
 
 QUESTION = "Reply with the one word: ready"
 
@@ -50,6 +50,8 @@ class CheckResult:
     """Its cost is simulated."""
     model: str | None = None
     """The model that the provider says answered."""
+    note: str | None = None
+    """What works, and may surprise."""
 
 
 async def check(
@@ -73,7 +75,7 @@ async def check(
 async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckResult:
     """Call `worker` if `ledger` allows the most that the call may cost."""
     request = Request((Message(role="user", content=QUESTION),), seed="check")
-    reservation = reservation_for(worker, input_tokens=sent_tokens(request.messages, request.options))
+    reservation = first_reservation(worker, request.messages)
     refusal = await ledger.reserve(reservation)
     if refusal is not None:
         return CheckResult(worker.profile.name, False, 0.0, refusal, error="budget")
@@ -82,6 +84,9 @@ async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckRe
         found = await _answer(worker, request, limit_s)
         cost_usd = found.cost_usd
         return found
+    except asyncio.CancelledError as error:
+        cost_usd = lost(error, worker.profile)[1]
+        raise
     finally:
         ledger.settle(reservation, Usage(), cost_usd)  # A check has no limit of tokens.
 
@@ -97,24 +102,39 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         seconds = time.perf_counter() - started
         # A replay worker works if its recording can be read, even without this question.
         answered = error.kind == "unrecorded"
+        failure, (usage, cost_usd) = error, lost(error, worker.profile)
+    except TimeoutError as error:
+        seconds, answered = time.perf_counter() - started, False
+        failure = WorkerError(f"No answer within {limit:g} s.", kind="timeout", retryable=True)
+        usage, cost_usd = lost(error, worker.profile)
+    else:
         return CheckResult(
-            name, answered, seconds, str(error), None if answered else _remedy(error), error.kind
+            name,
+            True,
+            time.perf_counter() - started,
+            reply.text,
+            first_token_s=reply.first_token_s,
+            input_tokens=reply.usage.input_tokens,
+            output_tokens=reply.usage.output_tokens,
+            estimated=reply.usage.estimated,
+            cost_usd=reply.price(worker.profile),
+            simulated=reply.latency_s is not None,
+            model=reply.model,
+            note=f"its endpoint refuses {', '.join(reply.dropped)}, and was asked without."
+            if reply.dropped
+            else None,
         )
-    except TimeoutError:
-        late = WorkerError(f"No answer within {limit:g} s.", kind="timeout", retryable=True)
-        return CheckResult(name, False, time.perf_counter() - started, str(late), _remedy(late), late.kind)
     return CheckResult(
         name,
-        True,
-        time.perf_counter() - started,
-        reply.text,
-        first_token_s=reply.first_token_s,
-        input_tokens=reply.usage.input_tokens,
-        output_tokens=reply.usage.output_tokens,
-        estimated=reply.usage.estimated,
-        cost_usd=reply.price(worker.profile),
-        simulated=reply.latency_s is not None,
-        model=reply.model,
+        answered,
+        seconds,
+        str(failure),
+        None if answered else _remedy(failure),
+        failure.kind,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        estimated=usage.estimated,
+        cost_usd=cost_usd,
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from podium.errors import WorkerError
 from podium.executor.breaker import Breaker, Cooldown, State
+from podium.executor.input_bound import InputBound
 from podium.executor.rate_limiter import RateLimiter, RetryBudget
 from podium.types import Usage
 from podium.workers.base import Worker
@@ -68,6 +69,7 @@ class WorkerChannel:
         self.rate_limiter = RateLimiter(worker.limits)
         self.breaker = Breaker(worker.profile.name, worker.limits, on_change)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
+        self.input_bound = InputBound(worker)
         self.attempts = 0
         self.failures = 0
         self.retries = 0
@@ -152,6 +154,7 @@ class Dispatcher:
         self._cooldowns = cooldowns
         self._channels: dict[str, WorkerChannel] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._unproven = asyncio.Lock()
 
     def channel(self, worker: Worker) -> WorkerChannel:
         """The channel to `worker` on the running event loop.
@@ -160,13 +163,22 @@ class Dispatcher:
         """
         if isinstance(worker, FailingWorker):
             return WorkerChannel(worker)
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # Waiters belong to their loop; a new `asyncio.run` starts afresh.
-            self._channels, self._loop = {}, loop
+        self._start_afresh_on_new_loop()
         channel = self._channels.get(worker.profile.name)
         if channel is None:
             channel = self._channels[worker.profile.name] = self._open(worker)
         return channel
+
+    @property
+    def unproven(self) -> asyncio.Lock:
+        """Held by the one call that may go on although it could cost more than it reserves (`WorkerCall`)."""
+        self._start_afresh_on_new_loop()
+        return self._unproven
+
+    def _start_afresh_on_new_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # Waiters belong to their loop.
+            self._channels, self._unproven, self._loop = {}, asyncio.Lock(), loop
 
     @property
     def status(self) -> tuple[ChannelStatus, ...]:

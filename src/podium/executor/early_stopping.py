@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
-from podium.workers.base import Decider
+from podium.workers.base import Decider, Worker
 from podium.workflow import Workflow
 
 _SOMETHING = "Answer: something"
@@ -73,6 +73,19 @@ class EarlyStopping:
         started = {self._reads[place - len(before)] for place in turn}
         self._waiting = [j for j in self._waiting if j not in started]
         return tuple(j for j in self._reads if j in ended) if started else ()
+
+
+def answering_steps(workflow: Workflow, workers: Mapping[int, Worker]) -> frozenset[int]:
+    """The steps whose responses may be the answer: the last one, and those that a vote among them copies from.
+
+    Args:
+        workers: the workers of the steps, by position.
+    """
+    found = {len(workflow.steps) - 1}
+    for position in reversed(range(len(workflow.steps))):
+        if position in found and isinstance(workers[position], Decider):
+            found.update(workflow.reads(position))
+    return frozenset(found)
 
 
 def find_early_stops(

@@ -1,6 +1,7 @@
 """Estimates what a plan would cost, from prices, the sizes of messages, and the lengths of workers' past answers.
 
-It assumes four characters a token, and neither retries nor fallbacks. For each response, `low` assumes the first decile
+It assumes neither retries nor fallbacks, and four characters a token, except in `most_usd`. For each response, `low`
+assumes the first decile
 of the worker's past lengths, and `high` the ninth. The true total is seldom outside this range.
 """
 
@@ -12,9 +13,10 @@ from statistics import quantiles
 from types import MappingProxyType
 
 from podium.executor.context import Context, build_messages
-from podium.executor.worker_call import reservation_for
+from podium.executor.early_stopping import answering_steps
+from podium.executor.worker_call import first_reservation
 from podium.trace.answers import PastAnswers
-from podium.types import DEFAULT_OPTIONS, Question, Usage, sent_tokens
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Question, Usage, sent_tokens
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.view import EarlierStep
@@ -78,7 +80,8 @@ class PlanEstimate:
     likely: Total
     high: Total
     most_usd: float
-    """Dollars that a budget reserves: each response is as long as its worker may write, and no input is cached."""
+    """Dollars that a budget reserves for workers that were not called yet: each response is as long as its worker may
+    write, no input is cached, and input has a token for each byte."""
 
     @property
     def cost_usd(self) -> float:
@@ -126,9 +129,7 @@ def estimate(
         return _guesses(workflow, workers, question, lengths)
 
     low, likely, high = (guesses(which) for which in range(3))
-    most = _guesses(
-        workflow, workers, question, {p: _Length(w.limits.max_tokens, None) for p, w in workers.items()}
-    )
+    longest = {p: _Length(w.limits.max_tokens, None) for p, w in workers.items()}
     return PlanEstimate(
         steps=tuple(
             StepEstimate(
@@ -145,12 +146,8 @@ def estimate(
         likely=_total(workflow, likely),
         high=_total(workflow, high),
         most_usd=sum(
-            reservation_for(
-                workers[p],
-                input_tokens=guess.usage.input_tokens,
-                output_tokens=question.options.max_tokens if p == len(workflow.steps) - 1 else None,
-            ).usd
-            for p, guess in most.items()
+            first_reservation(worker, *_sent(workflow, position, workers, question, longest)).usd
+            for position, worker in workers.items()
         ),
     )
 
@@ -186,21 +183,30 @@ def _guesses(
     """One guess for each live step. Its input contains the responses that the step reads, at their expected lengths."""
     guesses: dict[int, Guess] = {}
     for position, worker in workers.items():
-        step = workflow.steps[position]
-        earlier = tuple(
-            EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
-            for j in workflow.reads(position)
-        )
-        context = Context(question, step.subtask, earlier)
-        messages = build_messages(context, "packed", "0" * 16, sees=worker.profile.sees)
-        options = question.options if position == len(workflow.steps) - 1 else DEFAULT_OPTIONS
         usage = Usage(
-            input_tokens=sent_tokens(messages, options),
+            input_tokens=sent_tokens(*_sent(workflow, position, workers, question, lengths)),
             output_tokens=round(lengths[position].tokens),
             estimated=True,
         )
         guesses[position] = Guess(usage, worker.profile.price.cost(usage), lengths[position].seconds)
     return guesses
+
+
+def _sent(
+    workflow: Workflow,
+    position: int,
+    workers: Mapping[int, Worker],
+    question: Question,
+    lengths: Mapping[int, _Length],
+) -> tuple[tuple[Message, ...], AnswerOptions]:
+    """What a step's worker is sent, with blanks in place of the responses that it reads."""
+    earlier = tuple(
+        EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
+        for j in workflow.reads(position)
+    )
+    context = Context(question, workflow.steps[position].subtask, earlier)
+    messages = build_messages(context, "packed", "0" * 16, sees=workers[position].profile.sees)
+    return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
 
 
 def _total(workflow: Workflow, guesses: Mapping[int, Guess]) -> Total:

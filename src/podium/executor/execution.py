@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.executor.call import Answered, call
 from podium.executor.context import Context, build_messages
-from podium.executor.early_stopping import EarlyStopping, find_early_stops
+from podium.executor.early_stopping import EarlyStopping, answering_steps, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.worker_call import Listeners
 from podium.trace import Attempt, Span
@@ -61,6 +61,8 @@ class Execution:
         self._earlier_calls = earlier_calls or {}
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
+        workers = {p: question_context.pool[step.worker] for p, step in enumerate(workflow.steps)}
+        self._answering = answering_steps(workflow, workers)
         self._to_run = range(count) if question_context.settings.run_all else live_steps(workflow)
         self._early_stops = (
             find_early_stops(workflow, self._to_run, question_context, round)
@@ -196,8 +198,9 @@ class Execution:
             await journal.written()
 
     def _options(self, position: int) -> AnswerOptions:
-        """The caller's options for the last step, and the lower of the caller's and the plan's limit of tokens."""
-        options = self._question_context.question.options if self._is_last(position) else DEFAULT_OPTIONS
+        """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
+        answers = position in self._answering
+        options = self._question_context.question.options if answers else DEFAULT_OPTIONS
         planned = self._max_tokens[position]
         if planned is None or (options.max_tokens is not None and options.max_tokens <= planned):
             return options
@@ -314,11 +317,16 @@ def _answer(answered: Answered) -> dict[str, Any]:
         "cached": reply.cached,
         "finish": reply.finish,
         "model": reply.model,
+        "fingerprint": reply.fingerprint,
+        "context_tokens": reply.context_tokens,
+        "dropped": reply.dropped,
+        "folded": reply.folded,
         "first_token_s": reply.first_token_s,
         "votes": reply.votes,
         "tool_calls": reply.tool_calls,
         "nested": reply.nested,
         "reasoning": reply.reasoning,
+        "provider_state": reply.provider_state,
         "parameters": reply.parameters,
         "logprobs": reply.logprobs,
     }

@@ -1,7 +1,8 @@
 """The budget of one question. A call reserves the most that it may take, and is settled when it has ended.
 
-For one event loop: nothing awaits between a check and its reservation. A provider may count more input tokens than we
-estimated, or bill a call that failed. The total can pass a limit by that much; then every later call is refused.
+For one event loop: nothing awaits between a check and its reservation. A reservation is an upper bound
+(`podium.executor.input_bound`). A provider that bills more carries the total past a limit by that much; then every
+later call is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Reservation:
     """The most that one call may take, reserved while it is in flight."""
 
     calls: int
-    """1, or 0 where a fallback continues a call that has been counted."""
+    """1, or 0 where a retry, a hedge or a fallback continues a call that has been counted."""
     tokens: int
     usd: float
 
@@ -86,8 +87,8 @@ class SpendLimit(Protocol):
 class Ledger:
     """What one question has spent, has reserved for calls in flight, and may still spend. It charges the accounts too.
 
-    A step's request to its worker counts as one call. Its retries and fallbacks take tokens, dollars and time, but are
-    no further calls. A planner's usage is recorded when it is known, and is not a call.
+    A step's request to its worker counts as one call. Its retries and fallbacks reserve and take tokens, dollars and
+    time, but are no further calls. A planner's usage is not a call.
 
     Args:
         budget: the limits.
@@ -119,14 +120,18 @@ class Ledger:
         self.tokens += usage.tokens
         self.usd += usd
 
-    async def reserve(self, reservation: Reservation) -> str | None:
-        """As `try_reserve`, but wait while calls in flight may still leave enough."""
+    async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
+        """As `try_reserve`, but wait while calls in flight may still leave enough.
+
+        Args:
+            final: whether an account records that it refused; False: a smaller reservation is tried next.
+        """
         clock = asyncio.get_running_loop().time
         while True:
             refusal = self._reserve(reservation, clock())
             if isinstance(refusal, _AccountRefusal):
                 if not refusal.spend_limit.may_free(reservation.usd):
-                    return refusal.final()
+                    return refusal.final() if final else refusal.sentence
                 await refusal.spend_limit.settled()
             elif refusal is not None and self._may_free(reservation, clock()):
                 await self._settled.wait()
@@ -204,7 +209,7 @@ class Ledger:
         return None
 
     def settle(self, reservation: Reservation, usage: Usage, usd: float) -> None:
-        """Release the reservation and count what the call really took: nothing if it failed.
+        """Release the reservation and count what the call really took.
 
         Raises:
             StoreError: an account cannot be written; all others are.
@@ -256,6 +261,67 @@ def _settle_all(accounts: Sequence[SpendLimit], reserved_usd: float, paid_usd: f
             failure = failure or error
     if failure is not None:
         raise failure
+
+
+class LedgerAccount:
+    """The dollars that a question has left, as an account of a team that answers one of its steps (`SpendLimit`)."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._blocking: SpendLimit | None = None
+        """The question's account that refused the latest reservation; None: the question's own budget did."""
+        self._refusal: str | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it last refused a call for good; None: it has refused none."""
+        return self._refusal
+
+    @refusal.setter
+    def refusal(self, sentence: str | None) -> None:
+        self._refusal = sentence
+        if self._blocking is not None:
+            self._blocking.refusal = sentence
+
+    def reserve(self, usd: float) -> str | None:
+        """See `SpendLimit`. The question counts no call: it has counted its own call of the team."""
+        if not usd:
+            return None
+        refusal = self._ledger._reserve(Reservation(0, 0, usd), asyncio.get_running_loop().time())
+        if isinstance(refusal, _AccountRefusal):
+            self._blocking = refusal.spend_limit
+            return refusal.sentence
+        self._blocking = None
+        return refusal
+
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
+        """See `SpendLimit`."""
+        if reserved_usd:
+            self._ledger.settle(Reservation(0, 0, reserved_usd), Usage(), paid_usd)
+        else:
+            self._ledger.record(Usage(), paid_usd)
+
+    def may_free(self, usd: float) -> bool:
+        """See `SpendLimit`."""
+        if self._blocking is not None:
+            return self._blocking.may_free(usd)
+        return self._ledger._may_free(Reservation(0, 0, usd), asyncio.get_running_loop().time())
+
+    async def settled(self) -> None:
+        """See `SpendLimit`."""
+        await (self._ledger._settled.wait() if self._blocking is None else self._blocking.settled())
+
+    async def quiet(self) -> None:
+        """See `SpendLimit`."""
+        for account in self._ledger.accounts:
+            await account.quiet()
+
+    @property
+    def exhausted(self) -> bool:
+        """See `SpendLimit`."""
+        budget = self._ledger.budget.usd
+        spent = budget is not None and self._ledger.usd > budget
+        return spent or any(account.exhausted for account in self._ledger.accounts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One call of one worker: reserve the budget, try, retry, hedge, settle.
+"""One call of one worker: try, retry, hedge; each try reserves the most that it may take, and settles what it took.
 
 `call` uses it, and goes on to fallbacks. Any exception of a worker besides `WorkerError` is a bug and escapes.
 """
@@ -6,27 +6,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from podium.errors import RefusalError, WorkerError
 from podium.executor.dispatcher import WorkerChannel
-from podium.executor.ledger import Reservation
+from podium.executor.input_bound import InputBound
+from podium.executor.ledger import LedgerAccount, Reservation, SpendLimit
 from podium.executor.question_context import QuestionContext
+from podium.executor.rate_limiter import Permit
 from podium.trace import Attempt
-from podium.types import Usage, sent_tokens
-from podium.workers.base import Reply, Request, Worker
+from podium.types import DEFAULT_OPTIONS, NO_USAGE, AnswerOptions, Message, Usage
+from podium.workers.base import Reply, Request, Worker, lost
 from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker that keeps the limit itself can say what it was waiting for."""
-_NOTHING = Usage()
-"""What a call used that was not answered."""
-
 
 Listeners = Callable[[int], tuple[Callable[[str], None], Callable[[str], None]]]
 """From the number of a try to the listeners of its text and of its visible reasoning."""
+
+
+def first_reservation(
+    worker: Worker, messages: tuple[Message, ...], options: AnswerOptions = DEFAULT_OPTIONS
+) -> Reservation:
+    """The most that a call may take of a worker that was never seen to count tokens."""
+    bound = InputBound(worker)
+    return reservation_for(
+        worker, input_tokens=bound.most(bound.size(messages, options)), output_tokens=options.max_tokens
+    )
 
 
 def reservation_for(
@@ -35,8 +44,9 @@ def reservation_for(
     """The most that one call of a worker may take, by its price and its limits, `max_usd` among them.
 
     Args:
+        input_tokens: at most (`InputBound`).
         output_tokens: at most; None: as many as its limits allow.
-        calls: 0 for a fallback, whose call was counted with the first worker's.
+        calls: 0 for a retry, a hedge or a fallback, whose call was counted with the first try.
     """
     limits = worker.limits
     return Reservation.most(
@@ -46,6 +56,15 @@ def reservation_for(
         calls=calls,
         most_usd=limits.max_usd,
     )
+
+
+@runtime_checkable
+class SelfPaying(Protocol):
+    """A worker whose calls pay for themselves: a team without `limits.max_usd`."""
+
+    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
+        """As `Worker.answer`. All dollars are reserved and booked in `accounts`."""
+        ...
 
 
 class WorkerCall:
@@ -70,15 +89,14 @@ class WorkerCall:
         self._worker = worker
         self._request = request
         self._attempts = attempts
-        self._input_tokens = sent_tokens(request.messages, request.options)
-        self._reservation = reservation_for(
-            worker,
-            input_tokens=self._input_tokens,
-            output_tokens=request.options.max_tokens,
-            calls=calls,
-        )
+        self._calls = calls
         self._channel = question_context.dispatcher.channel(worker)
+        self._size = self._channel.input_bound.size(request.messages, request.options)
+        self._likely_tokens = self._size.plain + min(
+            worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
+        )
         self._wait = wait
+        self._team = worker if worker.limits.max_usd is None and isinstance(worker, SelfPaying) else None
         self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
 
     def stream_to(self, stream: Listeners, tries: Iterator[int]) -> None:
@@ -86,28 +104,12 @@ class WorkerCall:
         self._stream = lambda: stream(next(tries))
 
     async def reply(self) -> Reply:
-        """The reply. The most that it may cost is reserved before, and what it cost is settled after.
+        """Try, and retry what is retryable.
 
         Raises:
-            WorkerError: the worker failed for good.
-            RefusalError: a budget refuses the call.
+            WorkerError: the worker failed for good, or a budget refuses to try it again.
+            RefusalError: a budget refuses the first try.
         """
-        ledger = self._question_context.ledger
-        reservation = self._reservation
-        refusal = await ledger.reserve(reservation)
-        if refusal is not None:
-            raise RefusalError(refusal)
-        usage, cost_usd, before = _NOTHING, 0.0, len(self._attempts)
-        try:
-            reply = await self._with_retries()
-            usage, cost_usd = reply.usage, reply.price(self._worker.profile)
-            return reply
-        finally:
-            lost_usd = sum(attempt.cost_usd for attempt in self._attempts[before:])
-            ledger.settle(reservation, usage, cost_usd + lost_usd)
-
-    async def _with_retries(self) -> Reply:
-        """Try, and retry what is retryable; raise the last error."""
         now = asyncio.get_running_loop().time
         settings, budget = self._question_context.settings, self._channel.retry_budget
         budget.called(now())
@@ -131,6 +133,10 @@ class WorkerCall:
                         return await self._one_try()
                     except WorkerError as error:
                         failure = error
+                    except RefusalError as refusal:
+                        raise WorkerError(
+                            f"{failure} It is not tried again: {refusal}", kind=failure.kind
+                        ) from None
                 if failure.retryable and not self._wait and self._channel.breaker.state == "open":
                     # Its fallback need not wait.
                     raise WorkerError(str(failure), kind=failure.kind) from None
@@ -140,12 +146,12 @@ class WorkerCall:
     def _one_try(self) -> Coroutine[Any, Any, Reply]:
         """One try, hedged if the worker's limits say so and enough answers were measured."""
         slow_s = self._channel.slow_s
-        return self._try() if slow_s is None else self._hedged(slow_s)
+        return self._paid_try() if slow_s is None else self._hedged(slow_s)
 
     async def _hedged(self, slow_s: float) -> Reply:
         """One try, and a second one at the same time once the first is slow; the first answer counts."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        first = asyncio.create_task(self._try(begun=begun))
+        first = asyncio.create_task(self._paid_try(begun))
         tries = {first}
         try:
             either: set[asyncio.Future[Any]] = {first, begun}
@@ -164,7 +170,7 @@ class WorkerCall:
         return winner.result()
 
     def _answered_too_late(self, reply: Reply, *, hedge: bool) -> None:
-        """Both tries were answered at the same moment: both are paid for."""
+        """Both tries were answered at the same moment: both were paid for."""
         for place in reversed(range(len(self._attempts))):
             attempt = self._attempts[place]
             if attempt.hedge == hedge and attempt.error_kind is None:
@@ -173,50 +179,102 @@ class WorkerCall:
                         "error_kind": "cancelled",
                         "error": "The other try was answered first.",
                         "cost_usd": reply.price(self._worker.profile),
+                        "usage": reply.usage,
                     }
                 )
                 return
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """A second try if the budgets allow it; otherwise the result of the first."""
-        ledger, reservation = self._question_context.ledger, replace(self._reservation, calls=0)
+        ledger, reservation = (
+            self._question_context.ledger,
+            self._reservation(self._channel.input_bound.most(self._size)),
+        )
         if not ledger.reserve_for_hedge(reservation, asyncio.get_running_loop().time()):
             return await asyncio.shield(first)
         self._channel.hedges += 1
-        try:
-            return await self._try(hedge=True)
-        finally:
-            ledger.settle(reservation, _NOTHING, 0.0)
+        return await self._try(reservation, hedge=True)
 
-    async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
+    async def _paid_try(self, begun: asyncio.Future[None] | None = None) -> Reply:
+        """One try, once every budget has reserved the most that it may take.
+
+        Before the worker has reported any count, a budget may refuse that although it has enough for text as it mostly
+        is. Then one call at a time goes on with less, since it shows what the worker counts.
+
+        Raises:
+            RefusalError: a budget refuses the try.
+        """
+        ledger, bound = self._question_context.ledger, self._channel.input_bound
+        if not bound.proven:
+            reservation = self._reservation(bound.at_first(self._size))
+            if await ledger.reserve(reservation, final=False) is None:
+                return await self._try(reservation, begun=begun)
+            async with self._question_context.dispatcher.unproven:
+                if not bound.proven:
+                    return await self._try(await self._reserve(bound.least(self._size)), begun=begun)
+        return await self._try(await self._reserve(bound.most(self._size)), begun=begun)
+
+    async def _reserve(self, input_tokens: int) -> Reservation:
+        """The reservation for a try that has so many tokens of input at most.
+
+        Raises:
+            RefusalError: a budget refuses the try.
+        """
+        reservation = self._reservation(input_tokens)
+        refusal = await self._question_context.ledger.reserve(reservation)
+        if refusal is not None:
+            raise RefusalError(refusal)
+        return reservation
+
+    def _reservation(self, input_tokens: int) -> Reservation:
+        return reservation_for(
+            self._worker,
+            input_tokens=input_tokens,
+            output_tokens=self._request.options.max_tokens,
+            calls=self._calls,
+        )
+
+    async def _try(
+        self, reservation: Reservation, *, hedge: bool = False, begun: asyncio.Future[None] | None = None
+    ) -> Reply:
         """One try within the worker's time limit, once the breaker and the rate limiter allow it.
 
         Args:
+            reservation: what it may take; it is settled when the try ends.
             begun: set once both allow the try.
         """
-        channel = self._channel
-        while True:
-            probe = await channel.breaker.acquire(wait=self._wait)
-            try:
-                permit = await channel.rate_limiter.acquire(
-                    self._question_context.token, self._reservation.tokens
-                )
-            except asyncio.CancelledError:
-                channel.breaker.release(probe=probe)
-                raise
-            if probe or channel.breaker.state == "closed":
-                break
-            # The breaker opened while this call waited for the rate limiter.
-            channel.rate_limiter.cancel(permit)
-        if begun is not None:
-            begun.set_result(None)
-        spent = self._input_tokens
+        channel, profile = self._channel, self._worker.profile
+        self._calls = 0
+        permit: Permit | None = None
+        usage, cost_usd = NO_USAGE, 0.0
         try:
+            while True:
+                probe = await channel.breaker.acquire(wait=self._wait)
+                try:
+                    permit = await channel.rate_limiter.acquire(
+                        self._question_context.token, self._likely_tokens
+                    )
+                except asyncio.CancelledError:
+                    channel.breaker.release(probe=probe)
+                    raise
+                if probe or channel.breaker.state == "closed":
+                    break
+                # The breaker opened while this call waited for the rate limiter.
+                channel.rate_limiter.cancel(permit)
+                permit = None
+            if begun is not None:
+                begun.set_result(None)
             reply = await self._answer(channel, probe, hedge)
-            spent = reply.usage.tokens
+            usage, cost_usd = reply.usage, reply.price(profile)
             return reply
+        except BaseException as error:
+            usage, cost_usd = lost(error, profile)
+            raise
         finally:
-            channel.rate_limiter.release(permit, spent)
+            if permit is not None:
+                channel.rate_limiter.release(permit, usage.tokens or self._size.plain)
+            # A team has booked its dollars itself.
+            self._question_context.ledger.settle(reservation, usage, cost_usd if self._team is None else 0.0)
 
     async def _answer(self, channel: WorkerChannel, probe: bool, hedge: bool) -> Reply:
         """The worker's own answer, recorded as an attempt."""
@@ -228,26 +286,40 @@ class WorkerCall:
         began, started = asyncio.get_running_loop().time(), question_context.elapsed()
         try:
             async with asyncio.timeout(timeout + _GRACE_S):
-                reply = await worker.answer(request)
+                if self._team is None:
+                    reply = await worker.answer(request)
+                else:
+                    account = LedgerAccount(question_context.ledger)
+                    reply = await self._team.answer_within(request, (account,))
         except (WorkerError, TimeoutError) as error:
             if isinstance(error, TimeoutError):
+                usage, usd = lost(error, worker.profile)
                 error = WorkerError(
                     f"No answer within {timeout:g} s.",
                     kind="timeout",
                     retryable=True,
-                    cost_usd=known_cost(error.__cause__),
+                    usage=usage,
+                    cost_usd=usd,
                 )
-            self._record(started, hedge, error.kind, str(error), error.cost_usd)
+            self._record(started, hedge, error.kind, str(error), error)
+            if error.usage is not None and error.cost_usd is None:
+                self._learn(error.usage)
             channel.failed(began, error, probe=probe)
             raise error from None
         except BaseException as error:
             channel.breaker.release(probe=probe)
             if isinstance(error, asyncio.CancelledError):
-                self._record(started, hedge, "cancelled", "Cancelled while in flight.", known_cost(error))
+                self._record(started, hedge, "cancelled", "Cancelled while in flight.", error)
             raise
         self._record(started, hedge)
+        if reply.nested is None:  # A team counts the tokens of all its calls.
+            self._learn(reply.usage)
         channel.answered(began, reply.usage)
         return reply
+
+    def _learn(self, usage: Usage) -> None:
+        if not usage.estimated:
+            self._channel.input_bound.learn(self._size, usage.input_tokens)
 
     def _record(
         self,
@@ -255,9 +327,10 @@ class WorkerCall:
         hedge: bool,
         kind: str | None = None,
         message: str | None = None,
-        cost_usd: float = 0.0,
+        error: BaseException | None = None,
     ) -> None:
-        """Record an attempt that ends now."""
+        """Record an attempt that ends now; `error` has what it took."""
+        usage, cost_usd = (NO_USAGE, 0.0) if error is None else lost(error, self._worker.profile)
         self._attempts.append(
             Attempt(
                 worker=self._worker.profile.name,
@@ -266,14 +339,10 @@ class WorkerCall:
                 error_kind=kind,
                 error=message,
                 cost_usd=cost_usd,
+                usage=usage,
                 hedge=hedge,
             )
         )
-
-
-def known_cost(error: BaseException | None) -> float:
-    """Dollars that a call had cost which failed or was cancelled. A team knows them: its exception has `cost_usd`."""
-    return float(getattr(error, "cost_usd", 0.0))
 
 
 async def _first(tries: set[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from podium.executor.early_stopping import answering_steps
 from podium.trace import RoundTrace, Span, TraceStatus
+from podium.types import AnswerOptions
+from podium.workers.base import Decider
+from podium.workers.pool import Pool, is_tool
 from podium.workflow import Acceptance, PlanError, Workflow, check
+
+TOOL_ANSWERS = "tool_answers"
+"""The kind of the fault that a tool would give an answer that only a model can give."""
 
 
 def plan_fault(
@@ -17,6 +24,25 @@ def plan_fault(
             return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
         case Acceptance() if not later_round:
             return PlanError("nothing_to_accept", "The first round has no answer to accept: expected steps.")
+    return None
+
+
+def options_fault(
+    decision: Workflow | Acceptance | PlanError, pool: Pool, options: AnswerOptions
+) -> PlanError | None:
+    """Why a plan cannot give the answer in the form that its caller wants: a tool of ours would write it."""
+    if not isinstance(decision, Workflow) or not (options.tools or options.response_format):
+        return None
+    workers = {position: pool[step.worker] for position, step in enumerate(decision.steps)}
+    what = "call the tools of the request" if options.tools else "answer in the request's response_format"
+    for position in sorted(answering_steps(decision, workers), reverse=True):
+        worker = workers[position]
+        if is_tool(worker) and (options.tools or not isinstance(worker, Decider)):
+            return PlanError(
+                TOOL_ANSWERS,
+                f"Step {position} may give the answer, and its worker {worker.profile.name!r} runs no model, so it "
+                f"cannot {what}: expected a model there.",
+            )
     return None
 
 

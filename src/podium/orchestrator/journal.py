@@ -51,9 +51,11 @@ class Past:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of the plans and of the steps that ended."""
-        planned = [ready.plan.usage for ready in self.plans.values()]
-        return total_usage([*planned, *(span.usage for span in self.spans.values())])
+        """Tokens that were used, as far as that is known."""
+        used = [ready.plan.usage for ready in self.plans.values()]
+        used += [span.total_usage for span in self.spans.values()]
+        used += [attempt.usage for tries in self.interrupted.values() for attempt in tries]
+        return total_usage(used)
 
     @property
     def cost_usd(self) -> float:

@@ -22,7 +22,7 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.orchestrator.faults import answer_concern, plan_fault, trace_status
+from podium.orchestrator.faults import answer_concern, options_fault, plan_fault, trace_status
 from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
 from podium.trace import RoundTrace, Trace
@@ -80,6 +80,7 @@ class Orchestrator:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
         journal: Journal | None = None,
+        accounts: Sequence[SpendLimit] = (),
     ) -> Trace:
         """Answer `question`; what fails on the way is in the trace, not raised.
 
@@ -93,6 +94,7 @@ class Orchestrator:
             on_event: called with each event. Must be quick.
             journal: keeps the results of paid calls, and has those of other processes. It gets the results through
                 `on_event`, which must pass each event on to it. In each process the seconds of the budget begin anew.
+            accounts: further dollar limits of this question.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
 
@@ -111,6 +113,7 @@ class Orchestrator:
             on_event=on_event,
             streams=streams,
             journal=journal,
+            accounts=accounts,
         )
         return await run.traced(run.run())
 
@@ -138,6 +141,7 @@ class _QuestionRun:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
         journal: Journal | None = None,
+        accounts: Sequence[SpendLimit] = (),
     ) -> None:
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
@@ -157,7 +161,7 @@ class _QuestionRun:
             ledger=Ledger(
                 budget,
                 None if budget.seconds is None else now + budget.seconds,
-                orchestrator.accounts,
+                (*orchestrator.accounts, *accounts),
             ),
             dispatcher=orchestrator.dispatcher,
             settings=orchestrator.settings,
@@ -281,17 +285,28 @@ class _QuestionRun:
             ledger=question_context.ledger,
         )
         limit = asyncio.timeout_at(question_context.ledger.deadline)
+        started = question_context.elapsed()
         try:
             async with limit:
                 plan = await orchestrator.planner.plan(request)
-        except TimeoutError:
+        except TimeoutError as error:
             if not limit.expired():
                 raise
-            return Plan("", PlanError("time_is_up", question_context.ledger.time_is_up))
+            no_plan = Plan("", PlanError("time_is_up", question_context.ledger.time_is_up), settled=True)
+            return no_plan.with_lost(error)
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
-            return Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"))
-        fault = plan_fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
+            no_plan = Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"), settled=True)
+            return no_plan.with_lost(error)
+        except asyncio.CancelledError as error:
+            no_plan = Plan("", PlanError("cancelled", "The question was cancelled.")).with_lost(error)
+            if no_plan.usage.tokens or no_plan.cost_usd:
+                seconds = question_context.elapsed() - started
+                self._close(number, round_trace(no_plan, seconds))
+            raise
+        fault = plan_fault(
+            plan.decision, workers=len(question_context.pool), later_round=number > 0
+        ) or options_fault(plan.decision, question_context.pool, question_context.question.options)
         return plan if fault is None else replace(plan, decision=fault)
 
     async def _run_round(

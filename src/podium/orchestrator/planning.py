@@ -177,7 +177,7 @@ async def check_planner(
             Ledger(Budget(), accounts=accounts),
         )
     except (WorkerError, UsageError) as trouble:
-        plan, text = Plan("", PlanError("planner_failed", str(trouble))), str(trouble)
+        plan, text = Plan("", PlanError("planner_failed", str(trouble))).with_lost(trouble), str(trouble)
         error = trouble.kind if isinstance(trouble, WorkerError) else "usage"
     else:
         failed = isinstance(plan.decision, PlanError)

@@ -7,8 +7,9 @@ dispatcher, so it shares neither limits nor the response cache with the outer po
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,10 +18,12 @@ from pydantic import Field, field_validator
 from podium.baselines import find_baseline
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import ExecutionSettings, StepText
+from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.types import Budget, Limits, Price, Profile, Question
+from podium.trace import Trace
+from podium.types import Budget, Limits, Message, Price, Profile, ProviderState, Question
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.pool import (
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 3
 """The most pools within one another."""
+_TEAM = "podium_team"
+"""The key under which a team's provider state has that of its own worker."""
 _TIME_SHARE = 0.95
 """The share of a call's time that the team has for its question, so that it can return an answer before the timeout."""
 
@@ -74,8 +79,8 @@ class TeamWorker:
         profile: as for any worker, but without a price: a call costs what its workers and its planner cost.
         orchestrator: answers each call within its own budget. Its pool is closed with this worker.
         opened: its planner, if that has connections, which are closed with this worker too.
-        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, a call
-            may cost more than the budget has left.
+        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, each
+            call that the team makes is paid from the budget of the question that it works for.
         identity: as for any worker; None: its answers are not cached.
     """
 
@@ -113,17 +118,21 @@ class TeamWorker:
         Raises:
             WorkerError: of kind "exhausted" if the team has no answer, "protocol" if it cannot take this request.
         """
-        question = _question(request)
+        return await self.answer_within(request, ())
+
+    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
+        """As `answer`; `accounts` allow and pay each call that the team makes."""
+        question = _question(request, self.profile.name)
         on_text = request.on_text
 
-        spent_usd = 0.0
+        spent: Trace | None = None
 
         def observe(event: Event) -> None:
-            nonlocal spent_usd
+            nonlocal spent
             if on_text is not None and isinstance(event, StepText) and not event.reasoning:
                 on_text(event.text)
             elif isinstance(event, QuestionEnded):
-                spent_usd = event.trace.cost_usd
+                spent = event.trace
 
         try:
             trace = await self.orchestrator.answer(
@@ -132,16 +141,20 @@ class TeamWorker:
                 sample=request.sample,
                 on_event=observe,
                 streams=on_text is not None,
+                accounts=accounts,
             )
         except asyncio.CancelledError as error:
-            # The executor reads from the error what the team has already paid.
-            error.cost_usd = spent_usd  # type: ignore[attr-defined]
+            if spent is not None:
+                vars(error).update(usage=spent.usage, cost_usd=spent.cost_usd)
             raise
         except UsageError as error:
             raise WorkerError(f"The team cannot take this question: {error}", kind="protocol") from None
         if trace.answer is None:
             raise WorkerError(
-                f"The team has no answer. {trace.error}", kind="exhausted", cost_usd=trace.cost_usd
+                f"The team has no answer. {trace.error}",
+                kind="exhausted",
+                usage=trace.usage,
+                cost_usd=trace.cost_usd,
             )
         simulated = any(span.simulated_s is not None for span in trace.spans)
         return Reply(
@@ -150,7 +163,40 @@ class TeamWorker:
             latency_s=trace.critical_path_s if simulated else None,
             cost_usd=trace.cost_usd,
             tool_calls=trace.tool_calls,
+            provider_state=_nested_state(trace),
             nested=trace,
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The workers of its pool, and of the teams in it."""
+        pool = self.orchestrator.pool
+        within = (worker.names for worker in pool if isinstance(worker, TeamWorker))
+        return frozenset(pool.names).union(*within)
+
+    def without(self, names: Collection[str]) -> TeamWorker | None:
+        """The same team, which calls no worker of these names, nor do the teams in it; None: nobody is left in one."""
+        if self.names.isdisjoint(names):
+            return self
+        full = self.orchestrator
+        kept = without(full.pool, names)
+        if kept is None:
+            return None
+        return TeamWorker(
+            self.profile,
+            Orchestrator(
+                full.planner,
+                kept,
+                budget=full.budget,
+                max_steps=full.max_steps,
+                settings=full.settings,
+                dispatcher=full.dispatcher,
+                plan_fallback=full.plan_fallback,
+            ),
+            opened=self.opened,
+            limits=self.limits,
+            fallback=self.fallback,
+            identity=None if self.identity is None else {**self.identity, "without": sorted(names)},
         )
 
     async def close(self) -> None:
@@ -160,6 +206,22 @@ class TeamWorker:
         finally:
             if self.opened is not None:
                 await self.opened.close()
+
+
+def without(pool: Pool, names: Collection[str]) -> Pool | None:
+    """The pool without workers of these names, also in its teams; the pool itself if it has none; None: all are left
+    out."""
+    left = {
+        number: worker.without(names) if isinstance(worker, TeamWorker) else worker
+        for number, worker in enumerate(pool)
+        if worker.profile.name not in names
+    }
+    kept = {number: worker for number, worker in left.items() if worker is not None}
+    if not kept:
+        return None
+    if all(kept.get(number) is worker for number, worker in enumerate(pool)):
+        return pool
+    return pool.subset([*kept]).replaced({worker.profile.name: worker for worker in kept.values()})
 
 
 def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True) -> Pool:
@@ -294,10 +356,30 @@ def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
     return settings.model_copy(update=resolved)
 
 
-def _question(request: Request) -> Question:
+def _nested_state(trace: Trace) -> str:
+    """The provider state of the team's answer, with the name of the team's own worker that gave it."""
+    state = trace.answer_state
+    if state is None or not (state.fields or trace.tool_calls):
+        return ""
+    return json.dumps({_TEAM: state.model_dump()})
+
+
+def _own_message(message: Message, team: str) -> Message:
+    """A message that the team wrote, as one of the team's own worker that wrote it."""
+    state = message.provider_state
+    if state is None or state.worker != team or not state.fields:
+        return message
+    try:
+        own = ProviderState.model_validate(json.loads(state.fields)[_TEAM])
+    except (ValueError, KeyError, TypeError):  # A client may have written it.
+        return message
+    return message.model_copy(update={"provider_state": own})
+
+
+def _question(request: Request, team: str) -> Question:
     """The last message of the user, after the others. If an answer or a tool's result follows it, the history has the
     whole conversation."""
-    messages, options = request.messages, request.options
+    messages, options = tuple(_own_message(message, team) for message in request.messages), request.options
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
         raise WorkerError("The team needs a message of the user, and this request has none.", kind="protocol")

@@ -18,10 +18,11 @@ from podium.baselines.scored import ScoredAnswers
 from podium.executor.early_stopping import next_turn
 from podium.tasks.task import Task
 from podium.types import Message
-from podium.workers.answer import final_answer, normalise
+from podium.workers.answer import final_answer
 from podium.workers.base import Request, Worker
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.replay import ReplayWorker
+from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
 from podium.workers.vote import VoteWorker, announce
 
@@ -226,7 +227,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
                 alone[q, w, r] = (await task.grade(reply.text)).correct
                 found = final_answer(reply.text)
                 if found is not None and is_result(reply.text):
-                    answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
+                    answer[q, w, r] = numbers.setdefault(answer_key(found), len(numbers))
                     # The counts are arbitrary: they are no part of the answer.
                     voted[q, w, r] = (await task.grade(announce(found, 1, 1))).correct
             score[q, w] = alone[q, w, :own].mean()

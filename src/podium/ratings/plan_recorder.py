@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from podium.baselines.plans import rounds_of, tools_of
 from podium.errors import GraderError, WorkerError
 from podium.executor import Dispatcher, Ledger
-from podium.executor.worker_call import reservation_for
+from podium.executor.worker_call import first_reservation
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.ratings.recorder import (
@@ -27,9 +27,9 @@ from podium.ratings.recorder import (
 from podium.recordings import RecordingWriter, Response, Seen, reference, split_by_hash, was_simulated
 from podium.tasks.task import Task
 from podium.trace import Trace
-from podium.types import Budget, Limits, Profile, Usage, estimate_tokens
+from podium.types import Budget, Limits, Profile, Usage
 from podium.workers.answer import final_answer
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Reply, Request, Worker, lost
 from podium.workers.pool import Pool, is_tool
 from podium.workers.replay import seen_in
 from podium.workers.vote import VOTE, VoteWorker
@@ -156,8 +156,7 @@ class _Calls:
 
     async def _call(self, worker: Worker, request: Request) -> tuple[Reply, float]:
         """Call the worker within the budget of the run. Returns its reply, and the seconds that it took."""
-        tokens = sum(estimate_tokens(message.content) for message in request.messages)
-        reservation = reservation_for(worker, input_tokens=tokens)
+        reservation = first_reservation(worker, request.messages, request.options)
         if not await self._budget.reserve(reservation):
             raise WorkerError(str(self._budget.refusal), kind="refused")
         usage, cost_usd = Usage(), 0.0
@@ -166,8 +165,8 @@ class _Calls:
         try:
             reply = await worker.answer(request)
             usage, cost_usd = reply.usage, reply.price(worker.profile)
-        except WorkerError as error:
-            cost_usd = error.cost_usd
+        except BaseException as error:
+            usage, cost_usd = lost(error, worker.profile)
             raise
         finally:
             self._budget.settle(reservation, usage, cost_usd)

@@ -13,17 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
-from sklearn.cluster import KMeans
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
 
+from podium.baselines.predictors import require_sklearn
 from podium.errors import ConfigError
 from podium.ratings.answers import Answers, Floats, read_answers, select
 from podium.tasks.task import Task
@@ -41,6 +36,9 @@ from podium.workers.ratings import (
 )
 from podium.workers.replay import ReplayWorker
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 _DIMENSIONS = 64
 _WORDS = 2
 """Fewest words of a cluster's name."""
@@ -54,10 +52,18 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
     Args:
         clusters: how many to find. There are fewer if there are fewer texts, and none if the texts have no words. With
             1 there are none, because all questions would be in the same cluster.
+
+    Raises:
+        ConfigError: scikit-learn is not installed.
     """
     vectors = _vectors(texts) if clusters > 1 else None
     if vectors is None:
         return {}
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - an optional extra
+    from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import Normalizer  # noqa: PLC0415
+
     words_QW, idf_W, vocabulary = vectors
     different = len(set(texts))
     dimensions = min(_DIMENSIONS, words_QW.shape[1] - 1)
@@ -83,6 +89,9 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
 
 def _vectors(texts: Sequence[str]) -> tuple[csr_matrix, npt.NDArray[np.float64], Sequence[str]] | None:
     """TF-IDF vectors, each word's IDF, and the words: those that occur in two texts, or all words if none does."""
+    require_sklearn()
+    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - an optional extra
+
     for least in (2, 1):
         vectorizer = TfidfVectorizer(
             token_pattern=WORD.pattern, sublinear_tf=True, stop_words="english", min_df=least
@@ -143,6 +152,8 @@ def fit_words(answers: Answers, *, penalty: float = _RIDGE) -> WordWeights | Non
     vectors = _vectors(answers.texts)
     if vectors is None:
         return None
+    from sklearn.linear_model import Ridge  # noqa: PLC0415 - an optional extra
+
     words_QW, idf, vocabulary = vectors
     ridge = Ridge(penalty, fit_intercept=False, solver="sparse_cg")
     weights = np.atleast_2d(ridge.fit(words_QW, answers.score_QW - answers.accuracy).coef_)
@@ -216,6 +227,8 @@ def _accuracies(ratings: Ratings, workers: Sequence[str], texts: Sequence[str]) 
 
 def _calibrate(by_cluster_Q: Floats, by_words_Q: Floats, score_Q: Floats) -> Calibration:
     """A logistic regression whose targets are shares: each question counts as right and as wrong, weighted by these."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an optional extra
+
     log_odds_Q2 = np.stack([np.vectorize(log_odds)(by_cluster_Q), np.vectorize(log_odds)(by_words_Q)], axis=1)
     share_Q = score_Q.clip(0.01, 0.99)
     model = LogisticRegression(C=100).fit(

@@ -15,18 +15,18 @@ from podium.baselines import Single
 from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.ledger import Reservation
-from podium.executor.worker_call import reservation_for
+from podium.executor.worker_call import first_reservation
 from podium.orchestrator import Orchestrator
 from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
 from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
-from podium.types import Budget, Usage, estimate_tokens
+from podium.types import Budget, Message, Usage
 from podium.workers.pool import Pool, is_tool
 
 _LONGEST = 10_000
 """Most characters of a gold answer that is saved. Tests of programs are longer; the verdicts are saved without them."""
-_OVERHEAD_TOKENS = 200
-"""Most tokens that a worker is sent besides the question."""
+_OVERHEAD_BYTES = 800
+"""Most bytes that a worker is sent besides the question."""
 
 
 @dataclass(slots=True)
@@ -116,8 +116,13 @@ async def record(
 
 
 def refuse_other_wordings(tasks: Iterable[Task], writer: RecordingWriter) -> None:
-    """Raise `RunMismatchError` if a question was saved with another wording."""
+    """Raise `RunMismatchError` if a question was saved with another wording or another right answer."""
     for task in tasks:
+        if writer.has_other_gold(task.id, _kept_gold(task)):
+            raise RunMismatchError(
+                f"Question {task.id!r} was recorded before with another right answer; give the answers of that run, or "
+                "another name for the recording."
+            )
         if writer.has_other_wording(task.id, task.question.text):
             raise RunMismatchError(
                 f"Question {task.id!r} was recorded before with another wording; give the questions of that run, or "
@@ -147,8 +152,11 @@ def failure_of(rollout: Rollout) -> str:
 
 def recorded_question(task: Task, split: str) -> RecordedQuestion:
     """The question of a task, as a recording has it."""
-    gold = task.gold if len(task.gold) <= _LONGEST else None
-    return RecordedQuestion(task.id, task.question.text, gold, None, split)
+    return RecordedQuestion(task.id, task.question.text, _kept_gold(task), None, split)
+
+
+def _kept_gold(task: Task) -> str | None:
+    return task.gold if len(task.gold) <= _LONGEST else None
 
 
 class RunBudget:
@@ -213,9 +221,8 @@ class _Job:
     @property
     def reservation(self) -> Reservation:
         """The highest cost of the call."""
-        return reservation_for(
-            self.pool[0], input_tokens=estimate_tokens(self.task.question.text) + _OVERHEAD_TOKENS
-        )
+        text = " " * _OVERHEAD_BYTES + self.task.question.text
+        return first_reservation(self.pool[0], (Message(role="user", content=text),))
 
     async def run(self, dispatcher: Dispatcher, seed: str) -> Rollout:
         """Call the worker and grade its answer."""

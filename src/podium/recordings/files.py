@@ -10,10 +10,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from podium.errors import StoreError
+from podium.errors import ConfigError, StoreError
 from podium.recordings.model import Header
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ _GROUP_CHARS = 2**25
 
 Rows = Iterable[tuple[Any, ...]]
 """Values in the order of `COLUMNS`, then of `CONDITION_COLUMNS`, which are not written where the format is 1."""
+
+
+def require_pyarrow() -> None:
+    """`ConfigError` if pyarrow is not installed. Asked before anything is paid that only pyarrow can write."""
+    if find_spec("pyarrow") is None:
+        raise ConfigError(
+            "Recordings need pyarrow, which is not installed: pip install 'podium-conductor[recordings]'."
+        )
 
 
 def header_path(path: Path) -> Path:

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from podium.errors import ConfigError
-from podium.recordings.files import COLUMNS, header_path, schema
+from podium.recordings.files import COLUMNS, header_path, require_pyarrow, schema
 from podium.recordings.model import Header, RecordedQuestion, Response, Seen
 
 if TYPE_CHECKING:
@@ -46,12 +46,9 @@ class Recording:
         Raises:
             ConfigError: a file is missing or something else, or pyarrow is not installed.
         """
-        try:
-            import pyarrow as pa  # noqa: PLC0415 - an optional extra
-        except ImportError:
-            raise ConfigError(
-                "Recordings need pyarrow, which is not installed: pip install 'podium-conductor[recordings]'."
-            ) from None
+        require_pyarrow()
+        import pyarrow as pa  # noqa: PLC0415 - an optional extra
+
         if path.suffix == ".json":
             raise ConfigError(
                 f"{path} is a header's name; give the recording itself, {path.with_suffix('.parquet')}."

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from podium.errors import RunMismatchError, StoreError, UsageError
-from podium.recordings.files import write_files
+from podium.recordings.files import require_pyarrow, write_files
 from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response, Seen
 
 _PATIENCE_S = 0.5
@@ -67,12 +67,13 @@ class RecordingWriter:
     """An SQLite file of questions and responses. While it is open, no other process can open it.
 
     All methods raise:
-        UsageError: the file is something else, or another process has it open.
+        UsageError: the file is something else, another process has it open, or pyarrow is not installed.
         StoreError: the file cannot be written, for instance because the disk is full. What was committed stays.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         """`path`: a file that stays from run to run; None: a temporary file."""
+        require_pyarrow()
         self._path = path
         try:
             with _explained(path):
@@ -134,6 +135,11 @@ class RecordingWriter:
         """Save a question, unless one with its id is saved. Returns False if the saved one has another wording."""
         done = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
         return done.rowcount > 0 or not self.has_other_wording(question.id, question.text)
+
+    def has_other_gold(self, question_id: str, gold: str | None) -> bool:
+        """Whether a question with this id is saved with another right answer."""
+        found = self._execute("select gold from question where id = ?", (question_id,)).fetchone()
+        return found is not None and found[0] != _storable((gold,))[0]
 
     def has_other_wording(self, question_id: str, text: str) -> bool:
         """Whether a question with this id is saved with another wording. Space around the text does not count."""

@@ -16,8 +16,9 @@ from typing import Any, Self
 from pydantic import BaseModel, ValidationError
 
 from podium.errors import RunMismatchError, StoreError
+from podium.rollout.run_data import RunData
 
-_CONFIG = "config.json"
+_CONFIG, _DATA = "config.json", "data.json"
 TRACES = "traces.sqlite"
 """In a run's folder: the traces of its rollouts."""
 
@@ -77,17 +78,23 @@ class RunFolder:
 
     @classmethod
     def open(
-        cls, path: Path, configuration: Mapping[str, Any] | BaseModel, *, changeable: Collection[str] = ()
+        cls,
+        path: Path,
+        configuration: Mapping[str, Any] | BaseModel,
+        *,
+        changeable: Collection[str] = (),
+        data: RunData | None = None,
     ) -> Self:
-        """Begin the run, or resume it if the folder holds a run of the same configuration.
+        """Begin the run, or resume it if the folder holds a run of the same configuration and data.
 
         Args:
             configuration: all settings, resolved: a model, or any JSON value. With a model, settings that the folder
                 stores under names of an earlier version are read too.
             changeable: dotted keys that may differ from those with which the run began, such as a time limit.
+            data: the questions and workers of the run; None: they are not compared.
 
         Raises:
-            RunMismatchError: the folder was made with another configuration, or is not a run's folder.
+            RunMismatchError: the folder was made with another configuration or other data, or is not a run's folder.
         """
         wanted = cls.check(path, configuration, changeable=changeable)
         file = path / _CONFIG
@@ -95,6 +102,8 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError.of_file(path, error) from None
+        if data is not None:
+            cls(path).require(data)
         replace_file(file, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
         return cls(path)
 
@@ -122,6 +131,31 @@ class RunFolder:
                 f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
             )
         return wanted
+
+    def require(self, data: RunData, *, begun: bool = True) -> None:
+        """Keep the run's questions and workers, or check that they are those that are kept.
+
+        Args:
+            begun: False: nothing depends on those that are kept yet, so others take their place.
+
+        Raises:
+            RunMismatchError: they are not; the message names what changed.
+        """
+        file = self.path / _DATA
+        if not begun or not file.exists():
+            replace_file(file, data.model_dump_json(indent=2).encode() + b"\n")
+            return
+        try:
+            changes = RunData.model_validate_json(file.read_bytes()).changes(data)
+        except (OSError, ValidationError):
+            raise RunMismatchError(
+                f"{file} does not say which questions the run has; choose a new folder."
+            ) from None
+        if changes:
+            raise RunMismatchError(
+                f"{self.path} is a run with other data: changed since it began: {'; '.join(changes)}. Choose a new "
+                "folder, or restore what the run began with."
+            )
 
     @property
     def configuration(self) -> dict[str, Any]:

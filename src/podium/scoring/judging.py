@@ -5,15 +5,14 @@ A judge belongs to its task and to no pool. Of the dispatcher's limits, only the
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from podium.errors import BudgetError, WorkerError
+from podium.errors import BudgetError
 from podium.executor import Dispatcher, Ledger
-from podium.executor.worker_call import known_cost, reservation_for
-from podium.types import Budget, Usage, sent_tokens
-from podium.workers.base import Reply, Request, Worker
+from podium.executor.worker_call import first_reservation
+from podium.types import Budget, Usage
+from podium.workers.base import Reply, Request, Worker, lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class JudgePayment:
 
         async def pay() -> Reply:
             ledger = Ledger(Budget(), accounts=self.dispatcher.accounts)
-            reservation = reservation_for(worker, input_tokens=sent_tokens(request.messages, request.options))
+            reservation = first_reservation(worker, request.messages)
             refusal = await ledger.reserve(reservation)
             if refusal is not None:
                 raise BudgetError(f"The answer is not judged. {refusal}")
@@ -40,8 +39,8 @@ class JudgePayment:
             try:
                 reply = await call()
                 usage, usd = reply.usage, reply.price(worker.profile)
-            except (WorkerError, asyncio.CancelledError) as error:
-                usd = known_cost(error)
+            except BaseException as error:
+                usage, usd = lost(error, worker.profile)
                 raise
             finally:
                 ledger.settle(reservation, usage, usd)

@@ -7,7 +7,7 @@ answer becomes an `APIError`. The routes write the wire format; the full record 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,8 +17,9 @@ import pydantic_core
 from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, PlanReady, RoundEnded
+from podium.orchestrator.faults import TOOL_ANSWERS
 from podium.trace import Span, Trace
-from podium.types import Profile, ToolCall, Usage, total_usage
+from podium.types import Profile, ProviderState, ToolCall, Usage, total_usage
 from podium.workflow import Acceptance, Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
@@ -48,6 +49,8 @@ class ServedAnswer:
     """What the worker thought, where one worker was called directly."""
     logprobs: dict[str, Any] | None = None
     """Log probabilities of the answer's tokens, where that worker gave them."""
+    state: ProviderState | None = None
+    """What the provider of the worker that wrote it wants back with it."""
 
 
 def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
@@ -68,6 +71,7 @@ def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
         worker=(trace.spans[-1].answered_by or trace.spans[-1].worker) if trace.tool_calls else "",
         reasoning="" if last is None else last.reasoning,
         logprobs=None if last is None else last.logprobs,
+        state=trace.answer_state,
     )
 
 
@@ -153,6 +157,10 @@ def no_answer_error(trace: Trace) -> APIError | None:
             headers=headers,
             more=more,
         )
+    if any(round_.plan_error_kind == TOOL_ANSWERS for round_ in trace.rounds):
+        return APIError(
+            400, "invalid_request_error", message, code="unsupported_field", headers=headers, more=more
+        )
     if stopped:
         return APIError(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=more)
     return APIError(502, "planner_failed", message, code="planner_failed", headers=headers, more=more)
@@ -183,7 +191,17 @@ def to_details(trace: Trace) -> dict[str, Any]:
         details["reason"] = latest.plan_reason
     if trace.error is not None:
         details["error"] = trace.error
+    if dropped := set(_dropped(trace)):
+        details["dropped"] = sorted(dropped)
     return details
+
+
+def _dropped(trace: Trace) -> Iterator[str]:
+    """The parameters that were left out for an endpoint, in nested teams too."""
+    for span in trace.spans:
+        yield from span.dropped
+        if span.nested is not None:
+            yield from _dropped(span.nested)
 
 
 def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any]]:
@@ -261,6 +279,15 @@ def _step_facts(span: Span) -> dict[str, Any]:
         "seconds": span.seconds,
         "cached": span.cached,
         "status": span.status,
+        "model": span.model,
+        "fingerprint": span.fingerprint,
+        "context_tokens": span.context_tokens,
+        "dropped": list(span.dropped),
+        "folded": span.folded,
+        "attempts": [
+            attempt.model_dump(include={"worker", "error_kind", "error", "cost_usd"})
+            for attempt in span.attempts
+        ],
     }
 
 
@@ -278,7 +305,7 @@ def _usage_by_part(trace: Trace) -> dict[str, Any]:
     return {
         "conductor": conductor,
         "workers": {
-            name: _counts((span.usage for span in spans), sum(span.cost_usd for span in spans))
+            name: _counts((span.total_usage for span in spans), sum(span.cost_usd for span in spans))
             for name, spans in called.items()
         },
     }

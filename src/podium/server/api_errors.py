@@ -40,6 +40,7 @@ _TYPES = {
     405: "invalid_request_error",
     408: "timeout_error",
     413: "invalid_request_error",
+    415: "invalid_request_error",
     421: "invalid_request_error",
     422: "invalid_request_error",
     429: "rate_limit_error",
@@ -60,6 +61,7 @@ _DESCRIPTIONS = {
     405: "The path does not support this method.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
+    415: "The body's Content-Encoding is not known; Accept-Encoding names those that are.",
     421: "The Host header names another server.",
     422: "The request cannot be understood; `param` names the field.",
     429: "Too many requests; Retry-After says when.",
@@ -171,7 +173,7 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": _DESCRIPTIONS[status], "content": content} for status in statuses}
 
 
-ANY_ROUTE = (408, 413, 421, 422, 429, 431, 503, 504)
+ANY_ROUTE = (408, 413, 415, 421, 422, 429, 431, 503, 504)
 """Errors of the middleware, which any route may answer with."""
 
 

@@ -16,7 +16,7 @@ from podium.server import api_errors, operations, viewer
 from podium.server.anthropic import messages
 from podium.server.api import ask, outcomes, pool, runs, spend, traces
 from podium.server.body_limits import BodyLimits
-from podium.server.direct_routes import DirectRoutes, direct_routes
+from podium.server.direct_routes import CarelessPaths, DirectRoutes, direct_routes
 from podium.server.host_check import HostCheck, SecurityHeaders
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
 from podium.server.openai import (
@@ -101,6 +101,7 @@ def create_app(service: Service) -> FastAPI:
     _add_middleware(app, service, in_flight)
     # Outermost, so that requests that other middleware refuses are counted too.
     app.add_middleware(operations.RequestCounter, metrics=metrics)
+    app.add_middleware(CarelessPaths)
     return app
 
 

@@ -1,7 +1,8 @@
 """Middleware that limits request bodies: bytes, seconds, nesting and number of values, measured while the body arrives.
 
-A route reads the body after it knows the caller, and gets it in one piece or an `APIError`. The server discards the
-rest of a refused body, so that the client gets to read why.
+What a client compressed is decoded here, and measured as it is then. A route reads the body after it knows the caller,
+and gets it in one piece or an `APIError`. The server discards the rest of a refused body, so that the client gets to
+read why.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
 from podium.server.api_errors import invalid, refuse
+from podium.server.content_encoding import BodyDecoder
 from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import client_disconnected
 
@@ -26,7 +28,7 @@ class BodyLimits:
     """Hands each body to the application in one piece, if it is within the limits.
 
     Args:
-        max_bytes: size of a body.
+        max_bytes: size of a body, as it is sent and as it is decoded.
         max_seconds: from the application's first read until the body is complete.
         max_depth: nesting of lists and objects.
         max_values: values in all lists and objects together.
@@ -50,21 +52,26 @@ class BodyLimits:
         if len(digits) > _MAX_DIGITS or int(digits or b"0") > self._max_bytes:
             await refuse(self._too_large(), scope, receive, send)
             return
+        try:
+            decoder = BodyDecoder(value for name, value in scope["headers"] if name == b"content-encoding")
+        except APIError as error:
+            await refuse(error, scope, receive, send)
+            return
         complete = False
 
         async def read() -> Message:
             nonlocal complete
             if complete:
                 return await receive()
-            message = await self._read_all(receive)
+            message = await self._read_all(receive, decoder)
             complete = True
             return message
 
         await self._app(scope, read, send)
 
-    async def _read_all(self, receive: Receive) -> Message:
+    async def _read_all(self, receive: Receive, decoder: BodyDecoder) -> Message:
         pieces = []
-        size = 0
+        sent = size = 0
         shape = JsonShape()
         limit = asyncio.timeout(self._max_seconds)
         try:
@@ -74,18 +81,23 @@ class BodyLimits:
                     message = await receive()
                     if message["type"] != "http.request":
                         raise client_disconnected()
-                    piece = message.get("body", b"")
-                    size += len(piece)
-                    if size > self._max_bytes:
+                    arrived = message.get("body", b"")
+                    sent += len(arrived)
+                    if sent > self._max_bytes:
                         raise self._too_large()
-                    shape.feed(piece)
-                    shape.check(self._max_depth, self._max_values)
-                    pieces.append(piece)
+                    for piece in decoder.decode(arrived):
+                        size += len(piece)
+                        if size > self._max_bytes:
+                            raise self._too_large()
+                        shape.feed(piece)
+                        shape.check(self._max_depth, self._max_values)
+                        pieces.append(piece)
                     more = message.get("more_body", False)
+                decoder.end()
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise self._too_slow(size) from None
+            raise self._too_slow(sent) from None
         return {"type": "http.request", "body": b"".join(pieces), "more_body": False}
 
     def _too_large(self) -> APIError:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import takewhile
+from typing import Any
 
 from podium.orchestrator.affinity import LEAST_TOKENS, PastTurn
 from podium.server.keys import Caller
@@ -28,6 +29,14 @@ def full_conversation(question: Question) -> tuple[Message, ...]:
     if past and past[-1].role == "tool" and earlier == question.text:
         return past
     return (*past, Message(role="user", content=question.text, images=question.images))
+
+
+_UNSAID: dict[str, Any] = {
+    "content": True,
+    "provider_state": True,
+    "tool_calls": {"__all__": {"provider_id", "provider_state"}},
+}
+"""Fields of a message that do not tell what was said, or that a client may not send back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,7 @@ def _beginnings(question: Question, caller: Caller) -> list[bytes]:
     digests = []
     for message in full_conversation(question):
         # The long text is not written as JSON, which would take ten times as long as its digest.
-        rest = json.dumps([len(message.content), message.model_dump(exclude={"content"})])
+        rest = json.dumps([len(message.content), message.model_dump(exclude=_UNSAID)])
         read.update(rest.encode() + message.content.encode("utf-8", "surrogatepass"))
         digests.append(read.digest())
     return digests

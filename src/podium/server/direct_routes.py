@@ -1,4 +1,4 @@
-"""Middleware that calls the endpoints of the question routes itself, without FastAPI's router.
+"""Middleware that finds what a path means: it reads careless paths, and calls the question routes' endpoints itself.
 
 These endpoints read and check their own bodies, so FastAPI has nothing to do for them but to describe them; its way to
 an endpoint takes a tenth of a question's CPU time. All other requests go on to FastAPI.
@@ -6,8 +6,10 @@ an endpoint takes a tenth of a question's CPU time. All other requests go on to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -18,6 +20,24 @@ from podium.server.api_errors import to_api_error, to_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class CarelessPaths:
+    """Reads a path with a double slash, a slash at its end, or `/v1` twice as the path that its client meant.
+
+    Clients put an address and a path together. A redirect would not help: many lose the body of a POST on the way.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            path = scope["path"]
+            meant = re.sub(r"^(/v1)+(?=/v1/)", "", re.sub("/{2,}", "/", path)).rstrip("/") or "/"
+            if meant != path:
+                scope = {**scope, "path": meant, "raw_path": quote(meant).encode()}
+        await self._app(scope, receive, send)
 
 
 def direct_routes(routers: Iterable[APIRouter]) -> dict[str, APIRoute]:

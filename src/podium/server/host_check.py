@@ -7,6 +7,7 @@ accepted, since the name proves nothing.
 
 from __future__ import annotations
 
+import re
 from itertools import count
 from secrets import token_hex
 from urllib.parse import urlsplit
@@ -20,7 +21,10 @@ from podium.server.service import Service
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that neither ask a question nor change anything."""
-_LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^][:/@?#\\\s]+?)\.?)(?::(?P<port>[0-9]{0,5}))?"
+)
+"""As RFC 9110 has it: a name, which may end with a dot, or an IPv6 address, and a port. No user before an @."""
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -46,9 +50,7 @@ class HostCheck:
         self._service = service
         self._most = service.settings.header_bytes
         self._origins = frozenset(origin.lower().encode() for origin in service.settings.origins)
-        self._names = _LOOPBACK_NAMES | {
-            urlsplit(origin).hostname or "" for origin in service.settings.origins
-        }
+        self._names = frozenset(urlsplit(origin).hostname for origin in service.settings.origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
@@ -94,9 +96,12 @@ class HostCheck:
         return None
 
     def _known(self, host: bytes) -> bool:
-        name = host.decode("latin-1").lower()
-        bare = name if name.endswith("]") else name.rpartition(":")[0] or name
-        return bare in self._names or is_loopback(bare)
+        """Whether the header is a name or address of this server, with a port or without, and nothing else."""
+        found = _HOST.fullmatch(host.decode("latin-1").lower())
+        if found is None or int(found["port"] or 0) >= 2**16:
+            return False
+        name = found["address"] or found["name"]
+        return name in self._names or is_loopback(name)
 
     def _ours(self, origin: bytes, host: bytes | None) -> bool:
         """Whether the origin is this server or an allowed one."""

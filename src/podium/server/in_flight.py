@@ -11,7 +11,7 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
-from podium.server.api_errors import refuse, to_body
+from podium.server.api_errors import refuse, to_anthropic_body, to_body
 from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import sse_event
 
@@ -95,7 +95,10 @@ class TrackedSend:
         if not self.begun:
             await refuse(error, scope, receive, self._send)
         elif self._events and not self._ended:
-            content = sse_event(to_body(error))
+            is_anthropic = scope["path"].startswith("/v1/messages")
+            content = (
+                sse_event(to_anthropic_body(error), "error") if is_anthropic else sse_event(to_body(error))
+            )
             await self._send({"type": "http.response.body", "body": content, "more_body": False})
 
 

@@ -46,13 +46,19 @@ def takes_extra(pool: Pool, worker: str | None) -> bool:
 
 
 def settle_leftover(
-    body: BodyPart, *, strict: bool = True, passes: bool = False, passed: Container[str] | None = None
+    body: BodyPart,
+    *,
+    strict: bool = True,
+    passes: bool = False,
+    passed: Container[str] | None = None,
+    ignores_unknown: bool = False,
 ) -> Leftover:
     """Ignore, pass on or refuse each field of `body` that Podium does not support.
 
     Args:
         passes: whether the request goes to one worker that takes further fields (`takes_extra`).
         passed: names of the fields that it may get; None: all.
+        ignores_unknown: whether a lenient server ignores unknown fields at the top level too.
 
     Raises:
         APIError: 400 for a field that can be neither ignored nor passed on.
@@ -73,7 +79,7 @@ def settle_leftover(
                 continue
             if known is None and top and _is_one_of(value, _EMPTY):
                 continue
-            if known.kind == "hint" if known is not None else not top:
+            if known.kind == "hint" if known is not None else ignores_unknown or not top:
                 ignored[".".join("*" if isinstance(p, int) else p for p in place)[:_MAX_NAME_CHARS]] = None
                 continue
         raise _refusal(body, name[:200], known)

@@ -139,12 +139,6 @@ class EventLog:
 
     async def events(self, after: str | None = None) -> AsyncIterator[StreamEvent]:
         """See `LiveQuestions.events`."""
-        async for stream_event in self.watch(after, None):
-            if stream_event is not None:
-                yield stream_event
-
-    async def watch(self, after: str | None, heartbeat_s: float | None) -> AsyncIterator[StreamEvent | None]:
-        """As `events`, with None after each `heartbeat_s` seconds without an event."""
         wake = asyncio.Event()
         self._readers.add(wake)
         try:
@@ -169,11 +163,7 @@ class EventLog:
                         break
                 if self._closed:
                     return
-                try:
-                    async with asyncio.timeout(heartbeat_s):
-                        await wake.wait()
-                except TimeoutError:
-                    yield None
+                await wake.wait()
         finally:
             self._readers.discard(wake)
 

@@ -27,7 +27,7 @@ class AnswerEvents(Protocol):
     """The events of one stream, as bytes."""
 
     def start(self) -> bytes:
-        """The first events."""
+        """The first events; empty after the first call, as a sign of life may have written them."""
         ...
 
     def for_event(self, event: Event) -> bytes:
@@ -85,7 +85,7 @@ class OpenedQuestion:
         answers = await self.write_all(
             [self.trace_id],
             write,
-            first=events.start(),
+            first=events.start,
             for_event=lambda _, event: events.for_event(event),
             for_end=lambda _, answers, failed: events.end(answers[0]),
             fail=events.fail,
@@ -97,7 +97,7 @@ class OpenedQuestion:
         ids: Sequence[str],
         write: Write,
         *,
-        first: bytes = b"",
+        first: Callable[[], bytes] = bytes,
         for_event: Callable[[int, Event], bytes],
         for_end: Callable[[int, Mapping[int, ServedAnswer], Mapping[int, Trace]], bytes],
         fail: Callable[[APIError], bytes],
@@ -107,7 +107,7 @@ class OpenedQuestion:
         A failed answer does not stop the others. If all fail, the failure is that of the first.
 
         Args:
-            first: written before all else.
+            first: returns what is written before all else.
             for_event: called with the number of an answer and an event of it; may return nothing.
             for_end: called with the number of an answer that ended or failed, all answers so far, and the traces of
                 those that failed so far.
@@ -140,7 +140,7 @@ class OpenedQuestion:
                         else:
                             pieces.append(for_event(number, event))
                     if content := b"".join(pieces):
-                        await write(content if started else first + content)
+                        await write(content if started else first() + content)
                         started = True
         except PodiumError as failure:
             if not started:

@@ -198,8 +198,9 @@ class Metrics:
             self._cached(worker).inc()
             self._saved(worker).inc(span.saved_usd)
             return
-        self._tokens(worker, "input").inc(span.usage.input_tokens)
-        self._tokens(worker, "output").inc(span.usage.output_tokens)
+        usage = span.total_usage
+        self._tokens(worker, "input").inc(usage.input_tokens)
+        self._tokens(worker, "output").inc(usage.output_tokens)
 
     def _name(self, planner: str) -> str:
         if planner not in self._planners:

@@ -142,6 +142,8 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
         field = problem["ctx"]["discriminator"]
         field = "'type'" if field.endswith("()") else field  # a function that reads the field `type`
         wanted = f"{field} should be one of {problem['ctx']['expected_tags']}"
+        if "content" in place:
+            wanted += "; workers read texts and images, so send a file as text or images, and speech as words"
     others = {other["type"] for where, other in placed if where == place}
     if {"string_type", "tuple_type"} <= others:
         wanted = "it should be a text or a list"

@@ -29,6 +29,7 @@ from podium.server.keys import ANONYMOUS, Caller, Keys
 from podium.server.live import LiveQuestions
 from podium.server.plan_prices import PlanPrices
 from podium.server.planners import DirectPlanner, Planners
+from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
 from podium.server.settings import ServeSettings
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
@@ -85,6 +86,7 @@ class Service:
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)
         self.conversations = Conversations(pool, self.settings.prompt_cache_s)
+        self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
         self.running: dict[str, asyncio.Task[object]] = {}
@@ -250,14 +252,14 @@ class Service:
         past = self.conversations.past_turn(request.question, caller)
         if past is None or past.worker not in pool.names:
             return planner
-        if self.dispatcher.channel(pool.named(past.worker)).breaker.state != "closed":
-            return planner
-        return KeepingPlanner(planner, past, self.settings.right_answer_usd)
+        closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"
+        return KeepingPlanner(planner, past, self.settings.right_answer_usd) if closed else planner
 
-    def _keep(self, trace: Trace) -> None:
-        assert self.store is not None
+    def _keep(self, trace: Trace, caller: Caller) -> None:
+        self.provider_states.record(trace, caller)
         try:
-            self.store.add(trace)
+            if self.store is not None:
+                self.store.add(trace)
         except StoreError as error:
             # The answer is paid for and its caller is waiting, so a failing store must not lose it.
             _LOG.error("Trace %s is not kept: %s", trace.id, error)
@@ -278,17 +280,15 @@ class Service:
             planner=orchestrator.planner.name,
             workers=orchestrator.pool.names,
         )
-        observers = [live, *(observer(trace_id, request, caller) for observer in self.observers)]
-        if on_event is not None:
-            observers.append(on_event)
+        own = [] if on_event is None else [on_event]
+        observers = [live, *(observer(trace_id, request, caller) for observer in self.observers), *own]
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                trace = _owned(event.trace, request, caller)
-                self.conversations.record(trace, caller)
-                if self.store is not None and request.keep:
-                    self._keep(trace)
-                event = replace(event, trace=trace)
+                event = replace(event, trace=_owned(event.trace, request, caller))
+                self.conversations.record(event.trace, caller)
+                if request.keep:
+                    self._keep(event.trace, caller)
             elif isinstance(event, PlanReady):
                 self.planners.record_plan(orchestrator.planner.name, event.error)
             for notify in observers:

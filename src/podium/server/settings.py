@@ -11,6 +11,7 @@ from pydantic import Field
 
 from podium.config import Settings
 from podium.orchestrator.planner_settings import PlannerSettings
+from podium.trace.background_table import MOST_LEASE_S
 from podium.types import Budget
 
 
@@ -57,7 +58,7 @@ class ServeSettings(Settings):
     """Seconds after which a question is cancelled."""
     drain_seconds: float = Field(default=30.0, ge=0)
     """Seconds for running questions to end at shutdown; then they are cancelled and recorded so."""
-    lease_seconds: float = Field(default=15.0, gt=0)
+    lease_seconds: float = Field(default=15.0, gt=0, le=MOST_LEASE_S)
     """Seconds after which another server takes over the background responses of one that was killed."""
     strict: bool = False
     """Whether a hint that cannot be honoured is refused; otherwise it is ignored, and the reply names it."""

@@ -14,11 +14,15 @@ from typing import Any
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from podium.errors import APIError
-from podium.server.api_errors import answer_changed
+from podium.errors import APIError, PodiumError
+from podium.server.api_errors import answer_changed, to_api_error
 
 Write = Callable[[bytes], Awaitable[None]]
 DONE = b"data: [DONE]\n\n"
+COMMENT = b": still here\n\n"
+"""A sign of life that every reader of server-sent events skips."""
+HEARTBEAT_S = 15.0
+"""Seconds of silence after which a stream gives a sign of life: proxies cut connections that are silent for longer."""
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 CLIENT_CLOSED_REQUEST = 499
 """The status in logs, as nginx has it; the client sees none."""
@@ -27,38 +31,76 @@ CLIENT_CLOSED_REQUEST = 499
 class EventStream(Response):
     """A response that `produce` writes; a client that disconnects cancels it.
 
-    The response begins with the first write, so an error before that is an ordinary error response.
+    The response begins with the first write, so an error before that is an ordinary error response. After each
+    `HEARTBEAT_S` seconds of silence it writes a sign of life, which also begins the response.
+
+    Args:
+        heartbeat: returns a sign of life.
+        fail: returns what tells an error that `produce` raises after a sign of life has begun the response.
     """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, produce: Callable[[Write], Awaitable[None]], headers: Mapping[str, str], status_code: int = 200
+        self,
+        produce: Callable[[Write], Awaitable[None]],
+        headers: Mapping[str, str],
+        status_code: int = 200,
+        *,
+        heartbeat: Callable[[], bytes] = lambda: COMMENT,
+        fail: Callable[[APIError], bytes] | None = None,
     ) -> None:
         # FastAPI reads a response class's default status from its constructor.
         super().__init__(status_code=status_code, headers={**_HEADERS, **headers})
         del self.headers["content-length"]
         self._produce = produce
+        self._heartbeat = heartbeat
+        self._fail = fail
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
+        clock = asyncio.get_running_loop().time
+        written_at = clock()
+        writing = asyncio.Lock()
 
         async def write(content: bytes) -> None:
-            nonlocal begun
-            if not begun:
-                begun = True
-                await send(
-                    {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-                )
-            await send({"type": "http.response.body", "body": content, "more_body": True})
+            nonlocal begun, written_at
+            async with writing:
+                if not begun:
+                    begun = True
+                    await send(
+                        {
+                            "type": "http.response.start",
+                            "status": self.status_code,
+                            "headers": self.raw_headers,
+                        }
+                    )
+                await send({"type": "http.response.body", "body": content, "more_body": True})
+                written_at = clock()
 
+        async def stay_alive() -> None:
+            while True:
+                wait = written_at + HEARTBEAT_S - clock()
+                if (
+                    wait > 0 or writing.locked()
+                ):  # Locked: the client is slow to read, so there is no silence.
+                    await asyncio.sleep(wait if wait > 0 else HEARTBEAT_S / 10)
+                else:
+                    await write(self._heartbeat())
+
+        heartbeats = asyncio.create_task(stay_alive())
         try:
             async with cancel_on_disconnect(receive):
                 await self._produce(write)
-        except APIError as error:
+        except PodiumError as failure:
+            error = to_api_error(failure)
             if begun and error.status == CLIENT_CLOSED_REQUEST:
                 return
-            raise
+            if not begun or self._fail is None:
+                raise
+            await write(self._fail(error))
+        finally:
+            heartbeats.cancel()
         if not begun:
             await write(b"")
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,7 +1,8 @@
 """Which planner and which workers a request may use. Every refusal happens here, before anything runs.
 
 The request's `model` names the configured planner, another planner or one worker. The workers are those that the key
-allows, the request allows, and whose profiles support the request's images and tools.
+allows, the request allows, and whose profiles support the request's images and tools. A worker that is denied is not
+called as a fallback either, nor in a team of the pool.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from podium.config import suggestion
 from podium.errors import APIError
+from podium.orchestrator.team import TeamWorker, without
 from podium.server.api_errors import forbidden, invalid, missing
 from podium.server.keys import Caller
 from podium.types import Profile, Question
@@ -71,21 +73,25 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
         for number, profile in enumerate(pool.profiles)
         if profile.name in allowed
         and (request.allow is None or profile.name in request.allow)
-        and profile.name not in request.deny
         and fits(profile)
     ]
-    if not left:
+    some = pool if len(left) == len(pool) else pool.subset(left) if left else None
+    offers = None if some is None else without(some, _denied(caller, request))
+    if offers is None:
         raise _no_worker(request.question)
-    offered = [pool.names[number] for number in left]
+    offered = offers.names
     for name in planners.required_workers(request.planner):
         if name not in offered:
+            lacks = name in pool.names and not fits(pool.named(name).profile)
             who = f"has no worker {name[:100]!r}" if name not in pool.names else f"leaves out {name!r}"
+            if lacks:
+                who = f"has tools or images, for which {name!r} is not made"
             raise invalid(
                 f"The planner needs a worker that is not available: the request {who}.",
                 request.planner_param,
                 code="no_worker",
             )
-    return pool if len(left) == len(pool) else pool.subset(left)
+    return offers
 
 
 def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Pool:
@@ -116,7 +122,15 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
         for other in chain
         if other in allowed and other not in out and fits(pool.named(other).profile)
     ]
-    return pool.subset(taken)
+    offers = without(pool.subset(taken), _denied(caller, request))
+    if offers is None or name not in offers.names:
+        raise invalid(f"The request leaves nobody in the team {name!r} to call: deny fewer.", "podium.deny")
+    return offers
+
+
+def _denied(caller: Caller, request: ChatRequest) -> frozenset[str]:
+    """The workers that may not be called, in teams of the pool neither."""
+    return frozenset((*caller.deny, *request.deny))
 
 
 def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
@@ -131,9 +145,13 @@ def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
 
 def _check_lists(pool: Pool, allowed: tuple[str, ...], request: ChatRequest) -> None:
     """Check that every worker in the request's allow and deny lists exists and that the key may use it."""
-    for key, names in (("podium.allow", request.allow or ()), ("podium.deny", request.deny)):
+    nested = frozenset[str]().union(*(worker.names for worker in pool if isinstance(worker, TeamWorker)))
+    for key, names, others in (
+        ("podium.allow", request.allow or (), frozenset()),
+        ("podium.deny", request.deny, nested),
+    ):
         for name in names:
-            if name not in pool.names:
+            if name not in pool.names and name not in others:
                 raise invalid(
                     f"There is no worker {name[:100]!r}; {suggestion(name, allowed)}",
                     key,

@@ -21,8 +21,9 @@ from podium.orchestrator import Orchestrator
 from podium.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.tasks.task import Grade
 from podium.types import Question
-from podium.workers.answer import final_answer, last_line, normalise
+from podium.workers.answer import final_answer, last_line
 from podium.workers.pool import Pool
+from podium.workers.same_answer import answer_key
 
 PROMPT = """\
 You judge whether the final answer to a question is right. The texts below are fenced, and their fences carry the mark \
@@ -131,10 +132,10 @@ class ByOutcome:
     async def __call__(self, response: str, gold: str) -> Grade:
         """The grade."""
         found = final_answer(response)
-        if found is not None and normalise(found) in self.wrong:
+        if found is not None and answer_key(found) in self.wrong:
             return Grade(0.0, found)
         if self.right:
-            return Grade(float(found is not None and normalise(found) in self.right), found)
+            return Grade(float(found is not None and answer_key(found) in self.right), found)
         return await self.otherwise(response, gold)
 
 

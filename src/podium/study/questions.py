@@ -22,8 +22,9 @@ from podium.tasks.open import GENERATED, splits_of
 from podium.tasks.task import shuffled
 from podium.trace import Trace
 from podium.types import Question
-from podium.workers.answer import final_answer, normalise
+from podium.workers.answer import final_answer
 from podium.workers.base import Worker
+from podium.workers.same_answer import answer_key
 
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
 """What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
@@ -173,7 +174,7 @@ def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
         answer = None if trace.answer is None else final_answer(trace.answer)
         if outcome is None or outcome.right is None or answer is None:
             continue
-        (right if outcome.right else wrong).add(normalise(answer))
+        (right if outcome.right else wrong).add(answer_key(answer))
     known = bool(right or wrong)
     grader = ByOutcome(frozenset(right), frozenset(wrong - right), Unjudged()) if known else Unjudged()
     return Task(f"traffic/{hashed_id(text)}", Question(text=text), "", grader)

@@ -15,9 +15,10 @@ from podium.errors import ConfigError
 from podium.recordings import RecordedQuestion, Recording
 from podium.tasks.task import Grade, Task, TaskList
 from podium.types import Question
-from podium.workers.answer import final_answer, normalise
+from podium.workers.answer import final_answer
 from podium.workers.base import Worker
 from podium.workers.replay import ReplayWorker, with_answer
+from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
 from podium.workers.vote import NOTHING
 
@@ -81,12 +82,12 @@ class RecordedGrader:
             return Grade(self._on_responses[response], found)
         if found is None or response == NOTHING or not is_result(response):
             return Grade(0.0)
-        answer = normalise(found)
+        answer = answer_key(found)
         if answer in self._on_answers:
             return Grade(self._on_answers[answer], found)
         if not gold:
             return Grade(0.0, found, failure=UNJUDGED)
-        return Grade(float(answer == normalise(gold)), found)
+        return Grade(float(answer == answer_key(gold)), found)
 
     @cached_property
     def _judged(self) -> tuple[tuple[str, float], ...]:
@@ -103,7 +104,7 @@ class RecordedGrader:
         for text, score in self._judged:
             answer = final_answer(text)
             if answer is not None:
-                scores.setdefault(normalise(answer), Counter())[score] += 1
+                scores.setdefault(answer_key(answer), Counter())[score] += 1
         # In a tie, the lowest score counts.
         return {answer: max(sorted(seen), key=lambda score: seen[score]) for answer, seen in scores.items()}
 

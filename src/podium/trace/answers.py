@@ -22,7 +22,8 @@ SELECT json_extract(span.value, '$.answered_by') AS worker,
        json_extract(span.value, '$.usage.output_tokens'),
        coalesce(json_extract(span.value, '$.simulated_s'),
                 json_extract(span.value, '$.ended_s') - json_extract(span.value, '$.started_s'))
-FROM (SELECT document FROM traces ORDER BY started DESC, id DESC LIMIT ?) AS newest,
+FROM (SELECT CASE WHEN json_valid(document) THEN document ELSE '{}' END AS document
+      FROM traces ORDER BY started DESC, id DESC LIMIT ?) AS newest,
      json_each(newest.document, '$.rounds') AS round,
      json_each(round.value, '$.spans') AS span
 WHERE json_extract(span.value, '$.status') = 'done'
@@ -67,6 +68,8 @@ def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswe
         try:
             for worker, tokens, seconds in reader.execute(_QUERY, (newest,)):
                 of_tokens, of_seconds = found.setdefault(worker, ([], []))
+                if not (isinstance(tokens, int) and isinstance(seconds, float | int)):
+                    continue  # of a damaged row
                 of_tokens.append(tokens)
                 of_seconds.append(seconds)
         except sqlite3.Error as error:

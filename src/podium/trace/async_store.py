@@ -7,22 +7,24 @@ and pass the same tests. `podium.trace.store` opens the right one. Commands that
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from podium.errors import UnknownTraceError, UsageError
 from podium.trace.background_table import DELETE_BACKGROUND
 from podium.trace.model import Feedback, Trace, TraceStatus
 from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
-from podium.trace.serialization import TraceRow, plain, to_row
+from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
 from podium.trace.spend import Spend, SpendQuery
 from podium.trace.write_queue import WriteQueue
 
+_log = logging.getLogger(__name__)
+_BEYOND = 1e308
 _EXPORT_BATCH = 32
 """Traces of an export that are in memory together."""
 _READ_AFTER_WRITE_S = 5.0
@@ -100,6 +102,7 @@ class AsyncTraceStore(ABC):
         """
         rows = await self._read(self._dialect.page(filters, cursor, limit))
         there = rows[:limit]
+        listed = [self._dialect.summary(row) for row in there]
         last = _place(there[-1:]) if len(rows) > limit else None
         if last is None and (scan := self._dialect.end_of_scan(filters, cursor)) is not None:
             last = _place(await self._rows(scan))
@@ -111,9 +114,10 @@ class AsyncTraceStore(ABC):
         elif cursor is None and len(rows) > limit:
             ((total,),) = await self._rows(self._dialect.count(filters))
         return Page(
-            traces=tuple(self._dialect.summary(row) for row in there),
+            traces=tuple(summary for summary in listed if summary is not None),
             next=None if last is None else write_cursor(*last),
             total=total,
+            damaged=listed.count(None),
         )
 
     async def spend(self, query: SpendQuery) -> Spend:
@@ -171,14 +175,22 @@ class AsyncTraceStore(ABC):
         await asyncio.wrap_future(self._queue.flushed())
 
     async def export(self, filters: Filters) -> AsyncIterator[str]:
-        """The traces that pass the filters, oldest first, each as one line of JSON without the line break."""
+        """The traces that pass the filters, oldest first, each as one line of JSON without the line break.
+
+        Damaged ones are left out, and named in the log.
+        """
         await self._wait_for_writes()
         after: tuple[float, str] | None = None
         while True:
             rows = await self._rows(self._dialect.documents(filters, after, _EXPORT_BATCH))
             for started, id_, document in rows:
-                yield document
                 after = (started, id_)
+                try:
+                    await asyncio.to_thread(read_document, document)
+                except DamagedTraceError as error:
+                    _log.warning("The damaged trace %s is left out of an export: not a trace%s.", id_, error)
+                else:
+                    yield document
             if len(rows) < _EXPORT_BATCH:
                 return
 
@@ -228,23 +240,32 @@ def the_one(rows: Sequence[Sequence[Any]], wanted: str) -> Trace:
     """The trace with the id `wanted`, or the only one, of the rows of `Dialect.beginning`, of which there is one.
 
     Raises:
-        UsageError: there are several.
+        UsageError: there are several, or it is damaged.
     """
     if len(rows) > 1 and rows[0][0] != wanted:
         some = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
         raise UsageError(f"Several traces have an id that begins with {wanted!r}: {some}; give more of it.")
-    return Trace.model_validate_json(rows[0][1])
+    try:
+        return read_document(rows[0][1])
+    except DamagedTraceError as error:
+        raise UsageError(f"The trace {rows[0][0]} is damaged: its document is not a trace{error}.") from None
 
 
 def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
     """Start and id of a trace, of a row that begins with id and start; None: there is no row."""
-    return (rows[0][1], rows[0][0]) if rows else None
+    if not rows:
+        return None
+    id_, started = rows[0][:2]
+    if not isinstance(started, float | int) or not math.isfinite(started):
+        # Of a damaged row. Both databases sort what is no number above all numbers, and nothing below them.
+        started = -_BEYOND if started is None else _BEYOND
+    return started, id_
 
 
 def _whole(rows: Sequence[Sequence[Any]]) -> tuple[Trace, ...]:
     """The traces of rows of one document, without those that are damaged."""
     traces = []
     for (document,) in rows:
-        with suppress(ValidationError):
-            traces.append(Trace.model_validate_json(document))
+        with suppress(DamagedTraceError):
+            traces.append(read_document(document))
     return tuple(traces)

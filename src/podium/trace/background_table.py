@@ -17,6 +17,8 @@ Rows = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
 """Runs a statement with its values, and returns its rows: `AsyncTraceStore.rows`."""
 KEPT_S = 3600.0
 """Seconds for which the rows of a finished response are kept."""
+MOST_LEASE_S = 86_400.0
+"""Seconds of a lease at most."""
 BACKGROUND_TABLES = (
     """CREATE TABLE IF NOT EXISTS podium_background (
         id text PRIMARY KEY, owner text, caller text, created double precision NOT NULL, document text NOT NULL,
@@ -26,6 +28,7 @@ BACKGROUND_TABLES = (
         id text, number integer, kind text NOT NULL, document text NOT NULL, PRIMARY KEY (id, number)
     )""",
 )
+_YEAR_9999 = 253_370_764_800.0
 DELETE_BACKGROUND = (
     "DELETE FROM podium_background WHERE id = $1",
     "DELETE FROM podium_background_entries WHERE id = $1",
@@ -34,10 +37,12 @@ _COLUMNS = "id, owner, caller, created, document, holder, cancelled, ended"
 _ADD = f"""
 INSERT INTO podium_background (id, owner, caller, created, document, holder, lease, cancelled)
 VALUES ($1, $2, $3, {{now}}, $4, $5, {{now}} + $6, 0) RETURNING {_COLUMNS}"""
-_FREE = "SELECT id FROM podium_background WHERE ended IS NULL AND lease < {now} LIMIT 1"
+# No lease is longer than a day: a later date is damaged, and would keep the response from every server for ever.
+_UNHELD = f"ended IS NULL AND (lease < {{now}} OR lease > {{now}} + {MOST_LEASE_S})"
+_FREE = f"SELECT id FROM podium_background WHERE {_UNHELD} LIMIT 1"
 _TAKE = f"""
 UPDATE podium_background SET holder = $1, lease = {{now}} + $2 WHERE id = (
-    SELECT id FROM podium_background WHERE ended IS NULL AND lease < {{now}} ORDER BY created LIMIT 1 {{skip_locked}}
+    SELECT id FROM podium_background WHERE {_UNHELD} ORDER BY created LIMIT 1 {{skip_locked}}
 ) RETURNING {_COLUMNS}"""
 _RENEW = """
 UPDATE podium_background SET lease = {now} + $2 WHERE holder = $1 AND ended IS NULL RETURNING id, cancelled"""
@@ -53,9 +58,10 @@ WITH held AS (SELECT id FROM podium_background WHERE id = $1 AND holder = $2 {lo
 INSERT INTO podium_background_entries (id, number, kind, document)
 SELECT id, CAST($3 AS integer), CAST($4 AS text), CAST($5 AS text) FROM held RETURNING number"""
 _ENTRIES = "SELECT number, kind, document FROM podium_background_entries WHERE id = $1 AND number >= $2 ORDER BY number"
+_OVER = "ended < {now} - $1 OR ended > {now} + $1"
 _SWEEP = (
-    "DELETE FROM podium_background_entries WHERE id IN (SELECT id FROM podium_background WHERE ended < {now} - $1)",
-    "DELETE FROM podium_background WHERE ended < {now} - $1",
+    f"DELETE FROM podium_background_entries WHERE id IN (SELECT id FROM podium_background WHERE {_OVER})",
+    f"DELETE FROM podium_background WHERE {_OVER}",
 )
 
 
@@ -70,7 +76,7 @@ class BackgroundRow:
     caller: str | None
     """The id of that key."""
     created: float
-    """Seconds since 1970."""
+    """Seconds since 1970; 0 if the table has no date there."""
     document: str
     """The request."""
     holder: str
@@ -167,4 +173,6 @@ def _row(rows: Sequence[Sequence[Any]]) -> BackgroundRow | None:
     if not rows:
         return None
     id_, owner, caller, created, document, holder, cancelled, ended = rows[0]
+    if not isinstance(created, float | int) or not 0 <= created < _YEAR_9999:
+        created = 0.0
     return BackgroundRow(id_, owner, caller, created, document, holder, bool(cancelled), ended)

@@ -55,7 +55,9 @@ def costs_of(trace: Trace) -> tuple[Cost, ...]:
     found = {PLANNING: _of_plans(trace.rounds)}
     for span in trace.spans:
         tries = [
-            Cost(tried.worker, 0, 0, 0, tried.cost_usd, 0, 0) for tried in span.attempts if tried.cost_usd
+            Cost(tried.worker, 0, 0, tried.usage.tokens, tried.cost_usd, 0, 0)
+            for tried in span.attempts
+            if tried.cost_usd or tried.usage.tokens
         ]
         answer = [_of_answer(span, sum(cost.usd for cost in tries), trace.pool)] if span.called else []
         for cost in (*tries, *answer):

@@ -9,7 +9,18 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value, total_usage
+from podium.types import (
+    NO_USAGE,
+    Budget,
+    Message,
+    Profile,
+    ProviderState,
+    Question,
+    ToolCall,
+    Usage,
+    Value,
+    total_usage,
+)
 from podium.workflow import Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
@@ -39,6 +50,8 @@ class Attempt(Value):
     error: str | None = None
     cost_usd: float = 0.0
     """Dollars that the try cost although it gave no answer."""
+    usage: Usage = Field(default_factory=lambda: NO_USAGE)
+    """Tokens that the try took although it gave no answer."""
     hedge: bool = False
     """A second request, made because the first was slow."""
 
@@ -61,11 +74,12 @@ class Span(Value):
     """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
     when the time was up, or the caller went away."""
     messages: tuple[Message, ...] = ()
-    """Exactly what was sent to the worker."""
+    """Exactly what was sent to the worker; `folded` says whether its endpoint needed another form."""
     response: str | None = None
     answered_by: str | None = None
     """Name of the worker that answered: the chosen one or a fallback."""
     usage: Usage = Usage()
+    """Tokens of the answer."""
     cost_usd: float = 0.0
     """Dollars paid for the answer, and for tries without one; an answer from the response cache costs nothing."""
     cached: bool = False
@@ -73,13 +87,23 @@ class Span(Value):
     saved_usd: float = 0.0
     """Dollars that a cached answer had cost when it was made."""
     finish: str | None = None
-    """Why the response ends, in the provider's word; "length": it was cut off at max_tokens."""
+    """Why the response ends (`finish_reasons`); "length": it was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
+    fingerprint: str | None = None
+    """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
+    context_tokens: int | None = None
+    """The context of the model: as its server has said in an error, else as the profile has it."""
+    dropped: tuple[str, ...] = ()
+    """Keys of the request that were left out, since the endpoint refuses them."""
+    folded: bool = False
+    """Whether the endpoint got `messages` joined or moved into the form that its chat template needs."""
     first_token_s: float | None = None
     """Seconds until a streamed response began."""
     reasoning: str = ""
     """The visible reasoning of the worker's model."""
+    provider_state: str = ""
+    """What the worker's provider wants back with the response (`ProviderState.fields`)."""
     parameters: dict[str, Any] | None = None
     """The request to the worker's endpoint without its messages, as it was sent: model, sampling, tools. `system` is
     the worker's own system prompt. None: no request was sent, or the worker does not tell."""
@@ -120,6 +144,11 @@ class Span(Value):
         answered = (attempt for attempt in reversed(self.attempts) if attempt.error_kind is None)
         attempt = next(answered, self.attempts[-1])
         return attempt.ended_s - attempt.started_s
+
+    @property
+    def total_usage(self) -> Usage:
+        """Tokens of the answer and of the tries without one."""
+        return total_usage([self.usage, *[each.usage for each in self.attempts if each.usage.tokens]])
 
     @property
     def called(self) -> bool:
@@ -183,7 +212,9 @@ class RoundTrace(Value):
     @property
     def called_workers(self) -> tuple[int, ...]:
         """The number of the worker of each step that was not skipped."""
-        steps = () if self.workflow is None else self.workflow.steps
+        if self.workflow is None:
+            return ()
+        steps = self.workflow.steps
         return tuple(steps[span.position].worker for span in self.spans if span.status != "skipped")
 
     @property
@@ -263,6 +294,14 @@ class Trace(Value):
         return spans[-1].tool_calls if spans else ()
 
     @property
+    def answer_state(self) -> ProviderState | None:
+        """What the provider of the worker that wrote the answer wants back with it; None: no worker wrote it."""
+        span = next((span for span in reversed(self.spans) if span.status == "done"), None)
+        if span is None or span.response != self.answer:
+            return None
+        return ProviderState(worker=span.answered_by or span.worker, fields=span.provider_state)
+
+    @property
     def calls(self) -> int:
         """Worker calls that were answered or failed for good."""
         return sum(span.called for span in self.spans)
@@ -271,7 +310,7 @@ class Trace(Value):
     def usage(self) -> Usage:
         """Tokens of workers and planner."""
         planned = [round_.plan_usage for round_ in self.rounds]
-        return total_usage([*planned, *(span.usage for span in self.spans)])
+        return total_usage([*planned, *(span.total_usage for span in self.spans)])
 
     @property
     def cost_usd(self) -> float:

@@ -57,6 +57,8 @@ class Page:
     were asked for, or none."""
     total: int | None
     """Traces of all pages. Only the first page has it; None also if they are too many to count."""
+    damaged: int = 0
+    """Traces of this page that are left out, since somebody changed their rows in the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +241,22 @@ class Dialect:
         ]
         return f"UPDATE {self.name} SET {changed}{_all(where)} RETURNING id", values.all
 
-    def summary(self, row: Sequence[Any]) -> TraceSummary:
-        """Of a row of `page`."""
+    def summary(self, row: Sequence[Any]) -> TraceSummary | None:
+        """Of a row of `page`; None: it is damaged."""
         id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome = row
-        at = datetime.fromtimestamp(started, UTC)
-        named = tuple(self.workers(workers))
+        try:
+            at = datetime.fromtimestamp(started, UTC)
+            named = tuple(self.workers(workers))
+            sound = (
+                all(isinstance(text, str) for text in (id_, planner, question, owner or "", *named))
+                and all(math.isfinite(number) for number in (started, calls, cost_usd, seconds))
+                and status in get_args(TraceStatus)
+                and outcome in (None, *get_args(Verdict))
+            )
+        except (TypeError, ValueError, OverflowError, OSError):
+            sound = False
+        if not sound:
+            return None
         return TraceSummary(
             id_, at, planner, status, question, calls, cost_usd, seconds, named, owner, outcome
         )

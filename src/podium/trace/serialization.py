@@ -19,6 +19,7 @@ from pydantic_core import PydanticSerializationError
 from podium.errors import UsageError
 from podium.trace.costs import Cost, costs_of
 from podium.trace.model import Trace, Verdict
+from podium.trace.soundness import flaw_of
 
 
 def to_json(trace: Trace) -> str:
@@ -53,12 +54,33 @@ def read_jsonl(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
         if not line.strip():
             continue
         try:
-            yield Trace.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            field = ".".join(str(part) for part in first["loc"])
-            where = f" at {field}" if field else ""
-            raise UsageError(f"{source}, line {number}: not a trace{where} ({first['msg']}).") from error
+            yield read_document(line)
+        except DamagedTraceError as error:
+            raise UsageError(f"{source}, line {number}: not a trace{error}.") from error
+
+
+class DamagedTraceError(ValueError):
+    """A document that is no trace; the text says where and why, to follow the words "not a trace"."""
+
+
+def read_document(document: str | bytes) -> Trace:
+    """The trace in a document of a store or a line of JSON.
+
+    Raises:
+        DamagedTraceError: it is none, or its values do not fit together.
+    """
+    try:
+        trace = Trace.model_validate_json(document)
+        flaw = flaw_of(trace)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise DamagedTraceError(f"{f' at {field}' if field else ''} ({first['msg']})") from None
+    except RecursionError:
+        flaw = "it is nested too deeply"
+    if flaw is not None:
+        raise DamagedTraceError(f" ({flaw})")
+    return trace
 
 
 _QUESTION_START = 200

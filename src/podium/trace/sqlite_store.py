@@ -22,7 +22,15 @@ from podium.trace.background_table import BACKGROUND_TABLES
 from podium.trace.costs import Cost
 from podium.trace.model import Trace
 from podium.trace.query import Dialect, Statement
-from podium.trace.serialization import COLUMNS, TraceRow, plain, to_row, to_searched
+from podium.trace.serialization import (
+    COLUMNS,
+    DamagedTraceError,
+    TraceRow,
+    plain,
+    read_document,
+    to_row,
+    to_searched,
+)
 from podium.trace.sqlite_costs import COST_TABLES, add_costs, add_missing_costs, order_costs, sum_costs
 
 WAY_OUT = "give another with --store"
@@ -133,7 +141,8 @@ _FORM = FileForm(
         "WHERE outcome IS NOT NULL",
         _WORKED_TABLE,
         "CREATE TRIGGER IF NOT EXISTS worked_deleted AFTER DELETE ON traces BEGIN DELETE FROM worked "
-        "WHERE worker IN (SELECT value FROM json_each(old.workers)) AND started = old.started AND id = old.id; END",
+        "WHERE worker IN (SELECT value FROM json_each(iif(json_valid(old.workers), old.workers, '[]'))) "
+        "AND started = old.started AND id = old.id; END",
         *COST_TABLES,
         *BACKGROUND_TABLES,
     ),
@@ -162,7 +171,18 @@ def open_reader(path: Path) -> sqlite3.Connection:
     Raises:
         UsageError: the file cannot be opened, or is not a trace store.
     """
-    return _FORM.open_read_only(path)
+    return _with_damaged_text(_FORM.open_read_only(path))
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    """A further connection to a file that is open."""
+    return _with_damaged_text(connect(path))
+
+
+def _with_damaged_text(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """One text that is no UTF-8 must not keep the rows around it from being read."""
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+    return connection
 
 
 def read_trace(path: Path, id_: str) -> Trace | None:
@@ -170,14 +190,17 @@ def read_trace(path: Path, id_: str) -> Trace | None:
 
     Raises:
         UsageError: the file is missing, cannot be opened, or is not a trace store.
-        StoreError: the file cannot be read.
+        StoreError: the file cannot be read, or the trace is damaged.
     """
     try:
         with closing(open_reader(path)) as reader:
             found = reader.execute("SELECT document FROM traces WHERE id = ?", (plain(id_),)).fetchone()
     except sqlite3.Error as error:
         raise StoreError(f"The trace store {path} cannot be read ({error}).") from error
-    return None if found is None else Trace.model_validate_json(found[0])
+    try:
+        return None if found is None else read_document(found[0])
+    except DamagedTraceError as error:
+        raise StoreError(f"The trace {id_} in {path} is damaged: not a trace{error}.") from None
 
 
 def insert_traces(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:
@@ -264,7 +287,7 @@ class SqliteTraceStore(AsyncTraceStore):
             try:
                 reader = self._readers.get_nowait()
             except Empty:
-                reader = connect(self.path)
+                reader = connect_reader(self.path)
                 # A reader also runs `delete`, which must overwrite the deleted trace in the file.
                 reader.execute("PRAGMA secure_delete = ON")
             try:

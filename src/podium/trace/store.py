@@ -21,13 +21,20 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from podium.database import connect, data_folder
+from podium.database import data_folder
 from podium.errors import StoreError, UsageError
 from podium.trace.async_store import AsyncTraceStore, the_one
 from podium.trace.model import Feedback, Trace, TraceStatus
 from podium.trace.query import Filters, OutcomeFilter, TraceSummary
-from podium.trace.serialization import plain, to_row
-from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert_traces, open_writer
+from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
+from podium.trace.sqlite_store import (
+    SQLITE,
+    WAY_OUT,
+    SqliteTraceStore,
+    connect_reader,
+    insert_traces,
+    open_writer,
+)
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A path object has one slash of "mysql://..." left."""
@@ -100,6 +107,8 @@ class TraceStore:
         self._refused: BaseException | None = None
         """Why a trace could not be written at all, until `flush` or `close` has raised it."""
         self._closed = False
+        self.damaged = 0
+        """Traces that the latest `list` or `iterate` has left out so far, because their rows are damaged."""
         self._reading = threading.Lock()
         self._reader, self._writer = self._open(create)
         # A daemon: a store that was not closed must not keep the process from ending.
@@ -201,12 +210,23 @@ class TraceStore:
         since: datetime | None = None,
         outcome: OutcomeFilter | None = None,
     ) -> tuple[TraceSummary, ...]:
-        """Summaries, newest first, at most `limit`, that pass every filter given. `since` is inclusive."""
+        """Summaries, newest first, at most `limit`, that pass every filter given; without those of damaged rows.
+
+        `since` is inclusive.
+        """
         self.flush()
         filters = Filters(status=status, planner=planner, since=since, outcome=outcome)
+        found: list[TraceSummary] = []
+        self.damaged = 0
         with self._reading:
-            rows = self._reader.execute(*SQLITE.every(filters, -1 if limit is None else limit)).fetchall()
-        return tuple(SQLITE.summary(row) for row in rows)
+            for row in self._reader.execute(*SQLITE.every(filters, -1)):
+                if len(found) == limit:
+                    break
+                if (summary := SQLITE.summary(row)) is None:
+                    self.damaged += 1
+                else:
+                    found.append(summary)
+        return tuple(found)
 
     def iterate(
         self,
@@ -216,18 +236,24 @@ class TraceStore:
         since: datetime | None = None,
         outcome: OutcomeFilter | None = None,
     ) -> Iterator[Trace]:
-        """Whole traces, oldest first, one in memory at a time."""
+        """Whole traces, oldest first, one in memory at a time; without those that are damaged."""
         self.flush()
+        self.damaged = 0
         filters = Filters(status=status, planner=planner, since=since, outcome=outcome)
-        with closing(connect(self.path)) as reader:
+        with closing(connect_reader(self.path)) as reader:
             for _, _, document in reader.execute(*SQLITE.documents(filters, None, -1)):
-                yield Trace.model_validate_json(document)
+                try:
+                    trace = read_document(document)
+                except DamagedTraceError:
+                    self.damaged += 1
+                else:
+                    yield trace
 
     def _open(self, create: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         if not create and not self.path.is_file():
             raise UsageError(f"There is no trace store at {self.path}; `podium ask` makes one, or {WAY_OUT}.")
         writer = open_writer(self.path)
-        return connect(self.path), writer
+        return connect_reader(self.path), writer
 
     def _check_open(self) -> None:
         if self._closed:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
@@ -21,6 +21,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout import Scorer
 from podium.rollout.random_pools import PoolSource
+from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.tasks import Task, open_tasks
 from podium.tasks.embedded import EmbeddedTasks
@@ -68,8 +69,10 @@ async def run_experiment(
     pool = numbered_pool(open_pool(experiment.pool), start.prompt)
     start = _with_conducts(start, experiment, pool)
     try:
-        draw_tasks = make_draw_tasks(experiment, pool, on_warning)
-        run = RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
+        tasks = finite_tasks(experiment, pool, on_warning)
+        draw_tasks = make_draw_tasks(experiment, pool, tasks)
+        data = RunData.of(tasks, pool)
+        run = RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME, data=data)
         async with dispatch(pool) as dispatcher:
             return await train(
                 experiment.grpo,
@@ -122,15 +125,29 @@ def _with_conducts(start: Checkpoint, experiment: Experiment, pool: Pool) -> Che
     return replace(start, stated=conducts)
 
 
-def make_draw_tasks(
+def finite_tasks(
     experiment: Experiment, pool: Pool, on_warning: Callable[[str], None] = lambda warning: None
-) -> DrawTasks:
-    """Make the function that draws the tasks of an iteration, each with the pool that may answer it."""
+) -> list[Task]:
+    """The training questions of a set that ends; none of an endless one."""
+    if experiment.tasks in _GENERATED:
+        return []
+    tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
+    for warning in warnings_of(tasks):
+        on_warning(warning)
+    return list(tasks)
+
+
+def make_draw_tasks(experiment: Experiment, pool: Pool, tasks: Sequence[Task] = ()) -> DrawTasks:
+    """Make the function that draws the tasks of an iteration, each with the pool that may answer it.
+
+    Args:
+        tasks: the `finite_tasks`.
+    """
     pools = PoolSource(pool, experiment.pool_draw)
     tasks_of = (
         _generated_tasks(experiment, _GENERATED[experiment.tasks])
         if experiment.tasks in _GENERATED
-        else _recorded_tasks(experiment, pool, on_warning)
+        else _recorded_tasks(experiment, tasks)
     )
 
     def draw_tasks(iteration: int) -> list[tuple[Task, Pool]]:
@@ -157,13 +174,8 @@ def _generated_tasks(
     return tasks_of
 
 
-def _recorded_tasks(
-    experiment: Experiment, pool: Pool, on_warning: Callable[[str], None]
-) -> Callable[[int], list[Task]]:
+def _recorded_tasks(experiment: Experiment, tasks: Sequence[Task]) -> Callable[[int], list[Task]]:
     """Draws every question of a finite task set once in each epoch, in a new order each time."""
-    tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
-    for warning in warnings_of(tasks):
-        on_warning(warning)
     count, seed = experiment.grpo.questions, experiment.grpo.seed
 
     @cache

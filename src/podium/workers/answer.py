@@ -6,22 +6,41 @@ Tools use it to compare workers' answers. It is no grader: it does not judge whe
 from __future__ import annotations
 
 import re
+import unicodedata
 
+from podium.thoughts import without_thoughts
+
+ANSWER_WORD = (
+    "antwoord|antwort|cevap|idahun|jawaban|jibu|odpowied[zź]|odpověď|respuesta|resposta|risposta|r[eé]ponse|svar|yanıt"
+    "|đáp án|απάντηση|відповідь|ответ|תשובה|الإجابة|إجابة|الجواب|उत्तर|উত্তর|คำตอบ"
+    "|答案|答え|答|正解|解答|回答|정답|답변|답"
+)
+"""The word "answer" in other languages, as a regular expression that ignores case."""
+ANSWER_LINE = (
+    rf"(?:[^\W\d_]+[ \t]){{0,2}}[^\W\d_]{{0,4}}(?:{ANSWER_WORD})[^\W\d_]{{0,4}}(?:[ \t][^\W\d_]+){{0,2}}"
+    r"[ \t*_]*[:：]"
+)
+"""The beginning of a line that states an answer in another language: "La réponse finale :", "正确答案是："."""
 _ANSWER = re.compile(
-    r"^[^\w\n]*+(?:the |my )?(?:final )?answer[^\w\n:]*:[ \t*]*", re.IGNORECASE | re.MULTILINE
+    rf"^[^\w\n]*+(?:(?:the |my )?(?:final )?answer[^\w\n:：]*[:：]|{ANSWER_LINE})[ \t*]*",
+    re.IGNORECASE | re.MULTILINE,
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
+_BETWEEN = re.compile(r"\W*(?:(?:or|and|maybe|perhaps|also)\b\W*)*", re.IGNORECASE)
+_BESIDE, _MOST_TAGS = 60, 20
+"""Characters between two tags that stand side by side; and marks before a tag up to which others are looked for."""
 _BOXED = "\\boxed{"
-_FENCE = re.compile(r"[ \t]*```[^`]*")
+_FORMED = re.compile("([ª²³¹º¼-¾ʰ-ʸˠ-ˤᴬ-ᶿ⁰-ₜ⅐-⅟↉™℠ⱼⱽ]+)")
 
 
 def final_answer(text: str) -> str | None:
     """The final answer in `text`, as written; None when there is no text.
 
     It is the last `Answer: ...` line or the last `<answer>...</answer>`, whichever begins later; else the last
-    `\\boxed{...}`; else the last line that is not empty.
+    `\\boxed{...}`; else the last line that is not empty. Thoughts (`podium.thoughts`) do not count.
     """
-    start, stop, tag = _in_tag(text)
+    text = without_thoughts(text)
+    start, stop, tag = in_tag(text)
     place, line = _after_word(text, start, stop)
     named = (line, tag) if place > start else (tag, line)
     for found in (*named, boxed(text), last_line(text)):
@@ -32,8 +51,20 @@ def final_answer(text: str) -> str | None:
 
 
 def normalise(answer: str) -> str:
-    """The answer without what does not distinguish answers: case, repeated and outer spaces, a final dot."""
-    return " ".join(answer.casefold().split()).rstrip(". ")
+    """The answer without what does not distinguish texts: case, width, repeated and outer spaces, a final dot."""
+    return " ".join(unfolded(answer).casefold().split()).rstrip(". ")
+
+
+def unfolded(text: str) -> str:
+    """The text in Unicode's form NFKC, in which full-width and other variants of a character are one.
+
+    Superscripts, subscripts and fractions stay as they are: without its form, `10²` would be `102`.
+    """
+    if text.isascii():
+        return text
+    return "".join(
+        part if at % 2 else unicodedata.normalize("NFKC", part) for at, part in enumerate(_FORMED.split(text))
+    )
 
 
 def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
@@ -48,13 +79,20 @@ def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
     return last.start(), rest.partition("\n")[0]
 
 
-def _in_tag(text: str) -> tuple[int, int, str | None]:
-    """Start, end and content of the last `<answer>...</answer>`."""
+def in_tag(text: str) -> tuple[int, int, str | None]:
+    """Start, end and content of the last `<answer>...</answer>`; of two side by side, both contents, with "or"."""
     closing = _last(_CLOSING, text)
     opening = None if closing is None else _last(_OPENING, text[: closing.start()])
     if closing is None or opening is None:
         return -1, -1, None
-    return opening.start(), closing.end(), text[opening.end() : closing.start()]
+    said = text[opening.end() : closing.start()]
+    before = text[: opening.start()]
+    beside = _last(_CLOSING, before[-_BESIDE:])
+    if beside and _BETWEEN.fullmatch(before[-_BESIDE:], beside.end()):
+        _, _, other = in_tag(before) if before.count("<") < _MOST_TAGS else (0, 0, None)
+        if other is not None and other.strip() != said.strip():
+            said = f"{other.strip()} or {said.strip()}"
+    return opening.start(), closing.end(), said
 
 
 def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
@@ -66,7 +104,7 @@ def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 def tagged(text: str) -> str | None:
     """The content of the last `<answer>...</answer>`."""
-    return _in_tag(text)[2]
+    return in_tag(text)[2]
 
 
 def boxed(text: str) -> str | None:
@@ -81,21 +119,6 @@ def boxed(text: str) -> str | None:
         if depth == 0:
             return text[start:i]
     return None
-
-
-def last_block(text: str) -> str | None:
-    """The content of the last fenced block (```) that is closed."""
-    block: list[str] | None = None
-    last = None
-    for line in text.splitlines(keepends=True):
-        fence = _FENCE.fullmatch(line.rstrip("\r\n"))
-        if block is None:
-            block = [] if fence else None
-        elif fence and line.strip() == "```":
-            last, block = "".join(block), None
-        else:
-            block.append(line)
-    return last
 
 
 def last_line(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from podium.trace import Trace, VoteCount
-from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall, Usage
+from podium.types import NO_USAGE, AnswerOptions, Limits, Message, Profile, ToolCall, Usage
 from podium.workers.view import View, read_view
 
 
@@ -34,6 +34,8 @@ class Request:
     were skipped. Only tools read this, whose replies are not cached."""
     options: AnswerOptions = AnswerOptions()
     """They win over the worker's own settings. A worker ignores those that it does not have."""
+    thoughts_alone: bool = False
+    """Whether a reply that has thoughts and no answer is a reply, and not a failure: a plan may stand in thoughts."""
     structured: View | None = None
     """The content of the messages as data. None: the messages do not come from the executor."""
     on_text: Callable[[str], None] | None = None
@@ -58,9 +60,17 @@ class Reply:
     recorded: str | None = None
     """Which recorded response this is; None: it is not from a recording."""
     finish: str | None = None
-    """The provider's finish_reason; "length": the text was cut off at max_tokens."""
+    """Why it ended, in the words of `podium.workers.chat.finish_reasons`; "length": it was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
+    fingerprint: str | None = None
+    """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
+    context_tokens: int | None = None
+    """The context of the model: as its server has said in an error, else as the profile has it."""
+    dropped: tuple[str, ...] = ()
+    """Keys of the request that were left out, since the endpoint refuses them."""
+    folded: bool = False
+    """Whether messages were joined or moved into the form that the endpoint's chat template needs."""
     first_token_s: float | None = None
     """Seconds until a streamed reply began."""
     cost_usd: float | None = None
@@ -71,6 +81,8 @@ class Reply:
     """Calls of the caller's tools that the worker requests."""
     reasoning: str = ""
     """The model's visible reasoning."""
+    provider_state: str = ""
+    """What the provider wants back with this message (`ProviderState.fields`); the tool calls have their own."""
     parameters: dict[str, Any] | None = None
     """The request to the endpoint as it was sent, without messages and without secrets; None: the worker does not tell,
     or the reply is from the response cache."""
@@ -84,6 +96,19 @@ class Reply:
     def price(self, profile: Profile) -> float:
         """Dollars that the call cost, at the prices of `profile`."""
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
+
+
+def lost(error: BaseException, profile: Profile) -> tuple[Usage, float]:
+    """Tokens and dollars, at the prices of `profile`, of a call that ended with `error`.
+
+    The exception has them as a `WorkerError` has: a worker that is cancelled sets `usage` or `cost_usd` on the
+    `asyncio.CancelledError`.
+    """
+    if isinstance(error, TimeoutError):  # The cancellation that `asyncio.timeout` turned into it.
+        error = error.__cause__ or error
+    usage: Usage = getattr(error, "usage", None) or NO_USAGE
+    usd: float | None = getattr(error, "cost_usd", None)
+    return usage, profile.price.cost(usage) if usd is None else usd
 
 
 @runtime_checkable

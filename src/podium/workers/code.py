@@ -6,7 +6,6 @@ It is never trusted: docs/sandbox.md says what it may do. The tool is no model: 
 
 from __future__ import annotations
 
-import ast
 import json
 
 from podium.errors import ConfigError, GraderError, WorkerError
@@ -14,11 +13,11 @@ from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.pool import SandboxPools
 from podium.sandbox.sandbox import Exit
-from podium.syntax import parse_program
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
-from podium.workers.answer import final_answer, last_block
+from podium.workers.answer import final_answer
 from podium.workers.base import Reply, Request
+from podium.workers.fences import is_program, last_program
 
 DESCRIPTION = (
     "A tool: runs the Python program in its subtask, or in the latest response that it is shown. Free."
@@ -118,16 +117,8 @@ class CodeWorker:
 
 
 def program_in(text: str) -> str | None:
-    """The program in a text: its last fenced block; else the whole text, if it is Python that calls something."""
-    block = last_block(text)
-    if block is not None:
-        return block if block.strip() else None
-    try:
-        tree = parse_program(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    # A single word is valid Python too; but a program without a call prints nothing.
-    return text if any(isinstance(node, ast.Call) for node in ast.walk(tree)) else None
+    """The program in a text: its block that holds one (`last_program`); else the whole text, if it is a program."""
+    return last_program(text) or (text if is_program(text) else None)
 
 
 def _shown(request: Request) -> str:

@@ -6,11 +6,12 @@ and cooldowns stay as they are (`Dispatcher.channel`). A fallback that is anothe
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from podium.errors import WorkerError
 from podium.types import Limits
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Reply, Request, Worker, lost
 
 ENVIRONMENT = "environment"
 """The kind of its failures: they are part of the question, and so not left out as those of infrastructure are."""
@@ -47,7 +48,11 @@ class ReplacedWorker:
 
     async def answer(self, request: Request) -> Reply:
         """The other worker's answer, or its `WorkerError`."""
-        reply = await self._other.answer(request)
+        try:
+            reply = await self._other.answer(request)
+        except (WorkerError, asyncio.CancelledError) as error:
+            vars(error)["cost_usd"] = lost(error, self._other.profile)[1]
+            raise
         return replace(reply, cost_usd=reply.price(self._other.profile))
 
     async def close(self) -> None:

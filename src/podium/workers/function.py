@@ -131,6 +131,7 @@ class FunctionWorker:
                 kind=error.kind,
                 retryable=error.retryable,
                 retry_after_s=error.retry_after_s,
+                usage=error.usage,
                 cost_usd=error.cost_usd,
             )
         message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"

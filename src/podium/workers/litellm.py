@@ -14,17 +14,20 @@ import json
 import os
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 from pydantic import SecretStr
 
 from podium.errors import ConfigError, WorkerError
-from podium.types import Limits, Message, Profile
+from podium.types import Limits, Message, Profile, sent_tokens
 from podium.workers.base import Reply, Request
-from podium.workers.chat.failures import filtered, retry_after
-from podium.workers.chat.reply_builder import encodable
+from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
+from podium.workers.chat.failures import ProviderError
+from podium.workers.chat.reply_builder import ReplyBuilder
 from podium.workers.chat.request_body import sent_limit
+from podium.workers.chat.retry_hints import retry_after
 from podium.workers.chat.usage import read_usage
 
 _STOLEN = ("1.82.7", "1.82.8")
@@ -88,6 +91,7 @@ class LiteLLMWorker:
         self._extra = dict(extra or {})
         self._scrub = scrub
         self._used = False
+        self._adaptation = Adaptation()
 
     def __repr__(self) -> str:
         return f"LiteLLMWorker({self.profile.name!r}, {self._model!r})"
@@ -109,6 +113,9 @@ class LiteLLMWorker:
         library = await asyncio.to_thread(_library)
         self._used = True
         messages, options = self._system + request.messages, request.options
+        read, context_tokens = sent_tokens(messages, options), self.profile.context_tokens
+        if reason := too_long(read, context_tokens):
+            raise self._error(reason, "context")
         given = {
             "temperature": self._temperature,
             "api_key": None if self._key is None else self._key.get_secret_value(),
@@ -116,7 +123,6 @@ class LiteLLMWorker:
         }
         arguments: dict[str, Any] = {
             "model": self._model,
-            "messages": [{"role": m.role, "content": m.content} for m in messages],
             "timeout": self.limits.timeout,
             "max_tokens": min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
             "num_retries": 0,
@@ -127,12 +133,37 @@ class LiteLLMWorker:
             **self._extra,
             **options.model_dump(mode="json", include=set(_OPTIONS), exclude_defaults=True),
         }
-        try:
-            response = await library.acompletion(**arguments)
-        except Exception as error:
-            # `from None`: its text may contain a key, and a traceback would print it.
-            raise self._failure(library, error) from None
-        return self._read(response, messages, sent_limit(arguments))
+        adapted = AdaptedRequest(
+            messages,
+            lambda folded: (
+                arguments
+                | {"messages": [{"role": message.role, "content": message.content} for message in folded]}
+            ),
+            self._adaptation,
+            read=read,
+            context_tokens=context_tokens,
+        )
+        while True:
+            try:
+                response = await library.acompletion(**adapted.body)
+                break
+            except asyncio.CancelledError as error:
+                vars(error)["usage"] = read_usage(None, messages, "")
+                raise
+            except Exception as error:
+                if not adapted.change(ProviderError(_message(error), status=_status(error))):
+                    failure = self._failure(library, error)
+                    if failure.kind == "timeout":
+                        failure.usage = read_usage(None, messages, "")
+                    # `from None`: its text may contain a key, and a traceback would print it.
+                    raise failure from None
+        self._adaptation |= adapted.known
+        return replace(
+            self._read(response, messages, sent_limit(adapted.body)),
+            dropped=adapted.dropped,
+            folded=adapted.folded,
+            context_tokens=adapted.known.context_tokens or context_tokens,
+        )
 
     async def close(self) -> None:
         """Close the library's connections, also those of other workers, and end its task."""
@@ -146,27 +177,37 @@ class LiteLLMWorker:
             await GLOBAL_LOGGING_WORKER.stop()
 
     def _read(self, response: Any, messages: Sequence[Message], max_tokens: int | None) -> Reply:
+        builder = ReplyBuilder()
         try:
             choice = response.choices[0]
-            text, finish = choice.message.content, choice.finish_reason
+            message = choice.message
+            fields = message.model_dump() if hasattr(message, "model_dump") else vars(message)
         except (AttributeError, IndexError, TypeError):
             raise self._error("the reply has no choices", "protocol") from None
-        if not isinstance(text, str) or not text.strip():
-            raise self._empty(finish, getattr(choice.message, "refusal", None))
-        text = encodable(text)
+        builder.add({"choices": [{"message": fields, "finish_reason": choice.finish_reason}]})
+        text = builder.text
+        counts = _counts(getattr(response, "usage", None))
+        usage = read_usage(counts, messages, text, builder.reasoning, max_tokens=max_tokens)
+        if not text.strip() or builder.finish == "content_filter":
+            failure = self._empty(builder)
+            failure.usage = usage
+            raise failure
         return Reply(
             self._scrub(text),
-            read_usage(_counts(getattr(response, "usage", None)), messages, text, max_tokens=max_tokens),
-            finish=self._name(finish),
+            usage,
+            finish=self._name(builder.finish),
             model=self._name(getattr(response, "model", None)),
+            fingerprint=self._name(getattr(response, "system_fingerprint", None)),
+            reasoning=self._scrub(builder.reasoning),
         )
 
     def _name(self, name: object) -> str | None:
         return self._scrub(name)[:_NAME] if isinstance(name, str) else None
 
-    def _empty(self, finish: str | None, refusal: object) -> WorkerError:
-        if refusal or filtered(finish):
-            return self._error(f"it refused: {refusal or finish}", "refused")
+    def _empty(self, builder: ReplyBuilder) -> WorkerError:
+        finish = builder.finish
+        if builder.refusal or finish == "content_filter":
+            return self._error(f"it refused: {builder.refusal or builder.finish_word}", "refused")
         if finish == "length":
             return self._error(
                 "it reached max_tokens before it wrote any answer; raise limits.max_tokens", "protocol"
@@ -175,8 +216,7 @@ class LiteLLMWorker:
 
     def _failure(self, library: Any, error: Exception) -> WorkerError:
         """The `WorkerError` for an exception of the library."""
-        names, status = library.exceptions, getattr(error, "status_code", None)
-        message = str(getattr(error, "message", None) or error) or type(error).__name__
+        names, status, message = library.exceptions, _status(error), _message(error)
         if isinstance(error, names.Timeout):
             return self._error(f"no reply within {self.limits.timeout:g} s", "timeout", retryable=True)
         if isinstance(error, names.ContentPolicyViolationError):
@@ -184,14 +224,14 @@ class LiteLLMWorker:
         if (beneath := _beneath(error)) is not None:
             what, kind, retryable = beneath
             return self._error(f"{what}: {message}", kind, retryable=retryable)
-        if not isinstance(status, int):
+        if status is None:
             return self._error(message, "protocol")
         retryable = status in _RETRYABLE or status >= 500
         return self._error(
             f"status {status}: {message}",
             "limited" if status == 429 else "status",
             retryable=retryable,
-            retry_after_s=_wait(error) if retryable else None,
+            retry_after_s=_wait(error, message, limited=status == 429) if retryable else None,
             way_out=_WAY_OUT.get(status, ""),
         )
 
@@ -263,13 +303,20 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _wait(error: Exception) -> float | None:
-    """Seconds from the provider's Retry-After, which the library keeps in one of two places."""
+def _message(error: Exception) -> str:
+    return str(getattr(error, "message", None) or error) or type(error).__name__
+
+
+def _status(error: Exception) -> int | None:
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _wait(error: Exception, message: str, *, limited: bool) -> float | None:
+    """Seconds until a retry: from the provider's headers, which the library keeps in one of two places, or its text."""
     of_reply = getattr(getattr(error, "response", None), "headers", None)
-    for headers in (getattr(error, "litellm_response_headers", None), of_reply):
-        if headers and (seconds := retry_after(headers)) is not None:
-            return seconds
-    return None
+    headers = dict(of_reply or {}) | dict(getattr(error, "litellm_response_headers", None) or {})
+    return retry_after(headers, None, message, limited=limited)
 
 
 def _counts(usage: Any) -> Any:

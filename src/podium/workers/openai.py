@@ -82,6 +82,7 @@ class OpenAIWorker:
         reply = await self._client.chat(
             self._system + request.messages,
             model=self._model,
+            worker=self.profile.name,
             timeout=self.limits.timeout,
             connect_timeout=self.limits.connect_timeout,
             first_token_timeout=self.limits.first_token_timeout,
@@ -90,7 +91,9 @@ class OpenAIWorker:
             temperature=self._temperature,
             seed=seed_number(request.seed) if self._send_seed else None,
             extra=self._extra,
+            context_tokens=self.profile.context_tokens,
             options=request.options,
+            thoughts_alone=request.thoughts_alone,
             on_text=request.on_text,
             on_reasoning=request.on_reasoning,
         )

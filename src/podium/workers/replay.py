@@ -14,6 +14,7 @@ from typing import Literal
 from podium.config import suggestion
 from podium.errors import ConfigError, WorkerError
 from podium.recordings import RecordedQuestion, Recording, Response, Seen, reference
+from podium.thoughts import split_thoughts, without_thoughts
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
@@ -124,6 +125,7 @@ class ReplayWorker:
             self._usage(response, recorded.text if seen is None else f"{recorded.text}\n{seen.document}"),
             latency_s=(self.profile.latency_s or 0.0) if response.seconds is None else response.seconds,
             recorded=reference(self.recording.name, recorded.id, response, seen),
+            reasoning=split_thoughts(response.text)[0],
         )
 
     def _conditioned(
@@ -205,10 +207,11 @@ def _length(response: Response) -> int | None:
 
 
 def with_answer(response: Response) -> str:
-    """The response's text. If its final answer is not the recorded answer, that is added at the end."""
+    """The response's text without thoughts. If its final answer is not the recorded one, that is added at the end."""
+    text = without_thoughts(response.text)
     if response.answer is None or not response.answer.strip():
-        return response.text
-    found = final_answer(response.text)
+        return text
+    found = final_answer(text)
     if found is not None and normalise(found) == normalise(response.answer):
-        return response.text
-    return f"{response.text}\n<answer>{response.answer}</answer>".lstrip()
+        return text
+    return f"{text}\n<answer>{response.answer}</answer>".lstrip()

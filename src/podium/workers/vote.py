@@ -1,11 +1,12 @@
 """`vote`: a tool that returns the most common final answer among the responses it is shown.
 
-It is deterministic and free. It compares normalised text, and does not know that 0.5 and 1/2 are equal. A subtask may
+It is deterministic and free. It compares answers as `same_answer` does, so 0.5 and 1/2 are one answer. A subtask may
 name weights, as in "Vote with the weights 2, 1, 1.5.": one number for each response shown, in order.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,20 +14,25 @@ from dataclasses import replace
 from podium.trace import VoteCount
 from podium.types import Limits, Profile
 from podium.workers import tool
-from podium.workers.answer import final_answer, normalise
+from podium.workers.answer import final_answer
 from podium.workers.base import Reply, Request
+from podium.workers.same_answer import answer_key
 
 VOTE = "vote"
 """The name under which pools offer it to baselines and to policies that read ratings."""
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
 NOTHING = "There is nothing to vote on: no response that is shown gives an answer."
 _NEW = "\n"
-"""Stands for any answer that was not given yet; a normalised answer has no line break."""
+"""Stands for any answer that was not given yet; the key of an answer has no line break."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
 class VoteWorker:
-    """Counts answers; in a tie, the answer that was shown first wins."""
+    """Counts answers; in a tie, the answer that was shown first wins, in the form in which most wrote it.
+
+    A response that is a JSON object or list is an answer as a whole. If the caller wants structured answers, the reply
+    is the winning one as it was written, and nothing else.
+    """
 
     identity = None
 
@@ -58,9 +64,12 @@ class VoteWorker:
         winner = _winner(votes, shown)
         if winner is None:
             return tool.nothing(request, NOTHING)
-        written = next(answer for answer in answers if answer is not None and _vote(answer) == winner)
+        forms = [answer if vote == winner else None for answer, vote in zip(answers, votes, strict=True)]
+        written = _winner(forms, shown) or ""
+        structured = request.options.response_format is not None
         counted = VoteCount(agreeing=votes.count(winner), of=len(votes) - votes.count(None))
-        return replace(tool.free(announce(written, counted.agreeing, counted.of)), votes=counted)
+        said = written if structured else announce(written, counted.agreeing, counted.of)
+        return replace(tool.free(said), votes=counted)
 
     def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
         """Whether the leading answer wins even if all responses that are still to come give one rival answer.
@@ -93,12 +102,24 @@ def announce(answer: str, agreeing: int, of: int) -> str:
 
 def _answer(response: str) -> str | None:
     """The answer that a response votes for, as written; None: none."""
-    return final_answer(response) if response != NOTHING and tool.is_result(response) else None
+    if response == NOTHING or not tool.is_result(response):
+        return None
+    return final_answer(response) if _json(response) is None else response.strip()
+
+
+def _json(response: str) -> str | None:
+    """A structured answer in one form, whatever the order of its keys; None: it is no JSON object or list."""
+    if not response.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.dumps(json.loads(response), sort_keys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _vote(answer: str | None) -> str | None:
-    """The normalised answer, by which votes are compared; None: no vote."""
-    return None if answer is None else normalise(answer)
+    """The key by which votes are compared; None: no vote."""
+    return None if answer is None else _json(answer) or answer_key(answer)
 
 
 def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from podium.workflow.model import PlanError
@@ -34,14 +35,24 @@ class ParseFault:
 
 
 def line_around(text: str, at: int) -> tuple[str, int]:
-    """The line of `text` around position `at`, as messages show it, and the column of `at` in it."""
+    """The line of `text` around position `at`, as messages show it, and the terminal's column of `at` in it."""
     start = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
     left = max(start, min(at - LINE_WIDTH // 2, end - LINE_WIDTH))
     right = min(end, left + LINE_WIDTH)
     before, after = "…" if left > start else "", "…" if right < end else ""
-    return before + showable(text[left:right]).rstrip() + after, at - left + len(before)
+    column = sum(map(_cells, before + showable(text[left:at])))
+    return before + showable(text[left:right]).rstrip() + after, column
+
+
+def _cells(character: str) -> int:
+    """Columns that a character takes on a terminal: 0 for marks that join the one before, 2 for wide ones, else 1."""
+    if character.isascii():
+        return 1
+    if unicodedata.category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def found(text: str) -> str:

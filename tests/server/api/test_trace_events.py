@@ -183,20 +183,6 @@ def test_a_question_that_is_cancelled_ends_its_stream(url: str, model: ChatModel
     assert (last[1], last[2]["trace"]["status"]) == ("ended", "cancelled")
 
 
-def test_where_nothing_happens_there_are_signs_of_life(
-    url: str, writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(traces, "_HEARTBEAT_S", 0.02)
-    trace_id = asked(url)
-    with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
-        beats = 0
-        for line in reply.iter_lines():
-            beats += line.startswith(":")
-            if beats == 3:
-                writer.allowed = 4
-    assert beats >= 3
-
-
 def test_a_client_that_does_not_read_slows_no_question_and_is_dropped(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +26,7 @@ INSERT INTO podium_background_entries
 SELECT '{copy}', number, kind, document FROM podium_background_entries;
 """
 COPIED = "0" * 32
-LATER = 1e12
+LATER = time.time() + 3600
 """The end of a lease, in seconds since 1970."""
 
 
@@ -103,3 +104,30 @@ def test_a_response_whose_client_was_told_that_it_is_not_kept_is_not_made(
     if full:
         assert ended(asking, first.id).output_text == "ALPHA"
     assert calls(model) == ({"alpha": 1} if full else {})
+
+
+@pytest.mark.parametrize(
+    ("damage", "status"),
+    [
+        ("lease = 1e20", "completed"),
+        ("lease = 'soon'", "completed"),
+        ("lease = 0, created = 1e20", "completed"),
+        ("lease = 0, created = -1e20", "completed"),
+        ("lease = 0, created = 9e999", "completed"),
+        ("lease = 0, created = 'yesterday'", "completed"),
+        ("lease = 0, created = 1e20, document = '{}'", "failed"),
+        ("lease = 0, created = 1e20, cancelled = 1", "cancelled"),
+    ],
+)
+def test_a_damaged_date_keeps_no_response_in_progress(
+    serve: Serve, model: ChatModel, tmp_path: Path, damage: str, status: str
+) -> None:
+    place = tmp_path / "traces.sqlite"
+    asking = client(serve(str(pool_file(tmp_path, model.url)), store=place, lease_seconds=0.5))
+    made = asking.responses.create(model="podium", input=QUESTION, background=True)
+    assert ended(asking, made.id).output_text == "GAMMA"
+    with closing(sqlite3.connect(place)) as file:
+        file.executescript(COPY.format(copy=COPIED, lease=LATER))
+        file.execute(f"UPDATE podium_background SET {damage} WHERE id = ?", (COPIED,))
+        file.commit()
+    assert ended(asking, f"resp_{COPIED}").status == status

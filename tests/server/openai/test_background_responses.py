@@ -62,7 +62,8 @@ def test_a_response_is_cancelled_while_it_is_made_and_twice_is_once(
     until(lambda: calls(model)["beta"])
     cancelled: Any = asking.responses.cancel(made.id)
     assert (cancelled.status, cancelled.background, cancelled.error) == ("cancelled", True, None)
-    assert cancelled.usage.cost == pytest.approx(2 * CALL_USD)
+    # Two calls that ended, and what was sent for the one in flight.
+    assert 2 * CALL_USD < cancelled.usage.cost < 3 * CALL_USD
     until(lambda: model.gone == 1)
     assert asking.responses.cancel(made.id) == asking.responses.retrieve(made.id) == cancelled
     assert calls(model) == {"plan": 1, "alpha": 1, "beta": 1}

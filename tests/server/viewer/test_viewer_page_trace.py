@@ -41,6 +41,28 @@ def test_failed_attempts_fallbacks_and_teams_within_are_shown(kept_server, opene
     assert page.inner_text(".nested .answer") == "42"
 
 
+def test_a_step_shows_which_model_it_was_and_what_its_endpoint_refused(
+    kept_server, opened, tmp_path: Path
+) -> None:
+    trace = plain()
+    told = {
+        "model": "m-2",
+        "fingerprint": "fp_1",
+        "context_tokens": 8192,
+        "dropped": ("top_p", "stop"),
+        "folded": True,
+    }
+    span = trace.rounds[0].spans[0].model_copy(update=told)
+    rounds = (trace.rounds[0].model_copy(update={"spans": (span,)}),)
+    page = opened_trace(kept_server, opened, tmp_path, trace.model_copy(update={"rounds": rounds}))
+    page.click(".step-box >> nth=0")
+    page.wait_for_selector(".step-detail")
+    for name, value in (("model", "m-2"), ("fingerprint", "fp_1"), ("context", "8,192 tokens")):
+        assert page.locator(f".step-detail .facts div:has(dt:text-is('{name}')) dd").inner_text() == value
+    tags = page.locator(".step-detail .tags .tag").all_inner_texts()
+    assert {"its endpoint refuses: top_p, stop", "messages folded for its chat template"} <= set(tags)
+
+
 def test_the_critical_path_is_marked_in_graph_and_waterfall(kept_server, opened, tmp_path: Path) -> None:
     page = opened_trace(kept_server, opened, tmp_path, two_rounds())
     marked = page.locator(".bar-row.critical .bar-name").all_inner_texts()

@@ -31,9 +31,9 @@ FOUND: list[tuple[AnswerPlace, str, str | None]] = [
     ("hashes", "#### 4\nno\n####: 1,234\nbye", "1,234"),
     ("hashes", "5", None),
     ("line", "4\n5\n\n", "5"),
-    ("code", "```python\nx = 1\n```\nand\n```\nx = 2\n```\ndone", "x = 2"),
+    ("code", "```python\nx = 1\n```\nand\n```\nx = 2\n```\ndone", "x = 1"),
     ("code", "x = 1", "x = 1"),
-    ("code", "```python\nx = 1", "```python\nx = 1"),
+    ("code", "```python\nx = 1", "x = 1"),
     ("whole", "  4\n5 ", "4\n5"),
     ("whole", " \n", None),
 ]

@@ -17,6 +17,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score
 from podium.train.display import NoDisplay
 from podium.train.lm.grpo import PodiumGRPO, trl_config
+from podium.train.lm.progress import Progress
 from podium.train.lm.rollouts import SampledCompletion
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import LMExperiment
@@ -57,6 +58,7 @@ async def test_a_batch_with_a_dropped_rollout_has_the_loss_and_gradient_of_the_f
         loop=asyncio.get_running_loop(),
         run=RunFolder(tmp_path),
         display=NoDisplay(),
+        progress=Progress(print, noun="plans"),
         on_warning=lambda warning: None,
     )
 

@@ -18,6 +18,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score
 from podium.train.display import NoDisplay
 from podium.train.lm.grpo import PodiumGRPO, trl_config
+from podium.train.lm.progress import Progress
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import LMExperiment
 from podium.types import Message
@@ -127,5 +128,6 @@ def _training(
         loop=asyncio.get_running_loop(),
         run=RunFolder(folder),
         display=NoDisplay(),
+        progress=Progress(print, noun="plans"),
         on_warning=lambda warning: None,
     )

@@ -178,8 +178,13 @@ def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings
     sft = {"examples": "random", "count": 8, "epochs": 3, "batch": 4, "lr": 1e-3, "save_every": 2}
     experiment = LMExperiment.model_validate(settings | {"stage": "sft", "sft": sft})
 
-    policy = run_sft(experiment, tmp_path / "run")
+    said: list[str] = []
+    policy = run_sft(experiment, tmp_path / "run", say=said.append)
 
+    assert re.fullmatch(
+        r"4 of 24 examples, [\d,]+ tokens a second, loss [\d.]+, \d+:\d\d gone, \d+:\d\d left", said[0]
+    )
+    assert said[-1].startswith("24 of 24 examples, ")
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert rows[-1]["loss"] < rows[0]["loss"]

@@ -8,6 +8,7 @@ from podium.testing import FaultServer, Rule, Verbatim
 from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall
 from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
+from podium.workers.chat.request_body import short_id
 from podium.workers.chat.response_reader import StreamScrubber
 from podium.workers.openai import OpenAIWorker
 from podium.workers.redaction import Secrets
@@ -129,10 +130,11 @@ async def test_a_conversation_with_tools_and_images_is_sent_in_openais_form():
         {"type": "text", "text": "Is it this sky?"},
         {"type": "image_url", "image_url": {"url": "https://example.com/sky.png"}},
     ]
+    id_ = short_id("c1")
     assert assistant["tool_calls"] == [
-        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        {"id": id_, "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     ]
-    assert (assistant["content"], tool) == (None, {"role": "tool", "content": "rain", "tool_call_id": "c1"})
+    assert (assistant["content"], tool) == (None, {"role": "tool", "content": "rain", "tool_call_id": id_})
 
 
 async def test_the_text_is_streamed_as_it_arrives_and_the_reply_is_whole():

@@ -7,6 +7,7 @@ from base64 import b64encode
 import pytest
 from chat_endpoint import GOOD, KEY, MESSAGES, Endpoint, failure, wire
 
+from podium.errors import ConfigError
 from podium.testing.port import self_signed
 from podium.workers.chat.client import ChatClient
 
@@ -126,6 +127,45 @@ async def test_a_proxy_of_the_environment_gets_its_password(proxied: pytest.Monk
     assert requests[0].startswith(b"POST http://models.invalid/v1/chat/completions HTTP/1.1")
     assert b64encode(b"me:hush-hush") in requests[0]
     assert "hush" not in repr(client) + repr(vars(client)) + repr(vars(client.endpoint))
+
+
+@pytest.mark.parametrize(
+    ("variables", "url", "proxy"),
+    [
+        ({"ALL_PROXY": "http://p:1"}, "https://models.invalid/v1", "http://p:1"),
+        ({"all_proxy": "http://p:1"}, "http://models.invalid/v1", "http://p:1"),
+        ({"ALL_PROXY": "http://p:1", "https_proxy": "http://q:2"}, "https://models.invalid/v1", "http://q:2"),
+        (
+            {"ALL_PROXY": "socks5://p:1", "HTTPS_PROXY": "http://q:2"},
+            "https://models.invalid/v1",
+            "http://q:2",
+        ),
+        ({"HTTPS_PROXY": "p:3128"}, "https://models.invalid/v1", "http://p:3128"),
+        ({"ALL_PROXY": "http://p:1", "no_proxy": "models.invalid"}, "https://models.invalid/v1", None),
+        ({"ALL_PROXY": "socks5://p:1", "no_proxy": "invalid"}, "https://models.invalid/v1", None),
+        ({"ALL_PROXY": "socks5://p:1"}, "http://localhost:11434/v1", None),
+        ({"ALL_PROXY": "socks5://p:1"}, "http://127.0.0.1:8080/v1", None),
+        ({"HTTP_PROXY": "http://p:1"}, "https://models.invalid/v1", None),
+    ],
+)
+def test_the_environment_names_the_proxy(
+    proxied: pytest.MonkeyPatch, variables: dict[str, str], url: str, proxy: str | None
+) -> None:
+    for name, value in variables.items():
+        proxied.setenv(name, value)
+    assert ChatClient(url, KEY).endpoint.proxy == proxy
+
+
+@pytest.mark.parametrize("name", ["ALL_PROXY", "all_proxy", "HTTPS_PROXY"])
+@pytest.mark.parametrize("kind", ["socks5", "socks5h", "socks4", "SOCKS"])
+def test_a_socks_proxy_is_refused_in_one_sentence(proxied: pytest.MonkeyPatch, name: str, kind: str) -> None:
+    proxied.setenv(name, f"{kind}://me:hush-hush@p.invalid:1080")
+    with pytest.raises(ConfigError) as caught:
+        ChatClient("https://models.invalid/v1", KEY)
+    assert str(caught.value) == (
+        f"the environment names the proxy {kind.lower()}://p.invalid:1080 for models.invalid, and Podium speaks to "
+        "HTTP proxies only; set HTTPS_PROXY to one, or add models.invalid to NO_PROXY."
+    )
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

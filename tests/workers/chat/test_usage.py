@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.types import AnswerOptions, Message, ToolCall, Usage
+from podium.types import AnswerOptions, Message, Price, ToolCall, Usage
 from podium.workers.chat.usage import read_usage
 
 MESSAGES = (Message(role="user", content="What is 2 + 2?"),)
@@ -108,10 +108,10 @@ def test_each_providers_way_is_understood(said: object, expected: Usage) -> None
         ((12, 12), (12, 100), "12 tokens of output"),
         ((12, 13), (12, 13), None),
         ((12, 10**8), (12, 100), f"{10**8} tokens of output"),
-        ((12, 801), (12, 100), "801 tokens of output"),
+        ((12, 801), (12, 801), None),
         ((12, 800), (12, 800), None),
         ((10**8, 90), (4, 90), f"{10**8} tokens of input"),
-        ((100_000, 90), (100_000, 90), None),
+        ((262_144, 90), (262_144, 90), None),
     ],
 )
 def test_counts_that_cannot_be_are_replaced_and_named(
@@ -131,13 +131,139 @@ def test_a_count_may_be_as_large_as_tools_calls_and_images_make_it() -> None:
         Message(role="tool", content="4", tool_call_id="c"),
     )
     tools = ({"type": "function", "function": {"name": "f", "description": " " * 600_000}},)
-    counts = {"prompt_tokens": 150_000, "completion_tokens": 1}
+    counts = {"prompt_tokens": 300_000, "completion_tokens": 1}
     for messages, options in ((sent, AnswerOptions()), (MESSAGES, AnswerOptions(tools=tools))):
-        assert read_usage(counts, messages, "4", options=options).input_tokens == 150_000
-    assert read_usage(counts, MESSAGES, "4").implausible == "150000 tokens of input"
+        assert read_usage(counts, messages, "4", options=options).input_tokens == 300_000
+    assert read_usage(counts, MESSAGES, "4").implausible == "300000 tokens of input"
     small = read_usage({"prompt_tokens": 90, "completion_tokens": 1}, sent[:1], "4")
     assert (small.input_tokens, small.estimated) == (90, False)
     assert read_usage(None, sent[:1], "4").input_tokens == 1004
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        pytest.param(
+            {
+                "prompt_tokens": 900,
+                "completion_tokens": 30,
+                "total_tokens": 1030,
+                "prompt_tokens_details": {"cached_tokens": 700},
+                "completion_tokens_details": {"reasoning_tokens": 100},
+            },
+            Usage(input_tokens=900, output_tokens=130, cached_tokens=700, reasoning_tokens=100),
+            id="xAI",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 900,
+                "output_tokens": 30,
+                "input_tokens_details": {"cached_tokens": 700},
+                "output_tokens_details": {"reasoning_tokens": 20},
+            },
+            Usage(input_tokens=900, output_tokens=30, cached_tokens=700, reasoning_tokens=20),
+            id="Responses",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 10,
+                "output_tokens": 30,
+                "cache_read_input_tokens": 700,
+                "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 90},
+            },
+            Usage(input_tokens=900, output_tokens=30, cached_tokens=700, cache_write_tokens=190),
+            id="Anthropic, writes by their life",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 30,
+                "cache_read_input_tokens": 700,
+                "cache_creation_input_tokens": 190,
+            },
+            Usage(input_tokens=900, output_tokens=30, cached_tokens=700, cache_write_tokens=190),
+            id="Anthropic, renamed by a gateway",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 900,
+                "completion_tokens": 30,
+                "cache_read_input_tokens": 700,
+                "cache_creation_input_tokens": 190,
+                "prompt_tokens_details": {"cached_tokens": 700, "cache_creation_tokens": 190},
+            },
+            Usage(input_tokens=900, output_tokens=30, cached_tokens=700, cache_write_tokens=190),
+            id="LiteLLM",
+        ),
+        pytest.param(
+            {
+                "inputTokens": 10,
+                "outputTokens": 30,
+                "totalTokens": 40,
+                "cacheReadInputTokens": 700,
+                "cacheWriteInputTokens": 190,
+            },
+            Usage(input_tokens=900, output_tokens=30, cached_tokens=700, cache_write_tokens=190),
+            id="Bedrock",
+        ),
+        pytest.param(
+            {"prompt_cache_hit_tokens": 700, "prompt_cache_miss_tokens": 200, "completion_tokens": 30},
+            Usage(input_tokens=900, output_tokens=30, cached_tokens=700),
+            id="DeepSeek, without a sum",
+        ),
+        pytest.param(
+            {
+                "promptTokenCount": 900,
+                "cachedContentTokenCount": 700,
+                "candidatesTokenCount": 30,
+                "thoughtsTokenCount": 100,
+                "totalTokenCount": 1030,
+            },
+            Usage(input_tokens=900, output_tokens=130, cached_tokens=700, reasoning_tokens=100),
+            id="Gemini",
+        ),
+        pytest.param(
+            {"cache_n": 700, "prompt_n": 200, "predicted_n": 30},
+            Usage(input_tokens=900, output_tokens=30, cached_tokens=700),
+            id="llama.cpp, timings alone",
+        ),
+        pytest.param(
+            {"prompt_tokens": 900, "completion_tokens": 30, "cache_n": 700, "prompt_n": 200},
+            Usage(input_tokens=900, output_tokens=30, cached_tokens=700),
+            id="llama.cpp",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 900,
+                "completion_tokens": 30,
+                "cost": 0.0125,
+                "cache_discount": 0.001,
+                "prompt_tokens_details": {"cached_tokens": 700, "cache_write_tokens": 190},
+            },
+            Usage(
+                input_tokens=900,
+                output_tokens=30,
+                cached_tokens=700,
+                cache_write_tokens=190,
+                billed_usd=0.0125,
+            ),
+            id="OpenRouter",
+        ),
+    ],
+)
+def test_cached_and_written_tokens_of_each_provider(said: dict[str, object], expected: Usage) -> None:
+    assert _usage(said) == expected
+
+
+@pytest.mark.parametrize("cost", [-1, 0, True, "0.5", float("nan"), float("inf"), 1e30, {"total": 1}])
+def test_a_cost_that_cannot_be_is_ignored(cost: object) -> None:
+    assert _usage({"prompt_tokens": 12, "completion_tokens": 3, "cost": cost}).billed_usd is None
+
+
+@pytest.mark.parametrize(("price", "usd"), [(Price(), 0.5), (Price(input=1.0), 0.5), (Price(input=1e5), 1.2)])
+def test_the_larger_of_a_reported_and_a_computed_cost_counts(price: Price, usd: float) -> None:
+    said = {"prompt_tokens": 12, "completion_tokens": 3, "cost": 0.5}
+    assert price.cost(_usage(said)) == pytest.approx(usd)
 
 
 def test_hidden_reasoning_may_pass_max_tokens_but_not_by_any_number() -> None:
@@ -146,7 +272,7 @@ def test_hidden_reasoning_may_pass_max_tokens_but_not_by_any_number() -> None:
         said = {"prompt_tokens": 12, "completion_tokens": reasoning + 3, **details}
         return read_usage(said, MESSAGES, "4", max_tokens=50)
 
-    assert counted(60_000).output_tokens == 60_003
+    assert counted(250_000).output_tokens == 250_003
     assert counted(10**8).output_tokens == 1
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from podium.errors import UsageError
 from podium.recordings.importers.documents import hashed_id
@@ -20,6 +18,7 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash, was_simulated
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
+from podium.trace.serialization import DamagedTraceError, read_document
 from podium.trace.sqlite_store import open_reader
 
 Judge = Callable[[str, str], float]
@@ -35,11 +34,12 @@ def read_traces(path: Path) -> Iterator[Trace]:
     with closing(open_reader(path)) as reader:
         try:
             for (document,) in reader.execute("SELECT document FROM traces ORDER BY started, id"):
-                yield Trace.model_validate_json(document)
+                with suppress(
+                    DamagedTraceError
+                ):  # One that somebody changed in the database hides no others.
+                    yield read_document(document)
         except sqlite3.Error as error:
             raise UsageError(f"The trace store {path} cannot be read ({error}); give another.") from None
-        except ValidationError:
-            raise UsageError(f"{path} holds a trace that cannot be read; give another store.") from None
 
 
 def import_from_traces(

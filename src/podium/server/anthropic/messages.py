@@ -44,7 +44,8 @@ def routes(service: Service) -> APIRouter:
         body = await parse_body(MessagesBody, await request.body(), service.parse_lock)
         if body.max_tokens is None:
             raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
-        chat_request = await read_messages(body, service, caller)
+        is_beta = "anthropic-beta" in request.headers or "beta" in request.query_params
+        chat_request = await read_messages(body, service, caller, is_beta=is_beta)
         orchestrator = await service.open_orchestrator(chat_request, caller)
         question = OpenedQuestion(
             service, chat_request, caller, orchestrator, chat_request.plan_id or uuid4().hex
@@ -57,15 +58,23 @@ def routes(service: Service) -> APIRouter:
                 orchestrator.pool.profiles,
                 thinks=body.thinking is not None,
                 direct=chat_request.worker is not None,
+                names=body.long_names,
             )
 
             async def produce(write: Write) -> None:
                 await question.write(events, write)
 
-            return EventStream(produce, headers)
+            return EventStream(
+                produce,
+                headers,
+                heartbeat=events.heartbeat,
+                fail=lambda error: events.start() + events.fail(error),
+            )
         async with cancel_on_disconnect(request.receive):
             answer = await question.answer()
-        content = encode_reply(message_body(answer, body.model, thinks=body.thinking is not None))
+        content = encode_reply(
+            message_body(answer, body.model, thinks=body.thinking is not None, names=body.long_names)
+        )
         headers["x-podium-cost-usd"] = f"{answer.cost_usd:.6f}"
         return Response(content, media_type="application/json", headers=headers)
 

@@ -7,21 +7,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
+from podium.server.anthropic.content_blocks import (
+    Document,
+    Image,
+    OtherBlock,
+    ResultPart,
+    SearchResult,
+    Text,
+    images_of,
+    part_kind,
+    text_of,
+)
 from podium.server.keys import Caller
 from podium.server.leniency import settle_leftover, takes_extra
 from podium.server.openai.chat_body import HINTS
 from podium.server.openai.conversation import (
-    MAX_TOOLS,
     ForeignTool,
-    FunctionName,
+    images_as_text,
     stay_with_worker,
     to_question,
 )
+from podium.server.provider_state import with_state
 from podium.server.requests import (
     NO_OPTIONS,
     Body,
@@ -39,55 +51,12 @@ from podium.types import AnswerOptions, Message, ToolCall
 
 _PASSED = ("top_k", "reasoning_effort", "thinking")
 """Fields for one worker's endpoint (`_endpoint_fields`)."""
+ToolName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
+_WORKER_NAME_CHARS = 64
+"""Characters that the name of a function may have at workers' endpoints."""
 _LOW, _MEDIUM = 2048, 8192
 """For endpoints that take a reasoning effort: the largest `budget_tokens` that become "low" and "medium"; more is
 "high"."""
-
-
-class Text(BodyPart):
-    type: Literal["text"]
-    text: str
-    citations: Any = None
-
-
-class Base64Source(BodyPart):
-    type: Literal["base64"]
-    media_type: Annotated[str, StringConstraints(pattern=r"^image/[\w.+-]+$")]
-    data: str
-
-    @property
-    def address(self) -> str:
-        """The image as a data: URL."""
-        return f"data:{self.media_type};base64,{self.data}"
-
-
-class UrlSource(BodyPart):
-    type: Literal["url"]
-    url: Annotated[str, StringConstraints(pattern=r"^https?://")]
-
-    @property
-    def address(self) -> str:
-        """The image's URL."""
-        return self.url
-
-
-class Image(BodyPart):
-    type: Literal["image"]
-    source: Annotated[Base64Source | UrlSource, Field(discriminator="type")]
-
-
-class TextSource(BodyPart):
-    type: Literal["text"]
-    media_type: str = "text/plain"
-    data: str
-
-
-class Document(BodyPart):
-    """A document that is plain text."""
-
-    type: Literal["document"]
-    source: TextSource
-    title: str | None = None
 
 
 class ToolUse(BodyPart):
@@ -102,17 +71,40 @@ class ToolUse(BodyPart):
 class ToolResult(BodyPart):
     type: Literal["tool_result"]
     tool_use_id: str
-    content: str | ListOf[Annotated[Text | Image | Document, Field(discriminator="type")]] = ""
+    content: str | ListOf[ResultPart] | None = None
     is_error: bool | None = None
 
 
 class Thinking(BodyPart):
-    """What a worker thought in an earlier reply; not part of the conversation."""
+    """What a worker thought in an earlier reply, and the state of its answer (`podium.server.provider_state`)."""
 
     type: Literal["thinking", "redacted_thinking"]
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
 
 
-Block = Annotated[Text | Image | Document | ToolUse | ToolResult | Thinking, Field(discriminator="type")]
+Block = Annotated[
+    Annotated[Text, Tag("text")]
+    | Annotated[Image, Tag("image")]
+    | Annotated[Document, Tag("document")]
+    | Annotated[SearchResult, Tag("search_result")]
+    | Annotated[ToolUse, Tag("tool_use")]
+    | Annotated[ToolResult, Tag("tool_result")]
+    | Annotated[Thinking, Tag("thinking")]
+    | Annotated[Thinking, Tag("redacted_thinking")]
+    | Annotated[OtherBlock, Tag("foreign")],
+    part_kind(
+        "text",
+        "image",
+        "document",
+        "search_result",
+        "tool_use",
+        "tool_result",
+        "thinking",
+        "redacted_thinking",
+    ),
+]
 
 
 class InputMessage(BodyPart):
@@ -124,7 +116,7 @@ class ClientTool(BodyPart):
     """A function that the caller runs."""
 
     type: Literal["custom"] | None = None
-    name: FunctionName
+    name: ToolName
     description: str | None = None
     input_schema: dict[str, Any]
     strict: bool | None = None
@@ -159,9 +151,13 @@ class MessagesBody(Body):
     """The body of a request for a message."""
 
     unsupported: ClassVar[Mapping[str, Unsupported]] = {
+        "betas": Unsupported("nobody reads it here."),
+        "compaction": Unsupported("Podium never shortens a conversation by itself."),
         "container": Unsupported("there are no containers.", kind="never"),
         "context_management": Unsupported("Podium never shortens a conversation by itself."),
         "cache_control": HINTS["prompt_cache_options"],
+        "diagnostics": Unsupported("nobody reads it here."),
+        "fallbacks": HINTS["provider"],
         "inference_geo": HINTS["provider"],
         "mcp_servers": Unsupported("Podium calls no servers of tools.", ([],), "never"),
         "service_tier": HINTS["service_tier"]._replace(values=("auto", "standard_only")),
@@ -180,19 +176,18 @@ class MessagesBody(Body):
     top_p: float | None = Field(default=None, gt=0, le=1)
     stop_sequences: ListOf[Annotated[str, StringConstraints(min_length=1)]] | None = None
     tools: (
-        Annotated[
-            ListOf[
-                Annotated[
-                    Annotated[ClientTool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")],
-                    Discriminator(_tool_kind),
-                ]
-            ],
-            Field(max_length=MAX_TOOLS),
+        ListOf[
+            Annotated[
+                Annotated[ClientTool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")],
+                Discriminator(_tool_kind),
+            ]
         ]
         | None
     ) = None
     tool_choice: Choice | None = None
     output_config: OutputConfig | None = None
+    output_format: JsonOutput | None = None
+    """The older place of output_config.format."""
     metadata: MessageMetadata | None = None
     stream: bool | None = None
     podium: PodiumOptions | None = None
@@ -204,9 +199,21 @@ class MessagesBody(Body):
         enabled = isinstance(wanted, dict) and wanted.get("type") in ("enabled", "adaptive")
         return wanted if enabled else None
 
+    @property
+    def long_names(self) -> dict[str, str]:
+        """The names of the tools that workers get in a shorter form, by that form."""
+        names = [tool.name for tool in self.tools or () if isinstance(tool, ClientTool)]
+        return {short: name for name in names if (short := _worker_name(name)) != name}
 
-async def read_messages(body: MessagesBody, service: Service, caller: Caller) -> ChatRequest:
+
+async def read_messages(
+    body: MessagesBody, service: Service, caller: Caller, *, is_beta: bool = False
+) -> ChatRequest:
     """Translate `body` into a `ChatRequest`.
+
+    Args:
+        is_beta: whether the client uses a beta of Anthropic's: then unknown fields of the body are ignored, since they
+            are the beta's and no typing errors.
 
     Raises:
         APIError: the request cannot be honoured.
@@ -214,7 +221,9 @@ async def read_messages(body: MessagesBody, service: Service, caller: Caller) ->
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     passes = takes_extra(service.pool, worker)
-    leftover = settle_leftover(body, strict=settings.strict, passes=passes, passed=_PASSED)
+    leftover = settle_leftover(
+        body, strict=settings.strict, passes=passes, passed=_PASSED, ignores_unknown=is_beta
+    )
     messages = to_messages(body)
     extra = _endpoint_fields(body.thinking, leftover.extra) if passes else {}
     request = ChatRequest(
@@ -232,7 +241,7 @@ async def read_messages(body: MessagesBody, service: Service, caller: Caller) ->
 
 def to_messages(body: MessagesBody) -> tuple[Message, ...]:
     """The system prompt and the conversation."""
-    system = "" if body.system is None else _join(body.system)
+    system = "" if body.system is None else text_of(body.system)
     first = (Message(role="system", content=system),) if system else ()
     return (*first, *(message for given in body.messages for message in _unfold(given)))
 
@@ -242,47 +251,41 @@ def _unfold(given: InputMessage) -> Iterator[Message]:
     if isinstance(given.content, str):
         yield Message(role=given.role, content=given.content)
         return
-    texts: list[str] = []
-    images: list[str] = []
+    parts: list[Any] = []
+    shown: list[str] = []
     calls: list[ToolCall] = []
+    state: str | None = None
+    answers = False
     for block in given.content:
         match block:
-            case Text(text=text):
-                texts.append(text)
-            case Document():
-                texts.append(_document(block))
-            case Image():
-                images.append(block.source.address)
             case ToolUse():
                 arguments = json.dumps(block.input, separators=(",", ":"))
-                calls.append(ToolCall(id=block.id, name=block.name, arguments=arguments))
+                calls.append(ToolCall(id=block.id, name=_worker_name(block.name), arguments=arguments))
             case ToolResult():
-                if not isinstance(block.content, str):
-                    images += [part.source.address for part in block.content if isinstance(part, Image)]
-                text = _join(block.content)
+                answers = True
+                shown += images_of(block.content or "")
+                text = text_of(block.content or "")
                 marked = f"Error: {text}" if block.is_error else text
                 yield Message(role="tool", content=marked, tool_call_id=block.tool_use_id)
-    if images and not texts:
-        texts.append("(See the image.)")
-    if texts or calls:
-        yield Message(
-            role=given.role, content="\n".join(texts), images=tuple(images), tool_calls=tuple(calls)
-        )
+            case Thinking():
+                state = block.signature or block.data or state
+            case _:
+                parts.append(block)
+    images = images_of(tuple(parts))
+    text = images_as_text(text_of(tuple(parts)), images)
+    if shown and not text:
+        text = "(See the image.)"
+    if text or calls or (parts and not answers):
+        said = Message(role=given.role, content=text, images=(*images, *shown), tool_calls=tuple(calls))
+        yield with_state(said, state)
 
 
-def _join(content: str | tuple[Text | Image | Document, ...] | tuple[Text, ...]) -> str:
-    if isinstance(content, str):
-        return content
-    texts = (
-        _document(part) if isinstance(part, Document) else part.text
-        for part in content
-        if not isinstance(part, Image)
-    )
-    return "\n".join(texts)
-
-
-def _document(block: Document) -> str:
-    return f"Document {block.title or ''}:\n{block.source.data}"
+def _worker_name(name: str) -> str:
+    """The name of a tool as workers get it: a long one is cut, and ends with a digest of the whole."""
+    if len(name) <= _WORKER_NAME_CHARS:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: _WORKER_NAME_CHARS - 9]}_{digest}"
 
 
 def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> dict[str, Any]:
@@ -303,8 +306,8 @@ def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
     """
     functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
     choice = body.tool_choice or Choice(type="auto")
-    output = None if body.output_config is None else body.output_config.format
-    named = {"type": "function", "function": {"name": choice.name}}
+    output = body.output_format if body.output_config is None else body.output_config.format
+    named = {"type": "function", "function": {"name": _worker_name(choice.name or "")}}
     wanted = {"auto": None, "any": "required", "none": "none", "tool": named}[choice.type]
     return AnswerOptions(
         max_tokens=body.max_tokens,
@@ -326,4 +329,7 @@ def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
 
 def _function(tool: ClientTool) -> dict[str, Any]:
     given = {"description": tool.description, "parameters": tool.input_schema, "strict": tool.strict}
-    return {"name": tool.name, **{name: value for name, value in given.items() if value is not None}}
+    return {
+        "name": _worker_name(tool.name),
+        **{name: value for name, value in given.items() if value is not None},
+    }

@@ -7,7 +7,8 @@ directly.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from podium.errors import APIError
@@ -15,20 +16,30 @@ from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import to_anthropic_body
-from podium.server.openai.conversation import called
+from podium.server.openai.conversation import called, returned_state
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import Profile, ToolCall, Usage
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 
 
-def message_body(answer: ServedAnswer, model: str, *, thinks: bool) -> dict[str, Any]:
-    """The JSON of a whole message."""
-    thoughts = [_thinking(answer.reasoning)] if thinks and answer.reasoning else []
+def message_body(
+    answer: ServedAnswer, model: str, *, thinks: bool, names: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The JSON of a whole message.
+
+    Args:
+        thinks: whether the caller requested thinking blocks.
+        names: the caller's names of tools, by those that workers got in their place.
+    """
+    state = returned_state(answer)
+    thoughts = [_thinking(answer.reasoning, state or "")] if thinks and answer.reasoning else []
+    if state is not None and not thoughts:
+        thoughts = [_redacted(state)]
     texts = [_text(answer.text)] if answer.text or not answer.tool_calls else []
     return {
         **_message(answer.trace_id, model),
-        "content": [*thoughts, *texts, *(_tool_use(call, _input(call)) for call in called(answer))],
+        "content": [*thoughts, *texts, *(_tool_use(call, _input(call)) for call in _called(answer, names))],
         "stop_reason": _STOPS[answer.finish],
         "usage": message_usage(answer.usage, answer.cost_usd),
         "podium": answer.podium,
@@ -71,8 +82,17 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "citations": []}
 
 
-def _thinking(text: str) -> dict[str, Any]:
-    return {"type": "thinking", "thinking": text, "signature": ""}
+def _thinking(text: str, signature: str = "") -> dict[str, Any]:
+    return {"type": "thinking", "thinking": text, "signature": signature}
+
+
+def _redacted(state: str) -> dict[str, Any]:
+    """A block that carries the state of the answer alone."""
+    return {"type": "redacted_thinking", "data": state}
+
+
+def _called(answer: ServedAnswer, names: Mapping[str, str]) -> list[ToolCall]:
+    return [call.model_copy(update={"name": names.get(call.name, call.name)}) for call in called(answer)]
 
 
 def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -101,24 +121,41 @@ class MessageEvents:
         pool: profiles of the workers, which plans refer to by number.
         thinks: whether the caller requested thinking blocks.
         direct: whether one worker is called directly. Then the thinking is the worker's, and not the team's progress.
+        names: as in `message_body`.
     """
 
     def __init__(
-        self, trace_id: str, model: str, pool: Sequence[Profile], *, thinks: bool, direct: bool
+        self,
+        trace_id: str,
+        model: str,
+        pool: Sequence[Profile],
+        *,
+        thinks: bool,
+        direct: bool,
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._trace_id = trace_id
         self._model = model
         self._pool = pool
         self._thinks = thinks
         self._direct = direct
+        self._names = names
         self._text = StreamedText()
+        self._started = False
         self._index = -1
         self._open: str | None = None
         """The type of the open content block; None: no block is open."""
 
     def start(self) -> bytes:
-        """The first event."""
+        """The first events; empty after the first call."""
+        if self._started:
+            return b""
+        self._started = True
         return _event("message_start", message=_message(self._trace_id, self._model)) + _event("ping")
+
+    def heartbeat(self) -> bytes:
+        """A sign of life."""
+        return self.start() or _event("ping")
 
     def for_event(self, event: Event) -> bytes:
         """The events for one event of the orchestrator. For the end of the answer, call `end`."""
@@ -139,10 +176,17 @@ class MessageEvents:
             APIError: the answer does not begin with the text that was sent.
         """
         rest = self._text.finish(answer.text, answer.trace_id)
-        pieces = (
-            [self._write("text", rest)] if rest or not (answer.tool_calls or self._open == "text") else []
-        )
-        for call in called(answer):
+        has_text = rest or not (answer.tool_calls or self._open == "text")
+        state = returned_state(answer)
+        pieces = []
+        if state is not None and self._open == "thinking":
+            pieces.append(self._stop(state))
+            state = None
+        if has_text:
+            pieces.append(self._write("text", rest))
+        if state is not None:
+            pieces.append(self._begin(_redacted(state)))
+        for call in _called(answer, self._names):
             pieces += [
                 self._begin(_tool_use(call, {})),
                 self._delta("input_json_delta", partial_json=call.arguments),
@@ -171,10 +215,11 @@ class MessageEvents:
     def _delta(self, kind: str, **fields: Any) -> bytes:
         return _event("content_block_delta", index=self._index, delta={"type": kind, **fields})
 
-    def _stop(self) -> bytes:
+    def _stop(self, state: str = "") -> bytes:
+        """The events that end the open block; `state`: of the answer, the signature of a thinking block."""
         if self._open is None:
             return b""
-        signature = self._delta("signature_delta", signature="") if self._open == "thinking" else b""
+        signature = self._delta("signature_delta", signature=state) if self._open == "thinking" else b""
         self._open = None
         return signature + _event("content_block_stop", index=self._index)
 

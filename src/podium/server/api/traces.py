@@ -24,15 +24,13 @@ from podium.server.live import EventLog, LiveQuestions
 from podium.server.service import Service
 from podium.server.siblings import Answer
 from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
-from podium.server.streaming import CLIENT_CLOSED_REQUEST, EventStream, Write
+from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
 from podium.trace import Trace, TraceStatus, Verdict
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.explanation import Explanation, explain
 from podium.trace.query import MAX_PAGE, Filters, OutcomeFilter, TraceSummary
 from podium.trace.serialization import to_json
 
-_HEARTBEAT_S = 15.0
-"""Seconds between heartbeats of a silent stream; proxies close one that is silent for a minute."""
 _WRITE_TIMEOUT_S = 30.0
 """Seconds that a client may take to read one event before it is dropped."""
 _POLL_S = 0.5
@@ -69,7 +67,10 @@ def routes(service: Service) -> APIRouter:
         except UsageError as error:
             raise invalid(str(error), "cursor", code="invalid_cursor") from None
         return TracePage(
-            traces=[ListedTrace.of(row) for row in page.traces], next=page.next, total=page.total
+            traces=[ListedTrace.of(row) for row in page.traces],
+            next=page.next,
+            total=page.total,
+            damaged=page.damaged,
         )
 
     @router.get(
@@ -209,22 +210,22 @@ async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
         yield chunk
 
 
-async def _send(write: Write, stream_event: StreamEvent | None) -> None:
-    """Send one event, or a heartbeat.
+async def _send(write: Write, stream_event: StreamEvent) -> None:
+    """Send one event.
 
     Raises:
         APIError: the client does not read; it is dropped.
     """
     try:
         async with asyncio.timeout(_WRITE_TIMEOUT_S):
-            await write(b": still here\n\n" if stream_event is None else stream_event.encoded)
+            await write(stream_event.encoded)
     except TimeoutError:
         raise APIError(CLIENT_CLOSED_REQUEST, "cancelled", "The caller does not read.") from None
 
 
 def _follow(log: EventLog, after: str | None) -> Any:
     async def produce(write: Write) -> None:
-        async for stream_event in log.watch(after, _HEARTBEAT_S):
+        async for stream_event in log.events(after):
             await _send(write, stream_event)
 
     return produce
@@ -271,7 +272,7 @@ def _answer_events(live: LiveQuestions) -> Answer:
 def _poll(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:
     async def produce(write: Write) -> None:
         until = time.monotonic() + _MAX_WAIT_S
-        await _send(write, None)
+        await write(COMMENT)
         while time.monotonic() < until:
             try:
                 found = await store.get(id_, caller.visible_owner)
@@ -375,6 +376,9 @@ class TracePage(BaseModel):
     next: str | None = Field(description="The cursor of the next page; null on the last.")
     total: int | None = Field(
         description="Traces on all pages, given with the first; null where there are too many to count."
+    )
+    damaged: int = Field(
+        0, description="Traces of this page that are left out, since their rows in the database are damaged."
     )
 
 

@@ -5,6 +5,7 @@ As with OpenAI, null is the same as leaving a field out.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
@@ -21,9 +22,11 @@ from podium.server.openai.conversation import (
     ToolChoice,
     Tools,
     check_tool_choice,
+    images_as_text,
     stay_with_worker,
     to_question,
 )
+from podium.server.provider_state import KEY, with_state
 from podium.server.requests import (
     NO_OPTIONS,
     Body,
@@ -38,7 +41,7 @@ from podium.server.requests import (
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
-from podium.types import AnswerOptions, Message, ToolCall
+from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 
 _DEPRECATED = Unsupported("it is the old form; use tools and tool_choice.", kind="never")
 _TEXTS = Unsupported("Podium answers with texts only.", kind="never")
@@ -125,7 +128,9 @@ class AssistantMessage(BodyPart):
     refusal: str | None = None
     tool_calls: Annotated[ListOf[ToolCallPart], Field(max_length=999)] | None = None
     reasoning_content: str | None = None
-    """Progress from an earlier reply; not part of the conversation."""
+    """Progress from an earlier reply, or a worker's reasoning."""
+    extra_content: dict[str, Any] | None = None
+    """Provider state (`podium.server.provider_state`)."""
     name: str | None = None
 
 
@@ -219,7 +224,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     leftover = settle_leftover(body, strict=settings.strict, passes=takes_extra(service.pool, worker))
-    messages = tuple(_message(m) for m in body.messages)
+    messages = tuple(_message(m, worker) for m in body.messages)
     if not takes_extra(service.pool, worker):
         leftover = ignore_names(messages, leftover, strict=settings.strict)
     elif body.seed is not None:
@@ -241,21 +246,43 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
     return await stay_with_worker(with_options(request, options, settings), service, caller)
 
 
-def _message(message: ChatMessage) -> Message:
+def _message(message: ChatMessage, worker: str | None) -> Message:
     match message:
         case UserMessage(content=content):
-            return Message(role="user", content=_text(content), name=message.name, images=_images(content))
+            images = _images(content)
+            text = images_as_text(_text(content), images)
+            return Message(role="user", content=text, name=message.name, images=images)
         case AssistantMessage():
             calls = tuple(
                 ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
                 for call in message.tool_calls or ()
             )
             text = _text(message.content or "") or message.refusal or ""
-            return Message(role="assistant", content=text, name=message.name, tool_calls=calls)
+            said = Message(role="assistant", content=text, name=message.name, tool_calls=calls)
+            return _with_state(said, message, worker)
         case ToolMessage():
             return Message(role="tool", content=_text(message.content), tool_call_id=message.tool_call_id)
         case _:
             return Message(role="system", content=_text(message.content), name=message.name)
+
+
+def _with_state(said: Message, message: AssistantMessage, worker: str | None) -> Message:
+    """The message with its provider state: what Podium wrote, else the provider's own fields, for the one worker."""
+    extras = [call.extra_content or {} for call in message.tool_calls or ()]
+    for extra in (*extras[:1], message.extra_content or {}):
+        if (known := with_state(said, extra.get(KEY))) is not said:
+            return known
+    wanted = {"reasoning_content": message.reasoning_content} if said.tool_calls else {}
+    fields = {**wanted, "extra_content": message.extra_content}
+    fields = {name: value for name, value in fields.items() if value}
+    if worker is None or not (fields or any(extras)):
+        return said
+    calls = [
+        call.model_copy(update={"provider_state": json.dumps({"extra_content": extra}) if extra else ""})
+        for call, extra in zip(said.tool_calls, extras, strict=True)
+    ]
+    state = ProviderState(worker=worker, fields=json.dumps(fields) if fields else "")
+    return said.model_copy(update={"provider_state": state, "tool_calls": tuple(calls)})
 
 
 def _text(content: str | tuple[TextPart, ...] | tuple[UserPart, ...] | tuple[AssistantPart, ...]) -> str:

@@ -16,6 +16,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from podium.errors import APIError
 from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import (
@@ -29,13 +30,16 @@ from podium.server.answers import (
 from podium.server.api_errors import error_responses, invalid, to_body
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ChatBody, read_chat
-from podium.server.openai.conversation import called, to_call
+from podium.server.openai.conversation import called, returned_state
 from podium.server.opened_question import OpenedQuestion
+from podium.server.provider_state import KEY
 from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service, answer_all
 from podium.server.streaming import DONE, EventStream, StreamedText, Write, cancel_on_disconnect, sse_event
 from podium.trace import Trace
 from podium.types import Profile, total_usage
+from podium.workers.chat.provider_state import read_state
+from podium.workers.chat.tool_calls import CALL_STATE_KEYS
 
 _ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
 _REPLY = {
@@ -158,6 +162,9 @@ class _ChatCompletion:
             direct=request.worker is not None,
         )
 
+        def fail(error: APIError) -> bytes:
+            return sse_event(to_body(error))
+
         async def produce(write: Write) -> None:
             if request.dry_run:
                 planned = await question.planned()
@@ -169,12 +176,12 @@ class _ChatCompletion:
                 for_end=lambda number, answers, failed: chunks.for_end(
                     number, answers.get(number), self._all(answers, failed)
                 ),
-                fail=lambda error: sse_event(to_body(error)),
+                fail=fail,
             ):
                 return
             await write(DONE)
 
-        return EventStream(produce, question.headers)
+        return EventStream(produce, question.headers, fail=fail)
 
     def _all(self, answers: Mapping[int, ServedAnswer], failed: Mapping[int, Trace]) -> list[ServedAnswer]:
         """The answers in order, then those that failed, once all have ended; until then an empty list."""
@@ -225,8 +232,24 @@ def completion_usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
 
 
 def tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The tool calls of an answer, as JSON."""
-    return [to_call(call) for call in called(answer)]
+    """The tool calls of an answer, as JSON. The first carries the state of the whole answer."""
+    calls = []
+    state = returned_state(answer)
+    for number, call in enumerate(called(answer)):
+        function = {"name": call.name, "arguments": call.arguments}
+        calls.append({"id": call.id, "type": "function", "function": function})
+        extra = dict(read_state(call.provider_state, CALL_STATE_KEYS).get("extra_content") or {})
+        if number == 0 and state is not None:
+            extra[KEY] = state
+        if extra:
+            calls[-1]["extra_content"] = extra
+    return calls
+
+
+def _extra_content(answer: ServedAnswer) -> dict[str, Any]:
+    """The field of a message without tool calls that carries the state of the answer; empty if there is none."""
+    state = None if answer.tool_calls else returned_state(answer)
+    return {} if state is None else {"extra_content": {KEY: state}}
 
 
 def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:
@@ -240,6 +263,7 @@ def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:
         message |= {"content": answer.text or None, "tool_calls": tool_calls(answer)}
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
+    message |= _extra_content(answer)
     return {"index": number, "message": message, "logprobs": answer.logprobs, "finish_reason": answer.finish}
 
 
@@ -327,7 +351,8 @@ class Chunks:
             content += self._chunk(choice, {"content": ""}, logprobs=answer.logprobs)
         numbered = [{"index": number, **call} for number, call in enumerate(tool_calls(answer))]
         calls = self._chunk(choice, {"tool_calls": numbered}) if numbered else b""
-        return opening + content + calls
+        state = self._chunk(choice, extra) if (extra := _extra_content(answer)) else b""
+        return opening + content + calls + state
 
     def _opening(self, choice: int) -> bytes:
         self._text_of(choice)

@@ -17,11 +17,12 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from podium.errors import UsageError
-from podium.server.answers import ServedAnswer
+from podium.server.answers import ServedAnswer, from_trace
 from podium.server.api_errors import invalid
 from podium.server.conversations import full_conversation
 from podium.server.keys import Caller
 from podium.server.leniency import without_names
+from podium.server.provider_state import write_state
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Unsupported
 from podium.server.service import Service
 from podium.server.worker_selection import eligible_workers
@@ -95,6 +96,8 @@ class ToolCallPart(BodyPart):
     id: str
     type: Literal["function"] = "function"
     function: FunctionCall
+    extra_content: dict[str, Any] | None = None
+    """Provider state (`podium.server.provider_state`)."""
 
 
 class FlatChoice(BodyPart):
@@ -185,18 +188,25 @@ def _letters(worker: str) -> str:
 def called(answer: ServedAnswer) -> tuple[ToolCall, ...]:
     """The tool calls of an answer, with the ids by which the caller knows them."""
     return tuple(
-        call.model_copy(update={"id": str(CallId.of(answer.trace_id, answer.worker, number))})
+        call.model_copy(
+            update={"id": str(CallId.of(answer.trace_id, answer.worker, number)), "provider_id": call.id}
+        )
         for number, call in enumerate(answer.tool_calls)
     )
 
 
-def to_call(call: ToolCall) -> dict[str, Any]:
-    """A tool call in the form of a chat completion."""
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-    }
+def returned_state(answer: ServedAnswer) -> str | None:
+    """The state of an answer, for the client to send back; None: there is none."""
+    return write_state(answer.state, called(answer), reasoned=bool(answer.reasoning))
+
+
+def images_as_text(text: str, images: Sequence[str]) -> str:
+    """The text of a message; where it has images alone, a sentence that says so to planners and workers."""
+    if text.strip() or not images:
+        return text
+    if len(images) == 1:
+        return "This image was sent without words: answer what it asks, or say what it shows."
+    return f"These {len(images)} images were sent without words: answer what they ask, or say what they show."
 
 
 def to_question(
@@ -269,7 +279,10 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
     Raises:
         APIError: 400, no eligible worker supports tools.
     """
-    if request.worker is not None or not any(message.tool_calls for message in request.question.history):
+    if not any(message.tool_calls for message in request.question.history):
+        return request
+    request = await _with_states(request, service, caller)
+    if request.worker is not None:
         return request
     conversation = full_conversation(request.question)
     answered = conversation[-1].role == "tool"
@@ -282,7 +295,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
     if trace is not None and trace.tool_calls:
         last = trace.spans[-1]
         known = [last.answered_by or last.worker]
-        past = _worker_messages(last, trace.id, conversation[start + 1 :]) if answered else None
+        past = _worker_messages(last, trace, conversation[start + 1 :]) if answered else None
     else:
         known = [name for name in service.pool.names if id_ is not None and _letters(name) == id_.worker]
     worker = next((name for name in known if _may_continue(name, request, service, caller)), None)
@@ -316,14 +329,36 @@ def _may_continue(worker: str, request: ChatRequest, service: Service, caller: C
     )
 
 
-def _worker_messages(span: Span, trace_id: str, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:
-    """The worker's messages, its response and the tool results, with its own call ids. None: a result is for another
-    call."""
-    results = []
+def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:
+    """The worker's messages, its response and the tool results. None: a result is for another call."""
     for answer in answers:
         found = CallId.parse(answer.tool_call_id or "")
-        if found is None or found.trace_id != trace_id or found.number >= len(span.tool_calls):
+        if found is None or found.trace_id != trace.id or found.number >= len(span.tool_calls):
             return None
-        results.append(answer.model_copy(update={"tool_call_id": span.tool_calls[found.number].id}))
-    response = Message(role="assistant", content=span.response or "", tool_calls=span.tool_calls)
-    return (*span.messages, response, *results)
+    served = from_trace(trace)
+    response = Message(
+        role="assistant",
+        content=span.response or "",
+        tool_calls=called(served),
+        provider_state=served.state,
+    )
+    return (*span.messages, response, *answers)
+
+
+async def _with_states(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
+    """The request with the provider state of all tool calls whose ids Podium wrote, where the client dropped it."""
+
+    async def restored(message: Message) -> Message:
+        ids = [CallId.parse(call.id) for call in message.tool_calls]
+        if message.provider_state is not None or not ids or ids[0] is None:
+            return message
+        numbers = [id_.number for id_ in ids if id_ is not None and id_.trace_id == ids[0].trace_id]
+        if len(numbers) < len(ids):
+            return message
+        return await service.provider_states.restore(message, ids[0].trace_id, numbers, caller)
+
+    history = tuple([await restored(message) for message in request.question.history])
+    messages = None if request.messages is None else tuple([await restored(m) for m in request.messages])
+    return replace(
+        request, question=request.question.model_copy(update={"history": history}), messages=messages
+    )

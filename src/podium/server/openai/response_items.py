@@ -18,7 +18,8 @@ from podium.server.api_errors import invalid, missing
 from podium.server.conversations import full_conversation
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress
-from podium.server.openai.conversation import called
+from podium.server.openai.conversation import called, images_as_text
+from podium.server.provider_state import with_state
 from podium.server.requests import BodyPart, ListOf, Unsupported
 from podium.server.service import Service
 from podium.trace import Trace
@@ -133,7 +134,7 @@ class ResultItem(BodyPart):
 
 
 class ReasoningItem(BodyPart):
-    """Progress from an earlier response; not part of the conversation."""
+    """Progress from an earlier response, with the state of its answer (`podium.server.provider_state`)."""
 
     type: Literal["reasoning"]
     id: str | None = None
@@ -233,7 +234,12 @@ def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]
     """A conversation up to and including an answer. Tool calls have the ids that the caller knows."""
     return (
         *full_conversation(question),
-        Message(role="assistant", content=answer.text, tool_calls=called(answer)),
+        Message(
+            role="assistant",
+            content=answer.text,
+            tool_calls=called(answer),
+            provider_state=answer.state,
+        ),
     )
 
 
@@ -285,6 +291,8 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
     """
     messages: list[Message] = []
     later: list[Message] = []
+    states: dict[int, str] = {}
+    """By the place of the message: an assistant's that stands before its state, or comes after it."""
     for item in items:
         if not isinstance(item, ResultItem):
             messages += later
@@ -292,14 +300,18 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
         match item:
             case MessageItem():
                 role = "system" if item.role == "developer" else item.role
-                messages.append(Message(role=role, content=_text(item.content), images=_images(item.content)))
+                images = _images(item.content)
+                text = images_as_text(_text(item.content), images)
+                messages.append(Message(role=role, content=text, images=images))
             case CallItem():
+                if not (messages and messages[-1].role == "assistant"):
+                    messages.append(Message(role="assistant", content=""))
                 call = ToolCall(id=item.call_id, name=item.name, arguments=item.arguments)
-                if messages and messages[-1].role == "assistant":
-                    last = messages.pop()
-                    messages.append(last.model_copy(update={"tool_calls": (*last.tool_calls, call)}))
-                else:
-                    messages.append(Message(role="assistant", content="", tool_calls=(call,)))
+                calls = (*messages[-1].tool_calls, call)
+                messages[-1] = messages[-1].model_copy(update={"tool_calls": calls})
+            case ReasoningItem(encrypted_content=str() as state):
+                follows = bool(messages) and messages[-1].role == "assistant"
+                states[len(messages) - follows] = state
             case CompactionItem():
                 messages.append(Message(role="system", content=read_compaction(item.encrypted_content)))
             case ResultItem(call_id=None):
@@ -308,7 +320,7 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
                 messages.append(Message(role="tool", content=_text(item.output), tool_call_id=item.call_id))
                 if images := _images(item.output):
                     later.append(Message(role="user", content="(See the image.)", images=images))
-    return (*messages, *later)
+    return (*(with_state(message, states.get(place)) for place, message in enumerate(messages)), *later)
 
 
 def _text(content: str | tuple[ResultPart, ...] | tuple[Content, ...]) -> str:

@@ -14,7 +14,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from podium.server.answers import ServedAnswer, encode_reply
+from podium.server.answers import encode_reply
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.openai.background_journal import BackgroundRequest
@@ -139,15 +139,20 @@ class OpenedResponse:
     def streamed(self) -> Response:
         """The response as a stream of events."""
 
+        events = self.events()
+
         async def produce(write: Write) -> None:
-            await self.write_events(write)
+            await self.question.write(events, write)
             await write(DONE)
 
-        return EventStream(produce, self.question.headers)
+        return EventStream(
+            produce,
+            self.question.headers,
+            heartbeat=events.heartbeat,
+            fail=lambda error: events.start() + events.fail(error) + DONE,
+        )
 
-    async def write_events(self, write: Write) -> ServedAnswer | None:
-        """Make the response and write its events. Returns the same as `OpenedQuestion.write`."""
-        question = self.question
-        direct = question.request.worker is not None
-        events = ResponseEvents(self.frame, question.orchestrator.pool.profiles, direct=direct)
-        return await question.write(events, write)
+    def events(self) -> ResponseEvents:
+        """What makes the events of the response; `OpenedQuestion.write` writes them."""
+        direct = self.question.request.worker is not None
+        return ResponseEvents(self.frame, self.question.orchestrator.pool.profiles, direct=direct)

@@ -14,9 +14,9 @@ from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.conversations import full_conversation
-from podium.server.openai.conversation import called
+from podium.server.openai.conversation import called, returned_state
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
-from podium.server.streaming import StreamedText, sse_event
+from podium.server.streaming import COMMENT, StreamedText, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
 
 
@@ -129,14 +129,16 @@ def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
     messages = [message(answer.trace_id, answer.text)] if answer.text or not answer.tool_calls else []
     if answer.logprobs and messages:
         messages[0]["content"][0]["logprobs"] = answer.logprobs["content"]
-    thoughts = [reasoning(answer.trace_id, answer.reasoning)] if answer.reasoning else []
+    state = returned_state(answer)
+    thoughts = [reasoning(answer.trace_id, answer.reasoning, state)] if answer.reasoning or state else []
     return [*thoughts, *messages, *function_calls(answer)]
 
 
-def reasoning(trace_id: str, text: str) -> dict[str, Any]:
-    """A reasoning item: the team's progress, or a worker's reasoning."""
-    summary = [{"type": "summary_text", "text": text}]
-    return {"id": f"rs_{trace_id}", "type": "reasoning", "summary": summary}
+def reasoning(trace_id: str, text: str, state: str | None) -> dict[str, Any]:
+    """A reasoning item: the team's progress, or a worker's reasoning, with the answer's state for its provider."""
+    summary = [{"type": "summary_text", "text": text}] if text else []
+    item = {"id": f"rs_{trace_id}", "type": "reasoning", "summary": summary}
+    return item if state is None else {**item, "encrypted_content": state}
 
 
 def message(trace_id: str, text: str, status: str = "completed") -> dict[str, Any]:
@@ -211,21 +213,29 @@ class ResponseEvents:
         self._frame = frame
         self._pool = pool
         self._direct = direct
-        self._number = 0
+        self._number = 2  # After the first two events, which may be made later than others.
+        self._started = False
         self._text = StreamedText()
         self._lines: list[str] = []
         self._reasoning_started = self._message_started = False
         self._output: list[dict[str, Any]] = []
 
     def start(self) -> bytes:
-        """The first events."""
+        """The first events; empty after the first call."""
+        if self._started:
+            return b""
+        self._started = True
         response = self._frame.response("in_progress")
-        return self._event("created", response=response) + self._event("in_progress", response=response)
+        return _numbered(0, "created", response=response) + _numbered(1, "in_progress", response=response)
+
+    def heartbeat(self) -> bytes:
+        """A sign of life."""
+        return self.start() or COMMENT
 
     def queue(self) -> bytes:
         """The first events of a response that is made in the background; `begin` follows."""
         response = self._frame.response("queued")
-        return self._event("created", response=response) + self._event("queued", response=response)
+        return _numbered(0, "created", response=response) + _numbered(1, "queued", response=response)
 
     def begin(self) -> bytes:
         """The event that a queued response is being made."""
@@ -263,11 +273,14 @@ class ResponseEvents:
             APIError: the answer does not begin with the text that was sent.
         """
         rest = self._text.finish(answer.text, answer.trace_id)
-        pieces = [self._end_reasoning()] if self._reasoning_started else []
+        state = returned_state(answer)
+        pieces = [self._end_reasoning(state)] if self._reasoning_started else []
         if rest or not (answer.tool_calls or self._message_started):
             pieces.append(self._delta(rest))
         if self._message_started:
             pieces.append(self._end_message())
+        if state is not None and not self._reasoning_started:
+            pieces.append(self._late_state(state))
         pieces += [self._call(call) for call in function_calls(answer)]
         response = self._frame.final(answer, self._output)
         return b"".join([*pieces, self._event(response["status"], response=response)])
@@ -297,9 +310,18 @@ class ResponseEvents:
             "reasoning_summary_part.added", **self._reasoning_place, part={"type": "summary_text", "text": ""}
         )
 
-    def _end_reasoning(self) -> bytes:
+    def _late_state(self, state: str) -> bytes:
+        """A reasoning item that has nothing but the answer's state."""
+        item = reasoning(self._frame.trace_id, "", state)
+        index = len(self._output)
+        self._output.append(item)
+        return self._event("output_item.added", output_index=index, item=item) + self._event(
+            "output_item.done", output_index=index, item=item
+        )
+
+    def _end_reasoning(self, state: str | None) -> bytes:
         text = "".join(self._lines)
-        item = reasoning(self._frame.trace_id, text)
+        item = reasoning(self._frame.trace_id, text, state)
         part = item["summary"][0]
         self._output.insert(0, item)
         return (
@@ -348,6 +370,10 @@ class ResponseEvents:
         )
 
     def _event(self, kind: str, **fields: Any) -> bytes:
-        name = f"response.{kind}"
         number, self._number = self._number, self._number + 1
-        return sse_event({"type": name, "sequence_number": number, **fields}, name)
+        return _numbered(number, kind, **fields)
+
+
+def _numbered(number: int, kind: str, **fields: Any) -> bytes:
+    name = f"response.{kind}"
+    return sse_event({"type": name, "sequence_number": number, **fields}, name)

@@ -100,7 +100,7 @@ class _Connection:
             raw = json.dumps(fields).encode()
             body = await parse_body(ResponseBody, raw, self._service.parse_lock)
             response = await open_response(body, self._service, caller, self._kept)
-            answer = await response.write_events(self._write)
+            answer = await response.question.write(response.events(), self._write)
         except PodiumError:
             self._kept.pop(previous, None)
             raise

@@ -52,6 +52,8 @@ function Facts({ span, step }) {
     span.recorded && `recorded: ${span.recorded}`,
     span.simulated_s != null && "simulated",
     usage.estimated && "tokens estimated",
+    span.dropped?.length > 0 && `its endpoint refuses: ${span.dropped.join(", ")}`,
+    span.folded && "messages folded for its chat template",
   ].filter(Boolean);
   const facts = [
     ["time", seconds(took(span))],
@@ -64,6 +66,8 @@ function Facts({ span, step }) {
     ["attempts", count(span.attempts.length)],
     ["reads", reading(step)],
     ["model", span.model && line(span.model, 60)],
+    ["fingerprint", span.fingerprint && line(span.fingerprint, 60)],
+    ["context", span.context_tokens && `${count(span.context_tokens)} tokens`],
   ].filter(([, value]) => value != null);
   return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${marks.length > 0 && html`<p class="tags">${marks.map((mark) => html`<span class="tag">${line(mark, 80)}</span>`)}</p>`}`;

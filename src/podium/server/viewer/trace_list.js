@@ -76,7 +76,7 @@ export class TraceList extends Component {
         this.rows.push(...page.traces);
         this.next = page.next;
         this.ended = !page.next;
-        this.setState({ count: this.rows.length, total: page.total ?? this.state.total, error: null }, () => this.comeBack());
+        this.setState({ count: this.rows.length, total: page.total ?? this.state.total, damaged: this.state.damaged + page.damaged, error: null }, () => this.comeBack());
       }
     } catch (error) {
       if (!this.reading.signal.aborted) this.setState({ error });
@@ -120,7 +120,7 @@ export class TraceList extends Component {
     });
   }
 
-  render({ chosen, onChoose }, { top, height, current, count: there, total, loading, error, narrow }) {
+  render({ chosen, onChoose }, { top, height, current, count: there, total, damaged, loading, error, narrow }) {
     const tall = this.tall;
     const all = this.ended ? there : Math.max(there, total ?? there + 20);
     const first = Math.max(0, Math.floor(top / tall) - AROUND);
@@ -129,7 +129,7 @@ export class TraceList extends Component {
     for (let i = first; i < last; i++) shown.push(i);
     return html`<div>
       <p class="list-note" role="status">
-        ${error ? "" : there === 0 && !loading ? "No trace passes these filters." : said(there, total, loading, this.ended)}
+        ${error ? "" : there === 0 && !loading ? "No trace passes these filters." : said(there, total, loading, this.ended)}${damaged > 0 && ` ${plural(damaged, "damaged trace")} left out.`}
       </p>
       ${error && html`<${ErrorNote} error=${error} />`}
       <div class=${`list ${narrow ? "narrow" : ""}`} role="table" aria-label="Traces" aria-rowcount=${all + 1}>

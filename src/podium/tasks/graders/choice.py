@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 from podium.tasks.graders.base import PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.graders.text_graders import normalised_words
 from podium.tasks.task import Grade
+from podium.thoughts import without_thoughts
+from podium.workers.answer import ANSWER_LINE, ANSWER_WORD, unfolded
+from podium.workers.same_answer import normalised_words
 
 _LONGEST = 500
 """The most characters of a claim that are read."""
@@ -22,22 +23,28 @@ _READ = _LONGEST * _MOST
 """The most characters that are read, counted from the end of the response."""
 _MARKUP = re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\b|\\(?:bf|rm|left|right)\b|\\[()\[\]]|[*_`~$#]")
 _ANSWER_MARK = re.compile(
-    r"<answer>|\\f?boxed\s*\{|^[^\w\n]*(?:the |my )?(?:final |correct |best )?answer[ \t]*:",
+    r"<answer>|\\f?boxed\s*\{|^[^\w\n]*(?:the |my )?(?:final |correct |best )?answer[ \t]*:"
+    rf"|^[^\w\n]*+{ANSWER_LINE}|\"(?:final|correct|best)?\s?(?:answer|choice|option|letter)\"\s*:\s*\"?",
     re.IGNORECASE | re.MULTILINE,
 )
 _SAID = re.compile(
     r"""\b(?:answer|option|choice)(?:\ (?:choice|option|letter))?
-    (?: : | \ (?:is|would\ be|must\ be|should\ be)(?:\ therefore|\ thus)?\b:? )""",
-    re.IGNORECASE | re.VERBOSE,
+    (?: : | \ (?:is|would\ be|must\ be|should\ be)(?:\ therefore|\ thus)?\b:? )"""
+    rf"""|(?:{ANSWER_WORD})(?:[\ ][^\W\d_]+){{0,2}}?
+    (?: \ ?: | \ (?:ist|lautet|est|es|é|è|adalah|[-–—])\ ?:? | (?:是|为|為|应该是|選|选|は|은|는)\ ?:? )"""
+    r"""|(?:^|[.;!?]\ |\b(?:option|choice|answer|so|thus|therefore|hence|that),?\ )
+    (?=[(\[]?(?-i:[A-Z])[)\]]?\ is\ the\ (?:only\ )?(?:correct|right|best)\ (?:answer|option|choice)\b(?!\?))
+    |\b(?:option|choice|answer)\ (?=[(\[]?(?-i:[A-Z])[)\]]?\ is\ (?:correct|right)\b(?!\?))""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 _LETTER = re.compile(
     r"""[\s"'“‘{]*(?i:(?:option|choice|letter)\s+)?
     (?: [(\[] \s* ([A-Za-z]) \s* [)\]]                          # (C), [c]
-      | ([A-Z]) (?= \s*(?:$ | [.,:;)}\]"”!(/&+|] | [-–—]\s)     # C  C.  C) ...  C - ...
-                  | \s+(?i:because|since|as|which|and|or|nor)\b ) )""",
+      | ([A-Z]) (?= \s*(?:$ | [.,:;)}\]"”!(/&+|。、] | [-–—]\s)     # C  C.  C) ...  C - ...
+                  | \s+(?i:because|since|as|which|and|or|nor|is\s(?:the\s)?(?:only\s)?(?:correct|right|best))\b ) )""",
     re.VERBOSE,
 )
-_ALONE = re.compile(r"""[\s"'“‘({\[]*(?i:(?:option|choice|letter)\s+)?([A-Za-z])[\s"'”’)}\].:!]*""")
+_ALONE = re.compile(r"""[\s"'“‘({\[]*(?i:(?:option|choice|letter)\s+)?([A-Za-z])[\s"'”’)}\].:!。]*""")
 _OPTION = re.compile(r"[(\[]?[A-Z][)\].:](?:\s|$)")
 _ANOTHER = (
     r"(?:(?:or|and|nor|also|maybe|perhaps|possibly|alternatively|otherwise|else|even|then|plus|unless|if\ not|though"
@@ -47,8 +54,8 @@ _ANOTHER = (
 _MORE = re.compile(
     rf"""["'”’)}}\].:]* \s* \(? (?:(?i:and|or|nor)\b | [/&+|])          # C or ...  C/...
       | [\s"'”’)}}\].,:;(–—-]* (?i:{_ANOTHER})+ [("'“‘\[]* [A-Z]\b           # C, maybe D   C (also D)
-      | ["'”’)}}\]]* \s* [,;] \s* [(\[]? [A-Z] [)\]]?
-            (?= \s*(?:$ | [.,;:/&)\]] | (?i:and|or|are|both)\b) )     # C, D ...
+      | ["'”’)}}\]]* \s* [,;、] \s* ["(\[]? [A-Z] [")\]]?
+            (?= \s*(?:$ | [.,;:/&)\]。、] | (?i:and|or|are|both)\b) )     # C, D ...
       | ([)\].:]+) \s* [(\[]? [A-Z] \1                                # C. D. ...
       | [\s,;.:()\[\]"'“”‘’–—-]* [A-Z] \W* $                              # C. D""",
     re.VERBOSE,
@@ -131,7 +138,7 @@ def _key(gold: str) -> _Key | None:
 
 
 def _last_claim(response: str, key: _Key | None) -> _Claim | None:
-    text = _without_markup(response)
+    text = _without_markup(without_thoughts(response))
     marks = list(_ANSWER_MARK.finditer(text))
     definite = {mark.end() for mark in marks}
     said = {match.end() for match in _SAID.finditer(text)}
@@ -152,9 +159,9 @@ def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _C
 
 
 def _without_markup(text: str) -> str:
-    """The end of a text in Unicode's form NFKC, without emphasis and LaTeX's fonts."""
+    """The end of a text in Unicode's form NFKC (`unfolded`), without emphasis and LaTeX's fonts."""
     # Cut on both sides of NFKC, which makes 18 characters of one.
-    return _MARKUP.sub("", unicodedata.normalize("NFKC", text[-_READ:])[-_READ:])
+    return _MARKUP.sub("", unfolded(text[-_READ:])[-_READ:])
 
 
 def _definite(text: str, key: _Key | None) -> _Claim:

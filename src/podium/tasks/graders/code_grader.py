@@ -46,9 +46,9 @@ _PATIENCE = 3
 class Code(GraderSettings):
     """1 when the program in the response passes all tests.
 
-    The program is the last fenced block, or all of the response if it has none. The tests are the gold answer
-    (`code_tests`). A program that exceeds a limit or cannot be loaded is wrong. If the sandbox does not start, or the
-    tests cannot run here, the grader fails.
+    The program is the last fenced block that is tagged as Python, else the last that is Python, else the last; all of
+    the response if it has no block. The tests are the gold answer (`code_tests`). A program that exceeds a limit or
+    cannot be loaded is wrong. If the sandbox does not start, or the tests cannot run here, the grader fails.
     """
 
     kind: Literal["code"] = "code"

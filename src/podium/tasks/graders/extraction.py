@@ -10,7 +10,7 @@ r"""Extraction: finds the answer in a response. What is not found at the named p
 - `field`: the value of the last `"answer": ...` of a JSON object.
 - `hashes`: what follows the last `####` on its line, as in GSM8K.
 - `line`: the last line that is not empty.
-- `code`: inside the last fenced block (```), else all of the response.
+- `code`: inside the fenced block that holds the program (`podium.workers.fences`), else all of the response.
 - `whole`: all of the response.
 
 Nothing is parsed here; the work grows with the length of the response alone. Graders compare what is found.
@@ -23,7 +23,9 @@ import re
 from collections import deque
 from typing import Literal
 
-from podium.workers.answer import final_answer, last_block, last_line, tagged
+from podium.thoughts import without_thoughts
+from podium.workers.answer import ANSWER_LINE, final_answer, in_tag, last_line, tagged
+from podium.workers.fences import last_program
 
 AnswerPlace = Literal[
     "final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole"
@@ -34,20 +36,24 @@ _FINAL = re.compile(
     r"\bfinal\s+answer\b(?:[^\n:$\\=\d]{0,60}?(?::|=|\bis\b:?)|[^\S\n]*[*_#]*[^\S\n]*(?=\n))", re.IGNORECASE
 )
 _ANSWER = re.compile(
-    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)",
-    re.IGNORECASE,
+    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)"
+    rf"|^[^\w\n]*+{ANSWER_LINE}",
+    re.IGNORECASE | re.MULTILINE,
 )
 _GAP = re.compile(r"[\s*_#:>\"]*")
 _REMARK = re.compile(
     r"(?:\w+ )?(?:correct|right|wrong|verified|confirmed|reasonable|provided|given|shown)\b", re.IGNORECASE
 )
 """Behind "the answer is": a remark about the answer, and not the answer itself."""
-_MEMBER = re.compile(r'"answer"\s*:\s*')
+_MEMBER = re.compile(
+    r'"(?:(?:other|second|alternative|alternate|possible)[_ ]?answers?|answer(?:[_ ]?\d|[_ ]alternative)?)"\s*:\s*',
+    re.IGNORECASE,
+)
+_NEXT_OBJECT = re.compile(r"[^{}]*\}\s*,\s*\{[^{}]*")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _VALUE_END = re.compile(r',\s*(?=["\n])|[}\n]')
 _SPOILT = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
 """Control characters that JSON makes of LaTeX commands whose backslash is not doubled."""
-_TAG, _TAG_END = re.compile(r"<answer>", re.IGNORECASE), re.compile(r"</answer>", re.IGNORECASE)
 _WINDOW = 8000
 """Characters that are read behind a mark, or at the end of a response."""
 _LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n])+", re.DOTALL)
@@ -55,6 +61,15 @@ _LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z<])")
 _ASIDE = re.compile(r",? which\b|,? because\b|,? since\b|, as\b|,? when\b")
 """Begins an explanation, which is not part of the answer."""
+_TAKEN_BACK = re.compile(
+    r"\W*(?:(?:no|nope|wait|oops|sorry|correction|scratch that)\b\s*(?:[,.!?:;–—-]|$)"
+    r"|(?:that|this|it)(?: is|'s) (?:wrong|incorrect|not (?:right|correct|true))\b"
+    r"|(?:wrong|incorrect)\W*$|not (?:correct|right)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that takes back the one before."""
+_BESIDE = re.compile(r"\w\W*\b(?:or|and|maybe|perhaps)\W+(?:(?:the|my|final|maybe)\W+)*$", re.IGNORECASE)
+"""The end of a statement that the next one stands beside: "The answer is 5 or the answer is 6"."""
 _HOPE = re.compile(r"\bI hope (?:it|this|that)\b")
 _UNFINISHED = re.compile(r"(?:[-+/=<>(,:]|\b(?:an?|and|are|by|for|if|in|is|of|or|that|the|to|we|with))\Z")
 """The end of a response that was cut off."""
@@ -80,7 +95,8 @@ _SENTENCE_BREAK = re.compile(r"[.!?]\s")
 
 
 def extract(response: str, place: AnswerPlace) -> str | None:
-    """Find the answer at a place, without outer space; None: there is none, or it is empty."""
+    """Find the answer at a place, without outer space; None: there is none, or it is empty. Thoughts do not count."""
+    response = without_thoughts(response)
     found: str | None
     match place:
         case "final":
@@ -100,7 +116,7 @@ def extract(response: str, place: AnswerPlace) -> str | None:
         case "line":
             found = last_line(response)
         case "code":
-            found = last_code_block(response)
+            found = last_program(response) or response
         case "whole":
             found = response
     found = (found or "").strip()
@@ -113,15 +129,9 @@ def after_hashes(response: str) -> str | None:
     return said.removeprefix(":").partition("\n")[0] if mark else None
 
 
-def last_code_block(response: str) -> str:
-    """The inside of the last fenced block; all of the response if it has none."""
-    block = last_block(response)
-    return response if block is None else block
-
-
 def stated_answer(text: str) -> str | None:
     """The stated answer as it is written, without the frame of boxes; None: there is none."""
-    response = _response(text)
+    response = text.strip()
     places = [found for look in (last_boxes, _tag, _member, _final) if (found := look(response))]
     if places:
         return max(places)[1]
@@ -131,7 +141,7 @@ def stated_answer(text: str) -> str | None:
 
 def stated_formula(text: str) -> str | None:
     """The last formula of the stated answer, with those that are joined to it, without dollars; or its boxes."""
-    response = _response(text)
+    response = text.strip()
     statement, boxes = stated_answer(response), last_boxes(response)
     if statement is None or (boxes and boxes[1] == statement):
         return statement
@@ -151,26 +161,34 @@ def json_answer_field(text: str) -> str | None:
     return found[1] if found else None
 
 
-def _response(text: str) -> str:
-    """The response without the reasoning that ends with `</think>`."""
-    return text.rpartition("</think>")[2].strip()
-
-
 def _tag(text: str) -> tuple[int, str] | None:
-    end = _latest(_TAG_END, text)
-    start = _latest(_TAG, text[: end.start()]) if end else None
-    if end is None or start is None:
-        return None
-    said = text[start.end() : end.start()].strip()
-    return (start.start(), said) if said else None
+    start, _, said = in_tag(text)
+    return (start, said.strip()) if said and said.strip() else None
 
 
 def _member(text: str) -> tuple[int, str] | None:
-    found = _latest(_MEMBER, text)
-    if found is None:
-        return None
-    said = _value(text[found.end() : found.end() + _WINDOW])
-    return (found.start(), said) if said.strip() else None
+    """The last value, or all values of one object that names several answers."""
+    found = None
+    values: list[str] = []
+    for member in reversed(list(_MEMBER.finditer(text))):
+        if found and not _in_one_object(text[member.end() : found.start()]):
+            break
+        found = member
+        said = _value(text[member.end() : member.end() + _WINDOW]).strip()
+        values += [said] if said and said not in values else []
+    return (found.start(), ", ".join(reversed(values))) if found and values else None
+
+
+def _in_one_object(between: str) -> bool:
+    """Whether what stands between two members leaves their object nowhere, but for the next object of a list."""
+    if _NEXT_OBJECT.fullmatch(between):
+        return True
+    depth = 0
+    for sign in between[:_WINDOW]:
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        if depth < 0:
+            return False
+    return depth == 0 and len(between) < _WINDOW
 
 
 def _value(text: str) -> str:
@@ -200,12 +218,15 @@ def _final(text: str) -> tuple[int, str] | None:
 
 def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
     """The text behind the last mark, to the end of its sentence, formula or list."""
-    for found in reversed(list(mark.finditer(text))):
+    marks = list(mark.finditer(text))
+    for at, found in reversed(list(enumerate(marks))):
         gap = _GAP.match(text, found.end())
         start = gap.end() if gap else found.end()
         lines = [] if _REMARK.match(text, start) else _lines(text[start : start + _WINDOW])
         if lines:
-            return found.start(), _first(lines)
+            before = text[marks[at - 1].end() : found.start()] if at else ""
+            beside = before if "\n" not in before and _BESIDE.search(before) else ""
+            return found.start(), f"{beside}{_first(lines)}"
     return None
 
 
@@ -217,7 +238,9 @@ def _lines(text: str) -> list[str]:
 def _first(lines: list[str]) -> str:
     """The first sentence of the first line; or a list, if the first lines are bare values."""
     bare = _bare(lines)
-    return _listed(lines[:bare]) if bare else _sentence(lines[0], last=False)
+    said = _listed(lines[:bare]) if bare else _sentence(lines[0], last=False)
+    taken_back = lines[bare or 1 : (bare or 1) + 1]
+    return f"{said}. {taken_back[0]}" if taken_back and _TAKEN_BACK.match(taken_back[0]) else said
 
 
 def _last_line(text: str) -> str | None:
@@ -239,14 +262,17 @@ def _listed(lines: list[str]) -> str:
 
 
 def _sentence(line: str, *, last: bool) -> str:
-    """The first or last sentence with a digit or a formula, if there is one; the first without its explanation."""
+    """The first or last sentence with a digit or a formula, if there is one; the first without its explanation.
+
+    If the next sentence takes it back, the rest of the line belongs to it.
+    """
     sentences = _SENTENCE_END.split(_HOPE.split(line)[0])
-    ordered = sentences[::-1] if last else sentences
-    sentence = next((sentence for sentence in ordered if _DIGIT_OR_FORMULA.search(sentence)), ordered[0])
+    valued = [at for at, sentence in enumerate(sentences) if _DIGIT_OR_FORMULA.search(sentence)]
+    chosen = (valued or range(len(sentences)))[-1 if last else 0]
+    sentence, rest = sentences[chosen], sentences[chosen + 1 :]
     asides = [] if last else [at.start() for at in _ASIDE.finditer(sentence)]
-    return sentence[: next((at for at in asides if _DIGIT_OR_FORMULA.search(sentence, 0, at)), None)].rstrip(
-        "!"
-    )
+    said = sentence[: next((at for at in asides if _DIGIT_OR_FORMULA.search(sentence, 0, at)), None)]
+    return " ".join([sentence, *rest]) if rest and _TAKEN_BACK.match(rest[0]) else said.rstrip("!")
 
 
 def in_last_box(text: str) -> str | None:

@@ -19,9 +19,12 @@ from pydantic import Field, field_validator
 
 from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.extraction import extract, last_code_block
+from podium.tasks.graders.extraction import extract
 from podium.tasks.graders.text_graders import matches
 from podium.tasks.task import Grade
+from podium.thoughts import without_thoughts
+from podium.workers.answer import unfolded
+from podium.workers.fences import last_block
 
 MAX_CHARACTERS = 100_000
 """Most characters of a value."""
@@ -36,7 +39,8 @@ class Json(GraderSettings):
     """1 when the response gives a JSON value that equals the gold value and fits the schema.
 
     The answer is the content of the last `<answer>...</answer>`, else the text after the last `Answer:`, else the whole
-    response; of that, only the last fenced block, if there is one. It must be strict JSON, with nothing before and
+    response; of that, if there are fenced blocks, only the last one that
+    is tagged as JSON, else the last that can be read. It must be strict JSON, with nothing before and
     after it. The order of keys does not count, that of lists does. `1` equals `1.0`, but not `true` or
     `"1"`. Not accepted: values in prose, comments, trailing commas, repeated keys, NaN, and a value of more than
     100,000 characters or 64 levels or with a number of more than 100 digits.
@@ -75,7 +79,7 @@ class Json(GraderSettings):
         return None if fitting else "the gold answer does not fit the schema"
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        found = _found(response.strip())
+        found = _found(without_thoughts(response).strip())
         try:
             given, wanted = _read(found), _read(gold)
         except ValueError:
@@ -101,6 +105,8 @@ class Json(GraderSettings):
         if _is_number(wanted):
             # Differences of integers are exact, however long they are.
             return _is_number(given) and abs(given - wanted) <= self._tolerance(wanted)
+        if isinstance(wanted, str):
+            return isinstance(given, str) and unfolded(given) == unfolded(wanted)
         return type(given) is type(wanted) and bool(given == wanted)
 
     def _tolerance(self, wanted: int | float) -> float:
@@ -113,7 +119,7 @@ def _found(response: str) -> str:
     if answer is None:
         begins = max((match.end() for match in _ANSWER.finditer(response)), default=0)
         answer = response[begins:]
-    return last_code_block(answer).strip()
+    return (last_block(answer, {"json"}, _is_json) or answer).strip()
 
 
 def _read(text: str) -> Any:
@@ -140,6 +146,14 @@ def _read(text: str) -> Any:
     if layer:
         raise ValueError(f"it is deeper than {MAX_DEPTH} levels")
     return value
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _read(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _inside(value: Any) -> Iterator[Any]:

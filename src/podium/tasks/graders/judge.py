@@ -19,9 +19,10 @@ from podium.errors import GraderError, WorkerError
 from podium.tasks.graders.base import GraderSettings, Pay
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
+from podium.thoughts import without_thoughts
 from podium.types import Message
 from podium.workers.answer import last_line
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Reply, Request, Worker, lost
 from podium.workers.build import build_worker
 from podium.workers.retry import attempts
 from podium.workers.spec import AnySpec
@@ -176,19 +177,25 @@ class Judge(GraderSettings):
         slots = state.slots
         request = Request(tuple(messages), seed=f"judge/{len(messages)}")
 
-        async def call() -> Reply:
-            async for attempt in attempts(limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S):
-                with attempt:
-                    async with slots:
-                        reply = await _attempt(worker, request, limits.timeout)
-            return reply
+        async def one_try() -> Reply:
+            async with slots:
+                return await _attempt(worker, request, limits.timeout)
 
         try:
-            reply = await (call() if self._pay is None else self._pay(worker, request, call))
+            async for attempt in attempts(limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S):
+                with attempt:
+                    try:
+                        reply = await (
+                            one_try() if self._pay is None else self._pay(worker, request, one_try)
+                        )
+                    except WorkerError as error:
+                        if self._pay is None:
+                            bill.append(lost(error, worker.profile)[1])
+                        raise
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
         if self._pay is None:
-            bill.append(self.worker.price.cost(reply.usage))
+            bill.append(reply.price(worker.profile))
         return reply.text
 
 
@@ -196,13 +203,16 @@ async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
     try:
         async with asyncio.timeout(seconds):
             return await worker.answer(request)
-    except TimeoutError:
-        raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True) from None
+    except TimeoutError as error:
+        usage, usd = lost(error, worker.profile)
+        raise WorkerError(
+            f"No answer within {seconds:g} s.", kind="timeout", retryable=True, usage=usage, cost_usd=usd
+        ) from None
 
 
 def _last_word(reply: str) -> str:
     """The last line of a reply, without markup."""
-    line = last_line(reply).strip().strip("*_`'\". ")
+    line = last_line(without_thoughts(reply)).strip().strip("*_`'\". ")
     return re.sub(r"^verdict\W+", "", line, flags=re.IGNORECASE).upper()
 
 

@@ -16,8 +16,11 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
+from unicodedata import numeric
 
-from podium.tasks.graders.math_words import SCALES, changes_value, read_aloud, relates
+from podium.tasks.graders.number_notation import decimal_percent, plain_numbers
+from podium.workers.answer import unfolded
+from podium.workers.math_words import SCALES, changes_value, read_aloud, relates
 
 _LONGEST = 4000
 """Most characters of a statement; a longer one is not read."""
@@ -38,7 +41,7 @@ _MARKED = re.compile(r"\$([^$\n]+)\$|\*\*([^*\n]+)\*\*|\\text\{([^{}]*)\}")
 _MARKUP = re.compile(r"\\[A-Za-z]+|[^\w\s+'-]")
 _VALUE = re.compile(r"\d|\\(?!cdot|times|div|approx|%)[A-Za-z]")
 _LETTER = re.compile(r"[A-Za-z]")
-_JOINT = re.compile(r"\s*(?:[,;&]|\b(?:and|n?or|vs)\b)")
+_JOINT = re.compile(r"[\s\"'*_(]*(?:[,;&|]|\b(?:and|n?or|vs)\b)")
 _AND = re.compile(r"\s*,?\s*(?<![A-Za-z\\])(?:and|n?or|vs\.?)(?![a-z])\s*")
 _OPERATOR = re.compile(r"\s*(?:[+*/^]|\\cdot|\\times|\\div)")
 _OPEN_ENDED = re.compile(r"(?:[-+*^=<>]|\\cdot|\\times|\\div|\\[gl]eq?) ?$")
@@ -50,10 +53,18 @@ _HEDGE = re.compile(
 )
 _NAMED_TWICE = re.compile(r"(?<![A-Za-z\\])([A-Za-z])\s?=[^,;]*[^,;=]\s\1\s?=")
 """`x = 1 x = 2`: two values, not a chain of equations."""
-_UNIT = re.compile(r"(.*[\d)}])\s*[mgshdlLCFKNJWVA](?:\^\{?[23]\}?)?", re.DOTALL)
+_SYMBOL = r"(?:\\mu ?)?[mgshdlLCFKNJWVA](?:\^\{?-?[23]\}?)?"
+_UNIT = re.compile(
+    rf"(.*[\d)}}])\s*(?:{_SYMBOL}(?:\s*(?:/|\\cdot)\s*{_SYMBOL})?|(?:\\mu ?|[kM])?\\Omega)", re.DOTALL
+)
 _VARIABLE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
 _JOINED_WORDS = 3
 """Most words between two values that a comma or "and" joins, as in "5 hours and 30 minutes"."""
+
+
+def _fraction(sign: str) -> str:
+    value = Fraction(numeric(sign)).limit_denominator(10)
+    return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
 
 
 _SIGNS = str.maketrans(
@@ -78,11 +89,7 @@ _SIGNS = str.maketrans(
         "∅": r"\emptyset ",
         "√": "sqrt",
         "°": r"^\circ ",
-        "²": "^2",
-        "³": "^3",
-        "½": r"\frac{1}{2}",
-        "¼": r"\frac{1}{4}",
-        "¾": r"\frac{3}{4}",
+        **{sign: _fraction(sign) for sign in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"},
         "’": "'",
         "“": '"',
         "”": '"',
@@ -91,18 +98,10 @@ _SIGNS = str.maketrans(
         "…": r"\dots ",
     }
 )
-_SUBSCRIPT = re.compile("[₀-₉]+")
-_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_SUBSCRIPT, _SUPERSCRIPT = re.compile("[₀-₉]+"), re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿ]+")
+_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "01234567890123456789+-n")
 _FUNCTIONS = "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|sinh|cosh|tanh|log|ln|exp|gcd|lcm|det|pi"
 _ALONE = r"(?<![\\A-Za-z])(?:{})(?![A-Za-z])"
-_GROUPED = re.compile(
-    r"(?<![\d.,])(?:"
-    r"\d{1,3}(?:(?:\{,\}|,\\! ?|\\[,;:! ]|~|[ \u00a0\u2009\u202f])\d{3})+(?!\d)"
-    r"|(?<![(\[{])[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d)|[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d|\s*[)\]}\\])"
-    r")"
-)
-"""A number with digits in groups of three. In brackets that hold nothing else, commas separate numbers: (100,200)."""
-_REPEATING = re.compile(r"(?<!\d)(\d{0,40})\.(\d{0,40})\\overline\{(\d{1,40})\}")
 _REWRITES = tuple(
     (re.compile(pattern, re.DOTALL), by)
     for pattern, by in (
@@ -118,6 +117,7 @@ _REWRITES = tuple(
         (r"\\(?:[Ll]ong)?[Rr]ightarrow\b|\\(?:implies|therefore|to)\b|=>|->", r" \\therefore "),
         (r"\\p?mod\s*(?:\{[^{}]*\}|\d+)|\(\s*\\bmod[^()]*\)", ""),
         (r"\\equiv\b", "="),
+        (r"\bvs\.", "vs"),
         (r"\\varnothing\b", r"\\emptyset"),
         (r"\\[lc]?dots\b|\.\.\.", " "),
         (r"\^\s*\{?\s*\\circ\s*\}?(?:\s*[CF](?![A-Za-z]))?|\\degree\b", " "),
@@ -133,6 +133,12 @@ _REWRITES = tuple(
         (_ALONE.format(f"({_FUNCTIONS})"), r"\\\1 "),
         (r"(?<![\\A-Za-z])sqrt ?(\d+(?:\.\d+)?|[A-Za-z](?![A-Za-z]))", r"\\sqrt{\1}"),
         (r" ?(?:\\?%|\b(?:percentage|percent|pct)\b)", r"\\%"),
+        (r"\\\{ ?\\\}", r"\\emptyset "),
+        (
+            r"[,;:]? ?\(?(?:\\(?:forall|quad) ?|where |for |with )*([k-n])(?:, ?(?!\1)[k-n])? ?\\in ?"
+            r"(?:\\mathbb ?\{?[ZN]\}?|[ZN])(?:_\S*)?\)?[ .$]*$",
+            "",
+        ),
     )
 )
 _CALLS = (
@@ -323,29 +329,19 @@ def _balanced(text: str) -> str:
 
 def normalise_latex(text: str) -> str:
     """Rewrite mathematics in one notation, keeping its value. Units and words stay."""
-    plain = _SUBSCRIPT.sub(
-        lambda found: f"_{{{found.group().translate(_DIGITS)}}}", text.strip().translate(_SIGNS)
-    )
+    plain = unfolded(text).strip().translate(_SIGNS)
+    for sign, digits in (("_", _SUBSCRIPT), ("^", _SUPERSCRIPT)):
+        plain = digits.sub(lambda found, sign=sign: f"{sign}{{{found[0].translate(_DIGITS)}}}", plain)  # type: ignore[misc]
     if "\\begin" not in plain:
         plain = plain.replace("\\\\", "\\")
-    plain = _GROUPED.sub(lambda found: re.sub(r"\D", "", found.group()), plain)
-    plain = _REPEATING.sub(_as_fraction, plain)
+    plain = plain_numbers(plain)
     for pattern, by in _REWRITES:
         plain = pattern.sub(by, plain)
     for mark, opening, closing in _CALLS:
         plain = _called(plain, mark, opening, closing)
+    plain = decimal_percent(plain)
     enclosed = _ENCLOSED.fullmatch(plain.strip(" ."))
     return enclosed[1] if enclosed else plain.strip()
-
-
-def _as_fraction(found: re.Match[str]) -> str:
-    """`0.1\\overline{6}` as `\\frac{1}{6}`."""
-    whole, fixed, repeated = found.groups()
-    value = Fraction(
-        int(f"{whole}{fixed}{repeated}") - int(f"{whole}{fixed}" or 0),
-        (10 ** len(repeated) - 1) * 10 ** len(fixed),
-    )
-    return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
 
 
 def _called(text: str, mark: re.Pattern[str], opening: str, closing: str) -> str:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from fractions import Fraction
 from functools import cached_property
@@ -17,20 +16,11 @@ from pydantic import Field
 from podium.errors import GraderError
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.graders.hedges import is_false, settles
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.graders.math_verifier import MathVerifier
-from podium.tasks.graders.math_words import are_unit
 from podium.tasks.task import Grade
-
-_NUMBER = re.compile(r"[-+−]?(?=\.?\d)(?:\d{1,3}(?:[,\s]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
-_QUOTES = " \t\n*`\"'"
-_EQUATION = re.compile(r"^(?!.*(?:\bor\b|\band\b|[;|]|,\s)).*=\s*")
-"""Everything up to the last equals sign, unless the text has several results."""
-_CURRENCY = re.compile(r"^([-+−]?)(?:\\?\$|[€£¥])\s*")
-_UNIT = re.compile(r"(?<=\d)(?:\s*\\?%|\s+[A-Za-z°][A-Za-z°²³/.]+(?:\s[A-Za-z°²³/.]+){0,3})$")
-"""A per cent sign, or one to four words, after the number."""
-_LONGEST = 100
-"""Most characters of an answer, so that the time is bounded."""
+from podium.workers.numerals import number
 
 
 class Numeric(PureGrader):
@@ -49,36 +39,21 @@ class Numeric(PureGrader):
     """The largest difference as a share of the gold number; the larger of the two tolerances counts."""
 
     def gold_problem(self, gold: str) -> str | None:
-        return None if _number(gold) is not None else f"the gold answer {gold!r} is no number"
+        return None if number(gold, fractions=False) is not None else f"the gold answer {gold!r} is no number"
 
     def judge(self, response: str, gold: str) -> Grade:
         found = extract(response, self.answer)
         if found is None:
             return Grade(0.0)
-        given, wanted = _number(found), _number(gold)
-        if given is None or wanted is None:
+        given, wanted = number(found, fractions=False), number(gold, fractions=False)
+        if given is None or wanted is None or is_false(found.strip(" $"), found):
             return Grade(0.0, found)
-        near = math.isclose(
-            given, wanted, rel_tol=0.0, abs_tol=max(self.absolute, self.relative * abs(wanted))
-        )
-        return Grade(float(near), found)
+        difference = abs(given - wanted)
+        near = difference <= self.absolute or (wanted and difference / abs(wanted) <= self.relative)
+        return Grade(float(bool(near)), found)
 
 
-def _number(text: str) -> float | None:
-    """The number of a text, without quotes, a currency before it and a unit behind it; None: it is no number."""
-    unquoted = text.strip(_QUOTES).rstrip(".,;:" + _QUOTES)
-    if len(unquoted) > _LONGEST:
-        return None
-    bare = _CURRENCY.sub(r"\1", _EQUATION.sub("", unquoted))
-    unit = _UNIT.search(bare)
-    if unit and are_unit(unit[0]):
-        bare = bare[: unit.start()]
-    if not _NUMBER.fullmatch(bare):
-        return None
-    value = float(re.sub(r"[,\s]", "", bare).replace("−", "-"))
-    return value if math.isfinite(value) else None
-
-
+_SET_OPERATOR = re.compile(r"\\(?:cup|cap)\b")
 _PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
 _LONGEST_COMPARED = 2000
 """Characters of an answer that Math-Verify compares; a longer one is right only if its text equals the gold text."""
@@ -118,8 +93,10 @@ class Math(GraderSettings):
             raise GraderError(f"the gold answer {gold[:60]!r} states no value; correct it.")
         found = extract(response, self.answer)
         given = expression(found) if found else None
-        if given is None:
+        if given is None or found is None:
             return Grade(0.0, found)
+        if found != gold and (not settles(found, gold) or is_false(given.text, found)):
+            return Grade(0.0, given.text)
         if wanted == given:
             return Grade(1.0, given.text)
         return Grade(float(await self._same(wanted, given)), given.text)
@@ -129,6 +106,8 @@ class Math(GraderSettings):
             return normalised_phrase(gold.text) == normalised_phrase(answer.text)
         if not _comparable(answer.text):
             return False
+        if _operands(gold.text) == _operands(answer.text):
+            return True
         if _PLAIN.fullmatch(gold.text) and _PLAIN.fullmatch(answer.text):
             return _near(Fraction(gold.text), Fraction(answer.text), self.decimals)
         verdict = await self._compare(gold.text, answer.without_unit(gold).text)
@@ -161,6 +140,14 @@ def _near(gold: Fraction, answer: Fraction, decimals: int) -> bool:
     """Whether two numbers agree to this many decimals, or to more if the gold one would be rounded to 0."""
     half = Fraction(1, 2 * 10**decimals)
     return abs(gold - answer) <= (half if abs(gold) > half else abs(gold) / 10**_FIGURES)
+
+
+def _operands(text: str) -> list[str]:
+    """The operator of a union or an intersection, and its parts in order; the text itself if it is neither."""
+    marks = set(_SET_OPERATOR.findall(text))
+    if len(marks) != 1:
+        return [text]
+    return [*marks, *sorted(" ".join(part.split()) for part in _SET_OPERATOR.split(text))]
 
 
 def _comparable(text: str) -> bool:

@@ -24,6 +24,8 @@ _MEMORY = 2 << 30
 """Bytes."""
 _FIGURES = 6
 """Significant figures to which a small gold answer is compared."""
+_POINTS = 4
+"""Points at which two expressions must be real, to be taken for the same function."""
 _BASE = re.compile(r"\d_\{?(\d+)\}?\s*$")
 _DECIMAL = re.compile(r"[-+]?\d*\.\d+")
 _DECIMAL_COMMA = re.compile(r"[-+]?(?:\d+,\d{1,2}|\d{4,},\d+|0,\d+)")
@@ -73,6 +75,7 @@ def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_s
     """Whether an answer equals the gold answer, both in LaTeX without dollar signs. Not bounded in time or memory."""
     from math_verify import verify  # noqa: PLC0415
 
+    gold, answer = _as_column(gold, answer), _as_column(answer, gold)
     bases = _BASE.search(gold), _BASE.search(answer)
     if bases[0] and bases[1] and bases[0][1] != bases[1][1]:
         return False
@@ -82,6 +85,11 @@ def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_s
     bound = _bound(wanted), _bound(given)
     if bound[0] != wanted and bound[1] != given:
         wanted, given = bound
+    wanted, given = _imaginary(wanted, given)
+    numbers = _numbers(wanted, given)
+    if numbers and abs(numbers[0]) < 10.0**-decimals / 2:
+        # `verify` computes in floats, in which both may be 0.
+        return bool(abs(numbers[0] - numbers[1]) <= abs(numbers[0]) / 10**_FIGURES)
     same = verify(
         wanted,
         given,
@@ -90,12 +98,25 @@ def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_s
         allow_set_relation_comp=relations_as_sets,
         timeout_seconds=None,
     )
-    return bool(same) and not _both_empty(wanted, given)
+    if not same:
+        return _equal_where_real(wanted, given)
+    if numbers and "%" not in gold + answer and abs(numbers[0] - numbers[1]) > 2 * 10.0**-decimals:
+        return False
+    return not _both_empty(wanted, given)
 
 
 def _pointed(text: str, other: str) -> str:
     """The text with a decimal point for a decimal comma, if the other has a point; else a comma separates numbers."""
     return text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) and _DECIMAL.fullmatch(other) else text
+
+
+def _as_column(text: str, other: str) -> str:
+    """The tuple of a vector in parentheses as a column, if the other one is a column."""
+    vector = re.fullmatch(r"\(([^()\[\]&]*,[^()\[\]&]*)\)", text)
+    if not vector or "matrix}" not in other or "&" in other:
+        return text
+    columns = vector[1].replace(",", r" \\ ")
+    return f"\\begin{{pmatrix}}{columns}\\end{{pmatrix}}"
 
 
 def _parsed(text: str) -> Any:
@@ -128,6 +149,48 @@ def _bound(value: Any) -> Any:
         (argument,) = value.lhs.args
         return value.subs(argument, Symbol("argument", real=True)) if argument.is_Symbol else value
     return value
+
+
+def _imaginary(gold: Any, answer: Any) -> tuple[Any, Any]:
+    """Both values with the imaginary unit for the letter i, if one has a power of e and neither has another letter."""
+    from sympy import I, exp  # noqa: PLC0415
+
+    free = {symbol for value in (gold, answer) for symbol in getattr(value, "free_symbols", ())}
+    if {symbol.name for symbol in free} != {"i"} or not (gold.has(exp) or answer.has(exp)):
+        return gold, answer
+    unit = dict.fromkeys(free, I)
+    return gold.subs(unit), answer.subs(unit)
+
+
+def _numbers(gold: Any, answer: Any) -> tuple[Any, Any] | None:
+    """Both values in decimals of any size, if both are real numbers and the gold one is not 0."""
+    from sympy import Expr, N  # noqa: PLC0415
+
+    if not all(isinstance(value, Expr) and value.is_number for value in (gold, answer)):
+        return None
+    exact, said = N(gold, 20), N(answer, 20)
+    return (exact, said) if exact.is_Float and (said.is_Float or said == 0) and exact != 0 else None
+
+
+def _equal_where_real(gold: Any, answer: Any) -> bool:
+    """Whether two expressions with roots in one variable have the same value wherever either is real.
+
+    SymPy does not know that the variable is real, so to it 1/sqrt(n) is not sqrt(1/n).
+    """
+    from sympy import Expr, N, Pow, Rational  # noqa: PLC0415
+
+    if not (isinstance(gold, Expr) and isinstance(answer, Expr) and gold.free_symbols == answer.free_symbols):
+        return False
+    if len(gold.free_symbols) != 1 or not (gold + answer).has(Pow):
+        return False
+    (variable,) = gold.free_symbols
+    alike = 0
+    for place in (-7, -3, -1, -0.4, 0.3, 0.7, 1.9, 3, 11, 29):
+        one, other = (N(side.subs(variable, Rational(str(place))), 20) for side in (gold, answer))
+        if one.is_Float != other.is_Float or (one.is_Float and abs(one - other) > abs(one) / 10**12):
+            return False
+        alike += bool(one.is_Float)
+    return alike >= _POINTS
 
 
 def _rounding(gold: Any, decimals: int) -> int:

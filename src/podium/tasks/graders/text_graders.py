@@ -10,7 +10,6 @@ import asyncio
 import json
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -21,8 +20,10 @@ from pydantic import Field
 from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.graders.hedges import settles
 from podium.tasks.task import Grade
-from podium.workers.answer import bare, normalise
+from podium.workers.answer import bare, normalise, unfolded
+from podium.workers.same_answer import normalised_words
 
 if TYPE_CHECKING:
     from regex import Pattern
@@ -46,21 +47,6 @@ class Exact(PureGrader):
         if found is None:
             return Grade(0.0)
         return Grade(float(normalise(bare(found)) == normalise(bare(gold))), found)
-
-
-_DASHES = re.compile("[\u2010-\u2015\u2212]")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_MARK = re.compile(r"[^\w\s]|_")
-_IN_NUMBER = re.compile(r"(?<![^\W\d_])[-.,:/*](?=\.?\d)")
-_ACCENT = re.compile("[\u0300-\u0334\u0339-\u036f]")
-"""Marks on letters. The strokes between them are none: without its stroke, "≠" is "="."""
-_ARTICLE = re.compile(r"^[\W_]*(?:a|an|the)\s+(?=\W*\w)")
-_DROPPED = frozenset(".!?'\"`‘’“”„´")
-"""Marks that do not separate words: `U.S.A.` is `USA`."""
-_KEPT = frozenset("%#&@§‰\\")
-"""Marks that have a meaning: `C#` is not `C`."""
-_KEPT_FORMS = ("<super>", "<sub>", "<fraction>")
-"""Characters that would change their meaning if they were decomposed: `10²` is not `102`."""
 
 
 class Normalised(PureGrader):
@@ -114,38 +100,11 @@ def _may_equal(answer: str, gold: str) -> bool:
     return len(answer) <= 1000 + 4 * len(gold)
 
 
-def normalised_words(text: str, *, accents: bool = False) -> str:
-    """The words of a text, normalised: equal for texts that say the same. Empty if there are only marks.
-
-    A dollar at either end does not count: it may be LaTeX's, and `extraction` removes it.
-    """
-    text = "".join(map(_unfolded, text.strip().strip("$"))).casefold()
-    if not accents:
-        text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
-    text = _THOUSANDS.sub("", _DASHES.sub("-", unicodedata.normalize("NFC", text)))
-    return " ".join(_MARK.sub(_mark, _ARTICLE.sub("", text)).split())
-
-
-def _unfolded(character: str) -> str:
-    if unicodedata.decomposition(character).startswith(_KEPT_FORMS):
-        return character
-    return unicodedata.normalize("NFKC", character)
-
-
-def _mark(match: re.Match[str]) -> str:
-    """What replaces a mark: itself, nothing, or a space."""
-    mark = match[0]
-    if mark in _KEPT or not unicodedata.category(mark).startswith("P"):
-        return mark
-    if _IN_NUMBER.match(match.string, match.start()):
-        return mark
-    return "" if mark in _DROPPED else " "
-
-
 Items = Counter[str | Decimal]
 
 _NUMBER = re.compile(r"[-+]?(?:\d{1,100}(?:\.\d{0,100})?|\.\d{1,100})(?:[eE][-+]?\d{1,3})?")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]+", re.MULTILINE)
+_ELLIPSIS = re.compile(r"\.{3}|…|\\[lc]?dots(?![a-z])")
 _BRACKETS = (("\\{", "\\}"), ("{", "}"), ("[", "]"), ("(", ")"))
 
 
@@ -173,7 +132,7 @@ class SetOf(PureGrader):
         found = extract(response, self.answer)
         if found is None:
             return Grade(0.0)
-        if not _may_equal(found, gold):
+        if not _may_equal(found, gold) or not settles(found, gold):
             return Grade(0.0, found)
         wanted = self._items(gold)
         return Grade(float(bool(wanted) and wanted in map(self._items, self._readings(found))), found)
@@ -187,11 +146,15 @@ class SetOf(PureGrader):
 
     def _items(self, text: str) -> Items:
         """The items that a text lists; none if that is not clear."""
+        text = unfolded(text)
         listed = _json_list(text)
         if listed is None:
             whole = _BULLET.sub("", text.strip().strip("$").strip())
             listed = next(filter(_closed, map(self._split, (_unbracketed(whole), whole))), [])
-        items = Counter(item for item in map(_item, listed) if item is not None)
+        named = [_item(item) for item in listed if item.strip()]
+        if _ELLIPSIS.search(text) or None in named:
+            return Counter()  # an open list, or one with a gap
+        items = Counter(item for item in named if item is not None)
         return items if self.repeats else Counter(dict.fromkeys(items, 1))
 
     def _split(self, text: str) -> list[str]:
@@ -200,7 +163,9 @@ class SetOf(PureGrader):
 
 def _item(text: str) -> str | Decimal | None:
     """The number or the words by which an item is compared; None if it has only marks."""
-    bare = text.strip().strip("$`*").removesuffix(".").strip().removeprefix("and ").replace("−", "-")
+    bare = (
+        unfolded(text).strip().strip("$`*").removesuffix(".").strip().removeprefix("and ").replace("−", "-")
+    )
     return Decimal(bare) if _NUMBER.fullmatch(bare) else normalised_words(bare) or None
 
 
@@ -269,7 +234,10 @@ class Regex(GraderSettings):
         if found is None:
             return Grade(0.0)
         # In a thread, since a match may take a second; it releases the interpreter's lock.
-        return Grade(float(await asyncio.to_thread(matches, gold, found)), found)
+        same = await asyncio.to_thread(matches, gold, found) or (
+            unfolded(found) != found and await asyncio.to_thread(matches, gold, unfolded(found))
+        )
+        return Grade(float(same), found)
 
 
 def matches(pattern: str, text: str, *, whole: bool = True) -> bool:

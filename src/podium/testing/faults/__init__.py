@@ -2,6 +2,7 @@
 
     refusals       statuses other than 200          interruptions  slow, hanging and cut replies
     malformed      bytes that are not their form    wrong_content  well-formed replies that say something wrong
+    strictness     refusals of some requests alone
 
 `AnyFault` is the type of a rule's fault, in Python and in a file.
 """
@@ -32,6 +33,7 @@ from podium.testing.faults.malformed import (
     WrongContentType,
 )
 from podium.testing.faults.refusals import EchoHeaders, RateLimited, Redirect, Status
+from podium.testing.faults.strictness import RefusedParameters, StrictTemplate
 from podium.testing.faults.wrong_content import (
     POISONS,
     ContentFilter,
@@ -70,11 +72,13 @@ AnyFault: TypeAlias = Annotated[
         | Poison
         | RateLimited
         | Redirect
+        | RefusedParameters
         | Reset
         | SlowDrip
         | SlowFirstByte
         | SlowFirstToken
         | Status
+        | StrictTemplate
         | TruncatedJson
         | UnfinishedStream
         | Verbatim
@@ -108,11 +112,13 @@ __all__ = [
     "Poison",
     "RateLimited",
     "Redirect",
+    "RefusedParameters",
     "Reset",
     "SlowDrip",
     "SlowFirstByte",
     "SlowFirstToken",
     "Status",
+    "StrictTemplate",
     "TruncatedJson",
     "UnfinishedStream",
     "Verbatim",

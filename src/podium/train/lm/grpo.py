@@ -30,6 +30,7 @@ from podium.scoring import Scoring
 from podium.train.display import Display
 from podium.train.lm.evaluation import Evaluation
 from podium.train.lm.metrics import batch_figures, numbers
+from podium.train.lm.progress import Progress
 from podium.train.lm.recorder import Recorder
 from podium.train.lm.rollouts import PromptCodec, RolloutFunction, TrainingInterruptedError
 from podium.train.lm.schedule import Row, by_label
@@ -179,6 +180,7 @@ class PodiumGRPO:
         loop: asyncio.AbstractEventLoop,
         run: RunFolder | None,
         display: Display,
+        progress: Progress,
         on_warning: Callable[[str], None],
     ) -> None:
         self._experiment = experiment
@@ -196,6 +198,7 @@ class PodiumGRPO:
             discount=experiment.grpo.discount,
             context=start.context,
             stop=self._stop,
+            on_plan=lambda tokens: progress.advance(1, tokens),
         )
         self._evaluation = Evaluation(
             evaluated, self.rollouts, rounds=experiment.rounds, seed=experiment.seed
@@ -205,6 +208,7 @@ class PodiumGRPO:
             self.rollouts,
             run=run,
             display=display,
+            progress=progress,
             on_warning=on_warning,
             evaluate=self._evaluate if evaluated and experiment.grpo.eval_every else None,
             stop=self._stop,

@@ -130,16 +130,15 @@ def write_policy(run: Path, experiment: LMExperiment, base: Checkpoint, pool: Po
     """Write `policy` in the run's folder, from the model or the adapter that the trainer saved in `trained`.
 
     An adapter is merged into `base`. A kill never leaves a part of the policy there.
+
+    Raises:
+        CheckpointError: the merged model would not write what the trained one does.
     """
     folder, saved = run / "policy", run / "trained"
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     if (saved / "adapter_config.json").is_file():
-        from peft import PeftModel  # noqa: PLC0415 - for adapters alone
-
-        model: Any = AutoModelForCausalLM.from_pretrained(base.path, dtype="auto", trust_remote_code=False)
-        model = PeftModel.from_pretrained(model.to(torch.float32), saved).merge_and_unload()
-        model.to(_stored_dtype(base)).save_pretrained(part)
+        _merged(base, saved).to(_stored_dtype(base)).save_pretrained(part)
     else:
         shutil.copytree(saved, part)
         for leftover in part.glob("training_args.bin"):
@@ -158,6 +157,45 @@ def write_policy(run: Path, experiment: LMExperiment, base: Checkpoint, pool: Po
         folder.rename(old)
     part.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _merged(base: Checkpoint, saved: Path) -> Any:
+    """The start with the adapter merged into its weights, in float32."""
+    from peft import PeftModel  # noqa: PLC0415 - for adapters alone
+
+    start: Any = AutoModelForCausalLM.from_pretrained(base.path, dtype="auto", trust_remote_code=False)
+    tied = start.config.tie_word_embeddings
+    trained = PeftModel.from_pretrained(start.to(torch.float32), saved).eval()
+    ids_BL = torch.linspace(0, start.get_input_embeddings().weight.shape[0] - 1, 32).long()[None]
+    with torch.no_grad():
+        expected_BLV = trained(ids_BL).logits
+    _untie(trained)
+    merged: Any = trained.merge_and_unload()
+    embedding, head = merged.get_input_embeddings(), merged.get_output_embeddings()
+    merged.config.tie_word_embeddings = tied and torch.equal(embedding.weight, head.weight)
+    merged.tie_weights()
+    with torch.no_grad():
+        difference = float((merged(ids_BL).logits - expected_BLV).abs().max())
+    if not difference <= 1e-3 * max(1.0, float(expected_BLV.abs().max())):
+        raise CheckpointError(
+            f"The adapter in {saved} cannot be merged into {base.path}: the merged model's logits differ by "
+            f"{difference:.3g} from those that were trained. Train with another lora.target_modules or "
+            "lora.modules_to_save."
+        )
+    return merged
+
+
+def _untie(model: torch.nn.Module) -> None:
+    """Give each module its own copy of the weights that it shares with another.
+
+    An adapter of the embedding would else be merged into the output head too, which shares its weights.
+    """
+    seen: set[int] = set()
+    for module in model.modules():
+        for name, weight in module.named_parameters(recurse=False, remove_duplicate=False):
+            if id(weight) in seen:
+                setattr(module, name, torch.nn.Parameter(weight.detach().clone(), weight.requires_grad))
+            seen.add(id(weight))
 
 
 def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:

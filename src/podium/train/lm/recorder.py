@@ -15,6 +15,7 @@ from transformers import TrainerCallback
 from podium.rollout.run_folder import RunFolder
 from podium.train.collapse import alarms
 from podium.train.display import Display
+from podium.train.lm.progress import Progress
 from podium.train.lm.rollouts import RolloutFunction
 from podium.train.lm.settings import LMExperiment
 
@@ -29,6 +30,7 @@ class Recorder(TrainerCallback):
         *,
         run: RunFolder | None,
         display: Display,
+        progress: Progress,
         on_warning: Callable[[str], None],
         evaluate: Callable[[], dict[str, Any]] | None,
         stop: threading.Event,
@@ -37,6 +39,7 @@ class Recorder(TrainerCallback):
         self._rollouts = rollouts
         self._rows = None if run is None else run.rows()
         self._display = display
+        self._progress = progress
         self._on_warning = on_warning
         self._evaluate = evaluate
         self._stop = stop
@@ -55,11 +58,19 @@ class Recorder(TrainerCallback):
             rows = self._rows.read()
             self._elapsed_s = sum(sum(row["seconds"].values()) for row in rows)
             self._display.begin(rows, elapsed_s=self._elapsed_s)
+        self._progress.begin(self._plans_until(steps // self._experiment.grpo.num_iterations))
+
+    def _plans_until(self, iteration: int) -> int:
+        """Plans of the iterations before, with those of evaluations."""
+        return self._experiment.plans * iteration // max(1, self._experiment.grpo.iterations)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         # The first pass over a batch also generates it.
         if state.global_step % self._experiment.grpo.num_iterations == 0:
             self._began = time.perf_counter()
+            number = state.global_step // self._experiment.grpo.num_iterations
+            iterations = self._experiment.grpo.iterations
+            self._progress.phase(f"iteration {number + 1}/{iterations}", self._plans_until(number))
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         control.should_training_stop = control.should_training_stop or self._stop.is_set()
@@ -80,6 +91,7 @@ class Recorder(TrainerCallback):
         if self._evaluation is not None:
             seconds["evaluate"] = self._evaluation.pop("seconds")
         took = time.perf_counter() - self._began
+        self._progress.learned(float(logs["loss"]))
         row = {
             "iteration": state.global_step // passes - 1,
             **self.figures,

@@ -74,6 +74,7 @@ class RolloutFunction:
         discount: share of a plan's reward that the round after it gives.
         context: tokens that prompt and completion may have together.
         stop: set when the run is to end.
+        on_plan: called with the tokens of each plan of a batch when it is written.
     """
 
     def __init__(
@@ -87,7 +88,9 @@ class RolloutFunction:
         discount: float,
         context: int,
         stop: threading.Event,
+        on_plan: Callable[[int], None] = lambda tokens: None,
     ) -> None:
+        self._on_plan = on_plan
         self._rows = rows
         self._scoring = scoring
         self._loop = loop
@@ -225,6 +228,7 @@ class RolloutFunction:
 
         def hand_on(sample: SampledCompletion, tokens: list[int]) -> None:
             sample.tokens = tokens
+            self._on_plan(len(tokens))
             sample.ended = bool(tokens) and tokens[-1] in trainer.eos_token_ids
             plans = (*sample.plans, self._codec.decode(tokens))
             request = _request(sample, plans, cut=not sample.ended)

@@ -23,10 +23,12 @@ from typing import Any, TypeVar
 
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
+from datasets import disable_progress_bars
 from transformers.utils import logging
 
 from podium.errors import PodiumError
 from podium.executor import Dispatcher
+from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
@@ -35,6 +37,7 @@ from podium.train.display import Display, NoDisplay
 from podium.train.lm.grpo import PodiumGRPO
 from podium.train.lm.model import write_policy
 from podium.train.lm.preflight import Ready, open_client, preflight
+from podium.train.lm.progress import Progress
 from podium.train.lm.rollouts import TrainingInterruptedError
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
@@ -43,8 +46,9 @@ T = TypeVar("T")
 
 
 def quiet_libraries() -> None:
-    """Turn off the progress bars of TRL and transformers, and their warnings of renamed arguments."""
+    """Turn off the progress bars of TRL, datasets and transformers, and their warnings of renamed arguments."""
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    disable_progress_bars()
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
     warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
     warnings.filterwarnings("ignore", message=".*pin_memory.*")
@@ -58,12 +62,14 @@ async def run_grpo(
     display: AbstractContextManager[Display] | None = None,
     run_budget_usd: float | None = None,
     on_warning: Callable[[str], None] = lambda warning: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
 
     Refuses what `preflight` finds before it calls a worker.
 
     Args:
+        say: prints a line of progress; called from a thread too.
         run_budget_usd: the budget that `dispatch` keeps: a first batch that would break it is refused.
 
     Raises:
@@ -82,8 +88,15 @@ async def run_grpo(
     ) as found:
         on_first_rank(state, found.require)
         ready = found.require()
+        local = first and experiment.scoring_url is None  # A scoring service has the questions elsewhere.
         run = on_first_rank(
-            state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
+            state,
+            lambda: RunFolder.open(
+                folder,
+                experiment,
+                changeable=CHANGEABLE_ON_RESUME,
+                data=RunData.of(ready.tasks.values(), ready.pool) if local else None,
+            ),
         )
         async with open_scoring(experiment, ready, dispatch=dispatch, folder=folder, state=state) as (
             scoring,
@@ -97,7 +110,13 @@ async def run_grpo(
                 rounds=experiment.rounds,
                 seed=experiment.seed,
             )
-            with display if display is not None and first else NoDisplay() as shown:
+            progress = Progress(
+                say if first else lambda line: None,
+                noun="plans",
+                total=experiment.plans,
+            )
+            with progress, display if display is not None and first else NoDisplay() as shown:
+                progress.phase("loading the model")
                 trainer = PodiumGRPO(
                     experiment,
                     ready.config,
@@ -110,6 +129,7 @@ async def run_grpo(
                     loop=asyncio.get_running_loop(),
                     run=run if first else None,
                     display=shown,
+                    progress=progress,
                     on_warning=on_warning if first else lambda warning: None,
                 )
                 await run_in_thread(trainer, folder / "trained")

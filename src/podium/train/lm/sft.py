@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError
 from podium.executor import Dispatcher
 from podium.orchestrator.team import open_pool
+from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.scoring.session import Dispatch
@@ -34,6 +35,7 @@ from podium.train.lm.grpo import (
     trl_arguments,
 )
 from podium.train.lm.model import find_start, open_codec, open_tokenizer, write_policy
+from podium.train.lm.progress import Progress
 from podium.train.lm.rollouts import PromptCodec
 from podium.train.lm.run import of_first_rank, on_first_rank
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
@@ -63,10 +65,12 @@ def run_sft(
     *,
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
     on_warning: Callable[[str], None] = lambda warning: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
 
     Args:
+        say: prints a line of progress; called from a thread too.
         dispatch: opens what keeps the budget and the replies of the judges that grade traces.
 
     Raises:
@@ -77,7 +81,11 @@ def run_sft(
     """
     state = PartialState()
     pool = open_pool(experiment.pool, ready=False)  # No worker is called: none needs its key.
-    try:
+    with ExitStack() as opened:
+        opened.callback(lambda: asyncio.run(pool.close()))
+        progress = Progress(say if state.is_main_process else lambda line: None, noun="examples")
+        opened.enter_context(progress)
+        progress.phase("opening the model")
         start = find_start(experiment)
         tokenizer = open_tokenizer(experiment, start)
         codec = open_codec(experiment, start, tokenizer)
@@ -85,8 +93,16 @@ def run_sft(
         run = on_first_rank(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
+        progress.phase("collecting examples")
         examples = of_first_rank(state, lambda: asyncio.run(_collect(experiment, pool, dispatch, on_warning)))
+        pairs = [
+            ([message.model_dump() for message in example.messages], example.completion)
+            for example in examples
+        ]
+        on_first_rank(state, lambda: run and run.require(RunData.of_examples(pairs, pool.profiles)))
+        progress.phase("encoding the examples")
         dataset = make_dataset(examples, codec, tokenizer.eos_token_id, start)
+        progress.phase("loading the model")
         trainer = SFTTrainer(
             model=str(start.path),
             args=config,
@@ -94,20 +110,19 @@ def run_sft(
             processing_class=tokenizer,
             peft_config=lora_config(experiment),
             quantization_config=quantization(experiment),
-            callbacks=[_Recorder(run)],
+            callbacks=[_Recorder(run, progress, dataset, experiment)],
         )
         trainer.remove_callback(PrinterCallback)
         checkpoint = latest_checkpoint(folder / "checkpoints")
         if run is not None:
             run.rows().truncate(0 if checkpoint is None else step_of(checkpoint))
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        progress.phase("saving the policy")
         trainer.save_model(str(folder / "trained"))
         if state.is_main_process:
             write_policy(folder, experiment, start, pool)
         state.wait_for_everyone()
         return folder / "policy"
-    finally:
-        asyncio.run(pool.close())
 
 
 async def _collect(
@@ -175,13 +190,33 @@ def make_dataset(
 
 
 class _Recorder(TrainerCallback):
-    """Writes a row for each step of the optimiser."""
+    """Writes a row for each step of the optimiser, and counts what is learned."""
 
-    def __init__(self, run: RunFolder | None) -> None:
+    def __init__(
+        self, run: RunFolder | None, progress: Progress, dataset: Dataset, experiment: LMExperiment
+    ) -> None:
         self._rows = None if run is None else run.rows()
+        self._progress = progress
+        self._batch = experiment.sft.batch
+        self._tokens = sum(map(len, dataset["input_ids"])) / len(dataset)
+        """Of an example, on average."""
+        progress.total = round(experiment.sft.epochs * len(dataset))
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._micro = args.per_device_train_batch_size * args.world_size
+        self._progress.phase("")
+        self._progress.begin(min(state.global_step * self._batch, self._progress.total))
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._progress.advance(self._micro, round(self._micro * self._tokens))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.on_substep_end(args, state, control)  # A step's last micro-batch has no event of its own.
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logs: dict[str, Any] = kwargs["logs"]
+        if "loss" in logs:
+            self._progress.learned(float(logs["loss"]))
         if self._rows is not None and "loss" in logs:
             kept = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
             self._rows.append(

@@ -1,35 +1,61 @@
-"""The client: sends one chat to one endpoint, once, and returns the reply or raises a `WorkerError`.
+"""The client: sends one chat to one endpoint, and returns the reply or raises a `WorkerError`.
 
-It does not retry, and runs no tools. `on_text` gets the text of a streamed reply piece by piece; the return value is
-the whole reply.
+It does not retry, and runs no tools. If the endpoint refuses a parameter or the form of the messages, it asks again at
+once without them, and remembers that (`adaptation`). `on_text` gets the text of a streamed reply piece by piece; the
+return value is the whole reply.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 
-from podium.types import AnswerOptions, Message, ToolCall
+from podium.errors import WorkerError
+from podium.types import AnswerOptions, Message, ToolCall, Usage, sent_tokens
 from podium.workers.base import Reply
+from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
-from podium.workers.chat.failures import Failures, filtered
+from podium.workers.chat.failures import Failures, RequestRejectedError
+from podium.workers.chat.reply_builder import encodable
 from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
+from podium.workers.chat.tool_calls import CollectedCall
 from podium.workers.chat.usage import read_usage
 from podium.workers.connections import Connections
 
 _NAME = 200
 """Characters kept of a model name or finish_reason."""
 
+_THINKS = re.compile(
+    r"(?<![a-z0-9])(?:r1|z1|qwq|reason(?:er|ing)?|think(?:er|ing)?)(?![a-z0-9])", re.IGNORECASE
+)
+"""Names of models whose chat template may open their thought, so that their text begins inside it."""
+
 
 @cache
 def _time_limits(connect_timeout: float) -> aiohttp.ClientTimeout:
     # By default aiohttp rounds limits over 5 s up to whole seconds.
     return aiohttp.ClientTimeout(total=None, connect=connect_timeout, ceil_threshold=float("inf"))
+
+
+class _Body(aiohttp.BytesPayload):
+    """The body of a request, which tells the reader when the connection is open and the body is sent."""
+
+    def __init__(self, content: bytes, reader: ResponseReader) -> None:
+        super().__init__(content)
+        self._reader = reader
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self._reader.request_sent = True
+        await super().write_with_length(writer, content_length)
 
 
 class ChatClient:
@@ -73,6 +99,9 @@ class ChatClient:
         # OpenAI's newer models refuse max_tokens, which every other server accepts.
         is_openai = self.endpoint.host == "api.openai.com"
         self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if is_openai else "max_tokens")
+        self._begins_inside_thought: dict[str, bool] = {}
+        """By model: whether a text of it was seen to begin inside a thought."""
+        self._adaptation = Adaptation()
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint.base_url!r})"
@@ -82,6 +111,7 @@ class ChatClient:
         messages: Sequence[Message],
         *,
         model: str,
+        worker: str | None = None,
         timeout: float = 120.0,  # noqa: ASYNC109 - a limit of the worker's, named in messages
         connect_timeout: float = 10.0,
         first_token_timeout: float | None = None,
@@ -90,7 +120,9 @@ class ChatClient:
         temperature: float | None = None,
         seed: int | None = None,
         extra: Mapping[str, Any] | None = None,
+        context_tokens: int | None = None,
         options: AnswerOptions = AnswerOptions(),
+        thoughts_alone: bool = False,
         on_text: Callable[[str], None] | None = None,
         on_reasoning: Callable[[str], None] | None = None,
     ) -> Reply:
@@ -99,29 +131,44 @@ class ChatClient:
         Args:
             messages: what is sent, oldest first.
             model: the endpoint's name for the model.
+            worker: the name by which messages' `provider_state` belongs to this endpoint; None: none does.
             timeout: seconds for the whole call.
             connect_timeout: seconds until the connection is open, DNS and TLS included.
             first_token_timeout: seconds until a streamed reply must have begun; None: no limit.
             stream: whether to ask for a streamed reply.
             max_tokens, temperature, seed: None: not sent, so the endpoint's default holds.
             extra: further keys of the body; they win over the others.
+            context_tokens: the model's context, which the reply is limited to fit in; None: not known.
             options: the caller's settings; with tools, the reply may be tool calls.
+            thoughts_alone: whether a reply with thoughts and without an answer is a reply.
             on_text, on_reasoning: called with each piece of the text and of the visible reasoning as it comes; the
                 first implies `stream`.
 
         Raises:
-            WorkerError: no text or tool call came back.
+            WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it. Its
+                `usage` is what that took, as that of a cancellation is: the provider's count, else an estimate of what
+                was sent and received, where the provider may bill it.
         """
+        read = sent_tokens(messages, options)
+        if reason := too_long(read, context_tokens):
+            raise self._failures.error(reason, "context")
         settings = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
         stream = stream or on_text is not None
-        body = chat_body(
+        request = AdaptedRequest(
             messages,
-            model=model,
-            max_tokens_key=self._max_tokens_key,
-            settings=settings,
-            options=options,
-            extra=extra or {},
-            stream=stream,
+            lambda folded: chat_body(
+                folded,
+                model=model,
+                worker=worker,
+                max_tokens_key=self._max_tokens_key,
+                settings=settings,
+                options=options,
+                extra=extra or {},
+                stream=stream,
+            ),
+            self._adaptation,
+            read=read,
+            context_tokens=context_tokens,
         )
         listeners = [
             None if each is None else StreamScrubber(each, self._secrets) for each in (on_text, on_reasoning)
@@ -131,21 +178,29 @@ class ChatClient:
             streamed=stream,
             timeout=timeout,
             first_token_timeout=first_token_timeout if stream else None,
+            hold=True if _THINKS.search(model) else self._begins_inside_thought.get(model),
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
-        builder = reader.builder
         try:
-            async with reader.deadline:
-                await self._post(json.dumps(body).encode(), connect_timeout, reader)
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            # An error after the end of the answer is no reason to pay for it again.
-            if not reader.complete:
-                if isinstance(error, aiohttp.ConnectionTimeoutError):
-                    raise self._failures.timed_out("connect_timeout", connect_timeout, builder) from None
-                if reader.deadline.expired():
-                    raise self._failures.timed_out(*reader.limit, builder) from None
-                raise self._failures.transport(error) from None
-        reply = self._reply(reader, messages, body, options)
+            await self._exchange(request, connect_timeout, reader)
+            reply = self._reply(reader, messages, request.body, options, thoughts_alone=thoughts_alone)
+        except (WorkerError, asyncio.CancelledError) as error:
+            ended = isinstance(error, WorkerError) and error.kind != "timeout"
+            if reader.may_be_billed or (reader.request_sent and not ended):
+                vars(error)["usage"] = self._usage(reader, messages, request.body, options)
+            raise
+        builder = reader.builder
+        if builder.opened_by_template or (builder.finish == "stop" and builder.text):
+            known = self._begins_inside_thought.get(model, False)
+            self._begins_inside_thought[model] = known or builder.opened_by_template
+        self._adaptation |= request.known  # Only now: what did not help shall not be remembered.
+        reply = replace(
+            reply,
+            dropped=request.dropped,
+            folded=request.folded,
+            context_tokens=request.known.context_tokens or context_tokens,
+        )
+        reader.end()
         for listener in listeners:
             if listener is not None:
                 listener.end()
@@ -155,7 +210,37 @@ class ChatClient:
         """Close the connections, also those shared with other clients; a later call opens new ones."""
         await self._connections.close()
 
-    async def _post(self, content: bytes, connect_timeout: float, reader: ResponseReader) -> None:
+    async def _exchange(
+        self, request: AdaptedRequest, connect_timeout: float, reader: ResponseReader
+    ) -> None:
+        """Send the request and read the response, within all time limits; again without what the endpoint refuses.
+
+        Raises:
+            WorkerError: the response is not a reply, or not whole.
+        """
+        try:
+            async with reader.deadline:
+                while True:
+                    try:
+                        await self._post(
+                            _Body(json.dumps(request.body).encode(), reader), connect_timeout, reader
+                        )
+                        break
+                    except RequestRejectedError as error:
+                        if reader.builder.length or not request.change(error.reported):
+                            raise
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            # An error after the end of the answer is no reason to pay for it again.
+            if not reader.complete:
+                if isinstance(error, aiohttp.ConnectionTimeoutError):
+                    raise self._failures.timed_out(
+                        "connect_timeout", connect_timeout, reader.builder
+                    ) from None
+                if reader.deadline.expired():
+                    raise self._failures.timed_out(*reader.limit, reader.builder) from None
+                raise self._failures.transport(error) from None
+
+    async def _post(self, content: _Body, connect_timeout: float, reader: ResponseReader) -> None:
         session = await self._connections.session()
         async with session.post(
             self.endpoint.url,
@@ -174,36 +259,78 @@ class ChatClient:
         messages: Sequence[Message],
         body: Mapping[str, Any],
         options: AnswerOptions,
+        *,
+        thoughts_alone: bool,
     ) -> Reply:
         builder = reader.builder
-        text = builder.text
-        calls = builder.tool_calls if options.tools else ()
-        if not (text.strip() or calls) or filtered(builder.finish):
-            raise self._failures.no_text(builder)
-        if builder.finish == "error":
+        text, finish = builder.text, builder.finish
+        calls = builder.calls.read() if options.tools else ()
+        cut_call = bool(calls) and (finish == "length" or any(call.is_cut for call in calls))
+        if cut_call:
+            # The part that was written may look like a whole call, and would then be run.
+            finish, calls = "length", ()
+        limit = sent_limit(body)
+        # What the caller's own limit cuts off is what the caller wants, even if nothing is left.
+        wanted = finish == "length" and limit is not None and limit == options.max_tokens
+        wanted = wanted or (thoughts_alone and bool(builder.reasoning.strip()))
+        if not (text.strip() or calls or wanted) or finish == "content_filter":
+            raise self._failures.no_text(builder, cut_call=cut_call)
+        if finish == "error":
             raise self._failures.error("it broke off with an error", "status", retryable=True)
-        written = text + "".join(call.name + call.arguments for call in calls)
-        usage = read_usage(
-            builder.usage,
-            messages,
-            written,
-            builder.reasoning,
-            options=options,
-            max_tokens=sent_limit(body),
-        )
         return Reply(
             self._secrets.scrub(text),
-            usage,
-            finish=self._name(builder.finish),
+            self._usage(reader, messages, body, options),
+            finish=self._name(finish),
             model=self._name(builder.model),
+            fingerprint=self._name(builder.fingerprint),
             first_token_s=reader.first_token_s,
             reasoning=self._secrets.scrub(builder.reasoning),
             parameters=self._secrets.scrub_values({k: v for k, v in body.items() if k != "messages"}),
             logprobs=builder.logprobs,
-            tool_calls=tuple(
-                ToolCall(**{field: self._secrets.scrub(value) for field, value in call}) for call in calls
-            ),
+            tool_calls=self._calls(calls),
+            provider_state=self._state(builder.state.read(calls_tools=bool(calls))),
         )
+
+    def _usage(
+        self,
+        reader: ResponseReader,
+        messages: Sequence[Message],
+        body: Mapping[str, Any],
+        options: AnswerOptions,
+    ) -> Usage:
+        """What was taken so far."""
+        builder = reader.builder
+        calls = "".join(call.name + call.arguments for call in builder.calls.read())
+        return read_usage(
+            builder.usage,
+            messages,
+            builder.text + builder.refusal + calls + reader.unread.decode("utf-8", "replace"),
+            builder.reasoning,
+            options=options,
+            max_tokens=sent_limit(body),
+        )
+
+    def _calls(self, calls: Sequence[CollectedCall]) -> tuple[ToolCall, ...]:
+        """The calls without secrets, each with an id of its own."""
+        taken: set[str] = set()
+        given = []
+        for place, call in enumerate(calls):
+            id_ = self._secrets.scrub(encodable(call.id))
+            while not id_ or id_ in taken:
+                id_ = f"{id_ or 'call'}_{place}"
+            taken.add(id_)
+            given.append(
+                ToolCall(
+                    id=id_,
+                    name=self._secrets.scrub(encodable(call.name)),
+                    arguments=self._secrets.scrub(encodable(call.arguments)),
+                    provider_state=self._state(call.state),
+                )
+            )
+        return tuple(given)
+
+    def _state(self, state: Mapping[str, Any]) -> str:
+        return json.dumps(self._secrets.scrub_values(dict(state))) if state else ""
 
     def _name(self, value: str | None) -> str | None:
         return None if value is None else self._secrets.scrub(value)[:_NAME]

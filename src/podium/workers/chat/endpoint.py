@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from pydantic import SecretStr
 
 from podium.errors import ConfigError
-from podium.workers.redaction import Secrets, looks_secret
+from podium.workers.redaction import Secrets, address_shown, looks_secret
 
 
 class Endpoint:
@@ -29,7 +30,8 @@ class Endpoint:
         secret_headers: sent as they are, and shown nowhere.
 
     Raises:
-        ConfigError: `base_url` is not an http or https address, or holds a secret.
+        ConfigError: `base_url` is not an http or https address, or holds a secret, or the environment names a proxy of
+            another kind than HTTP for it.
     """
 
     def __init__(
@@ -102,9 +104,32 @@ def _address(base_url: str) -> SplitResult:
 
 
 def _proxy(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names for this host, if any."""
-    proxy = getproxies().get(scheme, "")
-    return proxy if proxy.startswith("http") and not proxy_bypass(host) else None
+    """The proxy that the environment names for this host, if any; a host on this machine needs none.
+
+    Raises:
+        ConfigError: it is no HTTP proxy.
+    """
+    named = getproxies()
+    proxy = (named.get(scheme) or named.get("all") or "").strip()
+    if not proxy or _is_here(host) or proxy_bypass(host):
+        return None
+    kind, separator, _ = proxy.partition("://")
+    if not separator:
+        return f"http://{proxy}"
+    if kind.lower() not in ("http", "https"):
+        raise ConfigError(
+            f"the environment names the proxy {address_shown(proxy)} for {host}, and Podium speaks to HTTP proxies "
+            f"only; set {scheme.upper()}_PROXY to one, or add {host} to NO_PROXY."
+        )
+    return proxy
+
+
+def _is_here(host: str) -> bool:
+    """Whether it is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

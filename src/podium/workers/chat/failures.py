@@ -1,19 +1,17 @@
 """Turns a failure of an endpoint or a connection into a `WorkerError`: what happened, whether to retry, what to do.
 
-It understands the error bodies of providers, gateways and servers, and Retry-After. It removes the pool's secrets from
-a message before it cuts the message. It raises nothing itself.
+It understands the error bodies of providers, gateways and servers; `retry_hints` reads when to retry, and `refusals`
+what an endpoint does not take. It removes the pool's secrets from a message before it cuts the message. It raises
+nothing itself.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
@@ -21,6 +19,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 
 from podium.errors import WorkerError
 from podium.workers.chat.reply_builder import ReplyBuilder
+from podium.workers.chat.retry_hints import retry_after
 from podium.workers.redaction import Secrets, address_shown
 
 _SHOWN = 300
@@ -38,7 +37,6 @@ _WAY_OUT = {
     413: " (the messages are too long for it)",
 }
 _RETRYABLE = frozenset({408, 409, 425, 429})
-_REFUSALS = frozenset({"refusal", "safety", "prohibited_content", "recitation", "blocklist"})
 
 
 class Failures:
@@ -54,11 +52,21 @@ class Failures:
         self._secrets = secrets
 
     def error(
-        self, what: str, kind: str, *, retryable: bool = False, retry_after_s: float | None = None
+        self,
+        what: str,
+        kind: str,
+        *,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        reported: ProviderError | None = None,
     ) -> WorkerError:
-        """The error with one sentence: the endpoint, a colon, and `what`."""
-        sentence = self._secrets.scrub(f"{self._shown}: {what}")
-        return WorkerError(f"{sentence}.", kind=kind, retryable=retryable, retry_after_s=retry_after_s)
+        """The error with one sentence: the endpoint, a colon, and `what`; `reported`: the endpoint's own."""
+        sentence = f"{self._secrets.scrub(f'{self._shown}: {what}')}."
+        if reported is None:
+            return WorkerError(sentence, kind=kind, retryable=retryable, retry_after_s=retry_after_s)
+        return RequestRejectedError(
+            sentence, reported, kind=kind, retryable=retryable, retry_after_s=retry_after_s
+        )
 
     def quoted(self, text: str) -> str:
         """An endpoint's message in one line, without secrets, and short."""
@@ -77,11 +85,16 @@ class Failures:
         way_out = _WAY_OUT[402] if out_of_credit else _WAY_OUT.get(status, "")
         if not out_of_credit and 400 <= status < 500 and provider_error.unknown_model:
             way_out = " (is model right?)"
+        kind = "limited" if status == 429 else "status"
+        if provider_error.too_long and status < 500 and status != 429:
+            kind, way_out = "context", _WAY_OUT[413]
+        hint = retry_after(headers, provider_error.body, provider_error.text, limited=status == 429)
         return self.error(
             f"status {status}: {self.quoted(provider_error.text)}{way_out}",
-            "limited" if status == 429 else "status",
+            kind,
             retryable=retryable,
-            retry_after_s=retry_after(headers) if retryable else None,
+            retry_after_s=hint if retryable else None,
+            reported=replace(provider_error, status=status),
         )
 
     def redirect(self, status: int, location: str) -> WorkerError:
@@ -101,7 +114,10 @@ class Failures:
                 status or (402 if provider_error.out_of_credit else 200), headers, provider_error
             )
         return self.error(
-            f"it reports an error: {self.quoted(provider_error.text)}", "status", retryable=begun
+            f"it reports an error: {self.quoted(provider_error.text)}",
+            "status",
+            retryable=begun,
+            reported=provider_error,
         )
 
     def malformed(self, content: bytes) -> WorkerError:
@@ -127,22 +143,29 @@ class Failures:
             f"the reply has no choices: {self.quoted(message)}", "protocol", retryable=retryable
         )
 
-    def no_text(self, builder: ReplyBuilder) -> WorkerError:
-        """The reply has neither text nor a usable tool call."""
+    def no_text(self, builder: ReplyBuilder, *, cut_call: bool) -> WorkerError:
+        """The reply has neither text nor a usable tool call; or, with `cut_call`, its tool call was cut off."""
         finish = builder.finish
-        if builder.refusal or filtered(finish):
-            return self.error(f"it refused: {self.quoted(builder.refusal or finish or '')}", "refused")
+        if builder.refusal or finish == "content_filter":
+            reason = builder.refusal or builder.finish_word or ""
+            return self.error(f"it refused: {self.quoted(reason)}", "refused")
+        if cut_call:
+            return self.error(
+                "its tool call was cut off; raise max_tokens", "protocol", retryable=finish != "length"
+            )
         if finish == "length":
             thought = " (it reasoned until then)" if builder.reasoning else ""
             return self.error(
                 f"it reached max_tokens before it wrote any answer{thought}; raise max_tokens",
                 "protocol",
             )
-        if builder.has_tool_calls:
+        if builder.calls:
             return self.error("it called a tool, but was offered none; leave tools out of extra", "protocol")
         if builder.reasoning:
             return self.error(
-                "it reasoned (reasoning_content) and wrote no answer; raise max_tokens or reduce its reasoning",
+                "it reasoned and wrote no answer; if its reasoning is the answer, switch thinking off "
+                "(extra.chat_template_kwargs.enable_thinking = false), or start the server without a reasoning parser "
+                "(vLLM: no --reasoning-parser; llama.cpp: --reasoning-format none); else raise max_tokens",
                 "protocol",
                 retryable=finish is None,
             )
@@ -189,10 +212,20 @@ class Failures:
         return self.error(f"the reply is not HTTP ({reason})", "protocol")
 
 
-def filtered(finish: str | None) -> bool:
-    """Whether this finish_reason says that a filter or the model refused."""
-    word = (finish or "").lower()
-    return word.startswith("content_filter") or word in _REFUSALS
+class RequestRejectedError(WorkerError):
+    """The endpoint reported an error. `ChatClient` asks again without what the endpoint refuses, where that helps."""
+
+    def __init__(
+        self,
+        message: str,
+        reported: ProviderError,
+        *,
+        kind: str,
+        retryable: bool,
+        retry_after_s: float | None,
+    ) -> None:
+        super().__init__(message, kind=kind, retryable=retryable, retry_after_s=retry_after_s)
+        self.reported = reported
 
 
 def _permanent(error: Exception) -> str | None:
@@ -215,6 +248,7 @@ _FILTERED = re.compile(r"content_filter|content_policy|responsibleaipolicyviolat
 _LIMITED = re.compile(r"rate_?limit|too_many_requests|resource_exhausted")
 _OVERLOADED = re.compile(r"overloaded|server_error|unavailable|internal|timeout|bad_gateway")
 _UNKNOWN_MODEL = re.compile(r"model_not_(found|available)|invalid_model|deploymentnotfound")
+_TOO_LONG = re.compile(r"context_length_exceeded|exceed_context_size")
 _NO_MODEL = re.compile(
     r"\bmodel\b.{0,80}\b(not found|not exist|not available|unknown)\b|\b(not a valid|unknown|no such) model\b",
     re.S,
@@ -229,7 +263,9 @@ class ProviderError:
     words: frozenset[str] = frozenset()
     """Error codes and types, in lower case."""
     status: int | None = None
-    """An HTTP status named in the body."""
+    """That of the response, or one named in the body."""
+    body: Any = None
+    """The whole body, if it is JSON."""
 
     @property
     def out_of_credit(self) -> bool:
@@ -245,6 +281,11 @@ class ProviderError:
     def unknown_model(self) -> bool:
         """The endpoint does not have the model."""
         return self._says(_UNKNOWN_MODEL) or bool(_NO_MODEL.search(self.text.lower()))
+
+    @property
+    def too_long(self) -> bool:
+        """The messages do not fit into the model's context."""
+        return self._says(_TOO_LONG)
 
     @property
     def meant_status(self) -> int | None:
@@ -268,7 +309,7 @@ def read_error_body(content: bytes) -> ProviderError:
         body = body[0]
     if not isinstance(body, dict):
         return ProviderError(text)
-    return _of(body, text) or ProviderError(text)
+    return _of(body, text) or ProviderError(text, body=body)
 
 
 def find_error(body: Mapping[str, Any]) -> ProviderError | None:
@@ -285,7 +326,7 @@ def find_error(body: Mapping[str, Any]) -> ProviderError | None:
 def _of(body: Mapping[str, Any], whole: str) -> ProviderError | None:
     error = body.get("error") or body
     if not isinstance(error, dict):
-        return ProviderError(str(error), _words(body))
+        return ProviderError(str(error), _words(body), body=body)
     message = error.get("message") or error.get("detail") or body.get("message") or body.get("detail")
     details = error.get("metadata")
     raw = details.get("raw") if isinstance(details, dict) else None
@@ -296,7 +337,7 @@ def _of(body: Mapping[str, Any], whole: str) -> ProviderError | None:
         message = json.dumps(message)
     code = error.get("code")
     status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)) else None
-    return ProviderError(message or whole, _words(error), status)
+    return ProviderError(message or whole, _words(error), status, body)
 
 
 def _words(error: Mapping[str, Any]) -> frozenset[str]:
@@ -308,37 +349,3 @@ def _strings(error: Mapping[str, Any]) -> Iterator[str]:
     for name in ("code", "type", "status"):
         if isinstance(word := error.get(name), str):
             yield word.lower()
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or Retry-After: a number, or an HTTP date (RFC 9110, 10.2.3).
-
-    Args:
-        headers: of a response. If the mapping is case-sensitive, it must have the names as they are written here.
-
-    Returns:
-        None: neither header is usable.
-    """
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    message = headers.get("Retry-After")
-    seconds = _number(message)
-    if seconds is not None or message is None:
-        return seconds
-    try:
-        then = parsedate_to_datetime(message)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _number(text: str | None) -> float | None:
-    """A finite number that is not negative; None: the text is none."""
-    if text is None or not text.strip()[:1].isdecimal():
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None

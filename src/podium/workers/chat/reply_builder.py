@@ -1,53 +1,108 @@
 """Collects one reply from a whole body or from the chunks of a stream.
 
-It ignores everything that is not part of a reply. `response_reader` decides whether the reply is complete, `failures`
-turns faults into errors, and `usage` reads the token counts.
+It tells thoughts from the answer, and ignores everything that is not part of a reply. `response_reader` decides whether
+the reply is complete, `failures` turns faults into errors, and `usage` reads the token counts.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from podium.types import ToolCall
+from podium.thoughts import ThoughtSplitter, split_thoughts
+from podium.workers.chat.finish_reasons import read_finish
+from podium.workers.chat.provider_state import StateCollector
+from podium.workers.chat.tool_calls import ToolCallCollector
 
-_REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
-"""Where vLLM and DeepSeek, OpenRouter, and others put the reasoning of a model."""
-_CALL = 2048
-"""Added to `length` for each tool call, because even an empty tool call takes memory."""
+_THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning")
+"""Types of content parts that are no part of the answer."""
+_OPENINGS = (
+    *(
+        "okay",
+        "ok,",
+        "ok so",
+        "alright",
+        "hmm",
+        "let me",
+        "let's",
+        "the user",
+        "the question",
+        "we need",
+        "we have",
+    ),
+    *(
+        "we are",
+        "i need",
+        "i should",
+        "first,",
+        "so,",
+        "so i",
+        "so the",
+        "wait",
+        "maybe",
+        "thinking",
+        "to solve",
+    ),
+)
+"""How the thoughts of DeepSeek-R1, Qwen3, gpt-oss and others begin."""
+_USAGE_KEYS = ("timings", "usageMetadata", "usage")
+"""Where llama.cpp, Gemini and all others put token counts; the last wins."""
 
 
 class ReplyBuilder:
-    """Collects the chunks of a stream; a whole reply is one chunk."""
+    """Collects the chunks of a stream; a whole reply is one chunk.
 
-    def __init__(self) -> None:
+    Args:
+        hold: whether the pieces of the answer wait for the end, since the model begins inside a thought; None: not
+            known, so they wait where the text begins as thoughts do.
+    """
+
+    def __init__(self, *, hold: bool | None = False) -> None:
         self.choices = 0
         """Well-formed choices received so far."""
         self.finish: str | None = None
+        """Why the reply ended, in the words of `finish_reasons`; None: it goes on."""
+        self.finish_word: str | None = None
+        """The same in the provider's word."""
+        self.went_on = False
+        """Whether more came after a finish_reason, so that the provider's finish_reason means nothing before the end of
+        the stream."""
         self.model: str | None = None
-        self.usage: object = None
-        """As the provider wrote it; `usage.read_usage` reads it."""
-        self.length = 0
-        """Characters of text, reasoning, refusal and tool calls, and `_CALL` for each tool call."""
-        self.logprobs: dict[str, Any] | None = None
-        """Those of all tokens so far; None: there are none."""
+        self.fingerprint: str | None = None
+        self.usage: dict[str, Any] = {}
+        """As the provider wrote it; `usage.read_usage` reads it. Empty: it wrote none."""
+        self.calls = ToolCallCollector()
+        self.state = StateCollector()
+        self._length = 0
+        self._logprobs: dict[str, Any] | None = None
+        self._hold = hold
+        self._splitter: ThoughtSplitter | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
-        """By index: id, name and arguments so far."""
+
+    @property
+    def length(self) -> int:
+        """Characters of text, reasoning, refusal and tool calls, with some added for each tool call."""
+        return self._length + self.calls.length + self.state.length
 
     @property
     def text(self) -> str:
-        """The answer so far."""
-        return encodable("".join(self._text))
+        """The answer so far, without thoughts."""
+        return encodable(split_thoughts("".join(self._text))[1])
 
     @property
     def reasoning(self) -> str:
-        """The visible reasoning so far."""
-        return encodable("".join(self._reasoning))
+        """The visible reasoning so far: that of its own field, then the thoughts in the text."""
+        parts = ("".join(self._reasoning), split_thoughts("".join(self._text))[0])
+        return encodable("\n\n".join(filter(None, parts)))
+
+    @property
+    def opened_by_template(self) -> bool:
+        """Whether the chat template opened the thought, so that the text began inside it."""
+        return self._splitter is not None and self._splitter.opened_by_template
 
     @property
     def refusal(self) -> str:
@@ -55,29 +110,17 @@ class ReplyBuilder:
         return encodable("".join(self._refusal))
 
     @property
-    def has_tool_calls(self) -> bool:
-        """Whether any tool call was received, even a malformed one."""
-        return bool(self._calls)
-
-    @property
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that have a name. A call without an id gets one here."""
-        return tuple(
-            ToolCall(
-                id=encodable(call["id"]) or f"call_{place}",
-                name=encodable(call["name"]),
-                arguments=encodable(call["arguments"]) or "{}",
-            )
-            for place, call in sorted(self._calls.items())
-            if call["name"]
-        )
+    def logprobs(self) -> dict[str, Any] | None:
+        """Those of all tokens of the answer; None: there are none, or thoughts are among them."""
+        return self._logprobs if split_thoughts("".join(self._text))[0] == "" else None
 
     def add(self, chunk: Mapping[str, Any]) -> tuple[str, str]:
         """Add a whole reply, or the next chunk of a stream; returns the new text and the new reasoning."""
         if isinstance(model := chunk.get("model"), str) and model:
             self.model = encodable(model)
-        if chunk.get("usage") is not None:
-            self.usage = chunk["usage"]
+        if isinstance(fingerprint := chunk.get("system_fingerprint"), str) and fingerprint:
+            self.fingerprint = encodable(fingerprint)
+        self.add_usage(chunk)
         choices = chunk.get("choices")
         if not isinstance(choices, list):
             return "", ""
@@ -85,50 +128,68 @@ class ReplyBuilder:
         pieces = [self._take(choice) for choice in choices if _is_first(choice)]
         return "".join(text for text, _ in pieces), "".join(reasoning for _, reasoning in pieces)
 
+    def end(self) -> tuple[str, str]:
+        """The rest of the text and of the reasoning: no chunk follows."""
+        thoughts, answer = ("", "") if self._splitter is None else self._splitter.end()
+        return answer, thoughts
+
+    def add_usage(self, chunk: Mapping[str, Any]) -> None:
+        """Add the token counts of a reply, a chunk, a choice (Moonshot) or an error. Later counts replace earlier ones
+        of the same name."""
+        for name in _USAGE_KEYS:
+            if isinstance(counts := chunk.get(name), dict):
+                self.usage |= {key: count for key, count in counts.items() if count is not None}
+
     def _take(self, choice: Mapping[str, Any]) -> tuple[str, str]:
-        if isinstance(finish := choice.get("finish_reason"), str) and finish:
-            self.finish = encodable(finish)
+        self.add_usage(choice)
         message = next((m for name in ("delta", "message") if isinstance(m := choice.get(name), dict)), None)
-        if message is None:
-            return "", ""
+        before = self.length
+        pieces = ("", "") if message is None else self._add_message(message, whole="message" in choice)
+        if self.finish is not None and self.length > before:
+            self.finish, self.went_on = None, True
+        if (finish := read_finish(choice.get("finish_reason"))) is not None:
+            self.finish, self.finish_word = encodable(finish), encodable(choice["finish_reason"])
+        if message is not None:
+            self._add_logprobs(choice.get("logprobs"))
+        return pieces
+
+    def _add_message(self, message: Mapping[str, Any], *, whole: bool) -> tuple[str, str]:
         self.choices += 1
-        self._add_logprobs(choice.get("logprobs"))
-        self._call(message.get("tool_calls"))
-        reasoning = next((t for name in _REASONING_KEYS if isinstance(t := message.get(name), str) and t), "")
-        text = _joined(message.get("content"))
+        self.calls.add(message, whole=whole)
+        content = message.get("content")
+        reasoning = self.state.add(message) or "".join(_thoughts_in(content))
+        text = _joined(content)
         refusal = r if isinstance(r := message.get("refusal"), str) else ""
         for pieces, piece in ((self._reasoning, reasoning), (self._text, text), (self._refusal, refusal)):
             if piece:
                 pieces.append(piece)
-                self.length += len(piece)
-        return text, reasoning
+                self._length += len(piece)
+        if not text:
+            return "", reasoning
+        if self._splitter is None:
+            # A server that parses the thoughts of its model sends none inside the text.
+            self._splitter = ThoughtSplitter(hold=self._hold is not False and not self._reasoning)
+        thoughts, answer = self._splitter.add(text)
+        if self._hold is None:
+            self._hold = _begins_as_thought("".join(self._text))
+            if self._hold is False:
+                answer += self._splitter.release()
+        return answer, reasoning + thoughts
 
     def _add_logprobs(self, logprobs: object) -> None:
         tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
         if isinstance(tokens, list):
-            if self.logprobs is None:
-                self.logprobs = {"content": [], "refusal": None}
-            self.logprobs["content"] += tokens
+            if self._logprobs is None:
+                self._logprobs = {"content": [], "refusal": None}
+            self._logprobs["content"] += tokens
 
-    def _call(self, pieces: object) -> None:
-        """Add tool calls: whole ones, or pieces that carry their index."""
-        for place, piece in enumerate(pieces if isinstance(pieces, list) else ()):
-            if not isinstance(piece, dict):
-                continue
-            at = index if isinstance(index := piece.get("index"), int) else place
-            if at not in self._calls:
-                self._calls[at] = {"id": "", "name": "", "arguments": ""}
-                self.length += _CALL
-            call = self._calls[at]
-            function = f if isinstance(f := piece.get("function"), dict) else {}
-            for key, part in (
-                ("id", piece.get("id")),
-                ("name", function.get("name")),
-                ("arguments", function.get("arguments")),
-            ):
-                if isinstance(part, str):
-                    call[key] = call[key] + part if key == "arguments" else call[key] or part
-                    self.length += len(part)
+
+def _begins_as_thought(text: str) -> bool | None:
+    """Whether the text begins as the thoughts of models do; None: it is too short to tell."""
+    begun = text.lstrip().lower()
+    if begun.startswith(_OPENINGS):
+        return True
+    return None if any(opening.startswith(begun) for opening in _OPENINGS) else False
 
 
 def _is_first(choice: object) -> bool:
@@ -136,13 +197,26 @@ def _is_first(choice: object) -> bool:
 
 
 def _joined(content: object) -> str:
-    """The text of a message, which may come in parts; parts with reasoning are left out."""
+    """The text of a message, which may come in parts; parts with thoughts are left out."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return ""
-    texts = (part.get("text") for part in content if isinstance(part, dict))
-    return "".join(text for text in texts if isinstance(text, str))
+    return "".join(
+        text
+        for part in _parts(content)
+        if part.get("type") not in _THOUGHT_PARTS and isinstance(text := part.get("text"), str)
+    )
+
+
+def _thoughts_in(content: object) -> Iterator[str]:
+    """The thoughts in the parts of a message; Mistral's have parts of their own."""
+    for part in _parts(content):
+        if part.get("type") in _THOUGHT_PARTS:
+            for name in ("thinking", "text", "summary"):
+                yield part[name] if isinstance(part.get(name), str) else _joined(part.get(name))
+
+
+def _parts(content: object) -> list[dict[str, Any]]:
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 _HALF = re.compile("[\ud800-\udfff]")

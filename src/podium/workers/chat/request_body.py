@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
-from podium.types import AnswerOptions, Message
+from podium.types import AnswerOptions, Message, ProviderState
+from podium.workers.chat.provider_state import STATE_KEYS, read_state
+from podium.workers.chat.tool_calls import CALL_STATE_KEYS
 
 MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
 _OWN_KEYS = ("model", "messages", "stream", "n", "max_tokens", "max_completion_tokens")
@@ -17,6 +21,7 @@ def chat_body(
     messages: Sequence[Message],
     *,
     model: str,
+    worker: str | None,
     max_tokens_key: MaxTokensKey,
     settings: Mapping[str, float | None],
     options: AnswerOptions,
@@ -26,12 +31,13 @@ def chat_body(
     """The body of a request.
 
     Args:
+        worker: who is asked; only the `provider_state` of its own messages is sent.
         settings: max_tokens, temperature, seed; those that are None are left out.
         options: the caller's settings, which win over the worker's. Its `extra` does not set the model, the messages
             or a limit.
         extra: further keys; they win over all others but the caller's.
     """
-    body: dict[str, Any] = {"model": model, "messages": [_message(message) for message in messages]}
+    body: dict[str, Any] = {"model": model, "messages": _messages(messages, worker)}
     limited = "max_tokens" in extra or "max_completion_tokens" in extra
     for name, value in settings.items():
         if value is not None and not (name == "max_tokens" and limited):
@@ -62,7 +68,32 @@ def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: Max
     return {**further, **wanted}
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _messages(messages: Sequence[Message], worker: str | None) -> list[dict[str, Any]]:
+    """The messages, with provider state and the ids of tool calls as their provider knows them."""
+    ids: dict[str, str] = {}
+    sent = []
+    for message in messages:
+        state = message.provider_state
+        own = state if state is not None and state.worker == worker else None
+        for call in message.tool_calls:
+            ids[call.id] = (own and call.provider_id) or short_id(call.id)
+        sent.append(_message(message, ids, own))
+    return sent
+
+
+_SHORT = re.compile("[a-zA-Z0-9]{9}")
+_LETTERS = string.ascii_letters + string.digits
+
+
+def short_id(id_: str) -> str:
+    """An id of nine letters and digits for a call of another provider: Mistral takes no others."""
+    if _SHORT.fullmatch(id_):
+        return id_
+    digest = sha256(id_.encode("utf-8", "surrogatepass")).digest()
+    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:9])
+
+
+def _message(message: Message, ids: Mapping[str, str], own: ProviderState | None) -> dict[str, Any]:
     sent: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.name is not None:
         sent["name"] = message.name
@@ -72,12 +103,17 @@ def _message(message: Message) -> dict[str, Any]:
     if message.tool_calls:
         sent["content"] = message.content or None
         sent["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {
+                "id": ids[call.id],
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+                **(read_state(call.provider_state, CALL_STATE_KEYS) if own is not None else {}),
+            }
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
-        sent["tool_call_id"] = message.tool_call_id
-    return sent
+        sent["tool_call_id"] = ids.get(message.tool_call_id) or short_id(message.tool_call_id)
+    return sent if own is None else {**read_state(own.fields, STATE_KEYS), **sent}
 
 
 def seed_number(seed: str) -> int:

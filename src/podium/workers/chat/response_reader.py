@@ -49,6 +49,7 @@ class ResponseReader:
         streamed: whether the request was for a stream.
         timeout: seconds from now until the reply must be complete.
         first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
+        hold: as for `ReplyBuilder`.
         listeners: two callbacks: the first gets each piece of text, the second each piece of reasoning.
     """
 
@@ -59,11 +60,16 @@ class ResponseReader:
         streamed: bool,
         timeout: float,
         first_token_timeout: float | None,
+        hold: bool | None = False,
         listeners: Sequence[Callable[[str], None] | None] = (None, None),
     ) -> None:
-        self.builder = ReplyBuilder()
+        self.builder = ReplyBuilder(hold=hold)
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
+        self.request_sent = False
+        """Whether the request was sent; `ChatClient` says so."""
+        self.unread = b""
+        """What came of a whole reply that was cut off or cannot be parsed."""
         self._failures = failures
         self._streamed = streamed
         self._listeners = listeners
@@ -81,7 +87,13 @@ class ResponseReader:
     @property
     def complete(self) -> bool:
         """Whether the answer is complete; token counts and the end of the stream may still be missing."""
-        return self.builder.finish is not None
+        return self.builder.finish is not None and not self.builder.went_on
+
+    @property
+    def may_be_billed(self) -> bool:
+        """Whether a reply was begun, or token counts came."""
+        begun = self.unread.lstrip()[:1] in (b"{", b"[")
+        return bool(self.builder.usage or self.builder.choices or self.builder.length) or begun
 
     async def read(self, response: aiohttp.ClientResponse) -> None:
         """Read `response` into the builder.
@@ -94,6 +106,8 @@ class ResponseReader:
             raise self._failures.redirect(response.status, response.headers.get("Location", ""))
         if not 200 <= response.status < 300:
             content = await _read_error(response)
+            if isinstance(body := self._parsed(content), dict):
+                self.builder.add_usage(body)
             raise self._failures.status(response.status, response.headers, read_error_body(content))
         first = await response.content.readany()
         if self._is_streamed(response, first):
@@ -123,11 +137,16 @@ class ResponseReader:
                 raise self._failures.too_big(_mebibytes(_MOST))
             if values > _MOST_VALUES:
                 raise self._failures.too_big(_VALUES)
-            piece = await response.content.readany()
+            try:
+                piece = await response.content.readany()
+            except BaseException:
+                self.unread = b"".join(pieces)
+                raise
         content = b"".join(pieces)
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
+            self.unread = content
             raise self._failures.malformed(content) from None
         self._check(body, response)
         self._add(body)
@@ -156,9 +175,13 @@ class ResponseReader:
             # Half an event means that the stream broke off.
             if self._is_whole(data) and self._take(data, response):
                 return self._check_stream()
-        if not self.complete:
+        if self.builder.finish is None:
             raise self._failures.broken_off(self.builder)
         return self._check_stream()
+
+    def end(self) -> None:
+        """Pass on the text that has waited: the reply has ended."""
+        self._pass_on(self.builder.end())
 
     def _take(self, data: bytes, response: aiohttp.ClientResponse) -> bool:
         """Take one event; returns whether it ends the stream."""
@@ -178,8 +201,9 @@ class ResponseReader:
         if self.builder.length and not before[0]:
             self.first_token_s = self._loop.time() - self._started
             self._begin()
-        if self.complete and not before[1]:
-            self.deadline.reschedule(min(self._ends, self._loop.time() + _CLOSING_S))
+        if self.complete != before[1]:
+            closing = min(self._ends, self._loop.time() + _CLOSING_S)
+            self.deadline.reschedule(closing if self.complete else self._ends)
         return False
 
     def _begin(self) -> None:
@@ -192,6 +216,9 @@ class ResponseReader:
         pieces = self.builder.add(body)
         if self.builder.length > _MOST_LENGTH:
             raise self._failures.too_big(f"{_MOST_LENGTH:,} characters")
+        self._pass_on(pieces)
+
+    def _pass_on(self, pieces: tuple[str, str]) -> None:
         for piece, listener in zip(pieces, self._listeners, strict=True):
             if piece and listener is not None:
                 listener(piece)
@@ -201,6 +228,8 @@ class ResponseReader:
         if not isinstance(body, dict):
             raise self._failures.no_choices(json.dumps(body), retryable=False)
         provider_error = find_error(body)
+        if provider_error is not None:
+            self.builder.add_usage(body)
         if provider_error is not None:
             raise self._failures.reported(response.headers, provider_error, begun=bool(self.builder.length))
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Usage, estimate_tokens, sent_tokens
+from podium.types import (
+    DEFAULT_OPTIONS,
+    MOST_USD,
+    AnswerOptions,
+    Message,
+    Usage,
+    estimate_tokens,
+    sent_tokens,
+)
 
 _FEWER = 8
 """A count may be this many times smaller than the estimate. The estimate assumes 4 characters per token; rows of blanks
@@ -17,7 +25,7 @@ or dashes have up to 32."""
 _MOST = 16
 """A count may be this many times larger than the estimate or max_tokens. Some scripts need several tokens per
 character, and an endpoint that is itself a team reports the tokens of all its steps."""
-_HIDDEN = 100_000
+_HIDDEN = 1 << 18
 """Further tokens that a count may have, since Podium may not see reasoning beyond max_tokens, images, searches, or the
 provider's own prompt."""
 _MOST_WRITTEN = 1 << 20
@@ -35,7 +43,7 @@ def read_usage(
 ) -> Usage:
     """The tokens of one call: the provider's counts if they are plausible, else estimates (`Usage.estimated`).
 
-    It understands OpenAI's keys, and those of Anthropic, DeepSeek, Moonshot and OpenRouter that differ.
+    It understands the keys of OpenAI's two APIs, and those of other providers that differ (`_read_counts`).
 
     Args:
         usage: the reply's `usage`, of any type.
@@ -44,31 +52,7 @@ def read_usage(
         max_tokens: the limit that was sent; None: none.
     """
     counts = _table(usage)
-    details = _table(counts.get("prompt_tokens_details"))
-    cached = _first_count(
-        details.get("cached_tokens"),
-        _table(counts.get("input_tokens_details")).get("cached_tokens"),
-        counts.get("prompt_cache_hit_tokens"),
-        counts.get("cache_read_input_tokens"),
-        counts.get("cached_tokens"),
-    )
-    stored = _first_count(counts.get("cache_creation_input_tokens"), details.get("cache_write_tokens"))
-    sent = _first_count(counts.get("prompt_tokens"))
-    if sent is None and (sent := _first_count(counts.get("input_tokens"))) is not None:
-        # Anthropic counts reads and writes of its prompt cache apart from input_tokens.
-        for name in ("cache_read_input_tokens", "cache_creation_input_tokens"):
-            sent += _first_count(counts.get(name)) or 0
-    written = _first_count(counts.get("completion_tokens"), counts.get("output_tokens"))
-    reasoning = _first_count(
-        _table(counts.get("completion_tokens_details")).get("reasoning_tokens"),
-        _table(counts.get("output_tokens_details")).get("reasoning_tokens"),
-        counts.get("reasoning_tokens"),
-    )
-    if sent is not None and written is not None:
-        hidden = (_first_count(counts.get("total_tokens")) or 0) - sent - written
-        if hidden > 0 and (reasoning or hidden) == hidden:
-            # Some providers bill reasoning that completion_tokens leaves out (xAI, Gemini).
-            written, reasoning = written + hidden, hidden
+    cached, stored, sent, written, reasoning = _read_counts(counts)
     # A provider may write tools more briefly than JSON, and scale images down: only texts have a fewest number.
     texts = 0
     for message in messages:
@@ -76,10 +60,9 @@ def read_usage(
     read = sent_tokens(messages, options)
     shown = estimate_tokens(text) + estimate_tokens(reasoning_text)
     limit = _MOST_WRITTEN if max_tokens is None else _MOST * max_tokens
-    thought = _HIDDEN if reasoning or reasoning_text else 0
     refused = (
         _refused("input", sent, texts, _MOST * read + _HIDDEN),
-        _refused("output", written, estimate_tokens(text), max(limit, shown) + thought),
+        _refused("output", written, estimate_tokens(text), max(limit, shown) + _HIDDEN),
     )
     estimated = sent is None or written is None or any(refused)
     if sent is None or refused[0]:
@@ -97,7 +80,87 @@ def read_usage(
         reasoning_tokens=reasoning if reasoning is not None and reasoning <= written else 0,
         estimated=estimated,
         implausible=" and ".join(filter(None, refused)) or None,
+        billed_usd=_billed_usd(counts),
     )
+
+
+def _read_counts(
+    counts: Mapping[str, object],
+) -> tuple[int | None, int | None, int | None, int | None, int | None]:
+    """Input tokens that were read from a cache and written to one, all input tokens, output tokens, and those of them
+    that are reasoning; None: the provider does not count them.
+
+    In order: OpenAI and xAI; the Responses API; Anthropic; DeepSeek; Moonshot; Gemini; Bedrock; llama.cpp.
+    """
+    details = _table(counts.get("prompt_tokens_details"))
+    inputs = _table(counts.get("input_tokens_details"))
+    anthropic = _first_count(counts.get("cache_read_input_tokens"), counts.get("cacheReadInputTokens"))
+    cached = _first_count(
+        details.get("cached_tokens"),
+        inputs.get("cached_tokens"),
+        anthropic,
+        counts.get("prompt_cache_hit_tokens"),
+        counts.get("cached_tokens"),
+        counts.get("cachedContentTokenCount"),
+        counts.get("cache_n"),
+    )
+    stored = _first_count(
+        counts.get("cache_creation_input_tokens"),
+        counts.get("cacheWriteInputTokens"),
+        details.get("cache_write_tokens"),
+        details.get("cache_creation_tokens"),
+        inputs.get("cache_write_tokens"),
+        _sum(*_table(counts["cache_creation"]).values()) if "cache_creation" in counts else None,
+    )
+    sent = _first_count(counts.get("prompt_tokens"), counts.get("promptTokenCount"))
+    if sent is None:
+        apart = _first_count(counts.get("input_tokens"), counts.get("inputTokens"))
+        if apart is not None:
+            # Anthropic and Bedrock count reads and writes of their prompt caches apart from other input; the Responses
+            # API, which names them as details, does not.
+            sent = _sum(apart, anthropic, None if inputs else stored)
+        else:
+            hits = counts.get("prompt_cache_hit_tokens"), counts.get("prompt_cache_miss_tokens")
+            sent = _sum(*hits) if None not in hits else _sum(counts.get("prompt_n"), counts.get("cache_n"))
+    elif anthropic is not None and sent < anthropic + (stored or 0):
+        sent = _sum(sent, anthropic, stored)  # A gateway that renames input_tokens, and adds nothing.
+    if "toolUsePromptTokenCount" in counts:
+        sent = _sum(sent, counts["toolUsePromptTokenCount"])
+    written = _first_count(
+        counts.get("completion_tokens"),
+        counts.get("output_tokens"),
+        counts.get("outputTokens"),
+        _sum(counts["candidatesTokenCount"], counts.get("thoughtsTokenCount"))
+        if "candidatesTokenCount" in counts
+        else None,
+        counts.get("predicted_n"),
+    )
+    reasoning = _first_count(
+        _table(counts.get("completion_tokens_details")).get("reasoning_tokens"),
+        _table(counts.get("output_tokens_details")).get("reasoning_tokens"),
+        counts.get("reasoning_tokens"),
+        counts.get("thoughtsTokenCount"),
+    )
+    if sent is not None and written is not None:
+        hidden = (_first_count(counts.get("total_tokens")) or 0) - sent - written
+        if hidden > 0 and (reasoning or hidden) == hidden:
+            # Some providers bill reasoning that completion_tokens leaves out (xAI, Gemini).
+            written, reasoning = written + hidden, hidden
+    return cached, stored, sent, written, reasoning
+
+
+def _billed_usd(counts: Mapping[str, object]) -> float | None:
+    """The dollars that OpenRouter and gateways name as `cost`."""
+    cost = counts.get("cost")
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    return float(cost) if 0 < cost <= MOST_USD else None
+
+
+def _sum(*values: object) -> int | None:
+    """The sum of those that can be numbers of tokens; None: none can."""
+    known = [count for value in values if (count := _first_count(value)) is not None]
+    return sum(known) if known else None
 
 
 def _refused(what: str, count: int | None, estimate: int, most: int) -> str | None:

@@ -105,7 +105,19 @@ def from_json(written: bytes) -> Any:
     return json.loads(written.decode("utf-8", "surrogatepass"))
 
 
-_PLAIN = ("latency_s", "recorded", "finish", "model", "first_token_s", "cost_usd", "logprobs")
+_PLAIN = (
+    *(
+        "latency_s",
+        "recorded",
+        "finish",
+        "model",
+        "fingerprint",
+        "context_tokens",
+        "first_token_s",
+        "cost_usd",
+    ),
+    "logprobs",
+)
 """Fields that are stored as they are; those that are None are left out."""
 
 
@@ -122,10 +134,16 @@ def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
     }
     document |= {name: value for name in _PLAIN if (value := getattr(reply, name)) is not None}
     document.setdefault("latency_s", round(seconds, 6))
+    if reply.dropped:
+        document["dropped"] = list(reply.dropped)
+    if reply.folded:
+        document["folded"] = True
     if reply.reasoning:
         document["reasoning"] = reply.reasoning
+    if reply.provider_state:
+        document["provider_state"] = reply.provider_state
     if reply.tool_calls:
-        document["tool_calls"] = [call.model_dump() for call in reply.tool_calls]
+        document["tool_calls"] = [call.model_dump(exclude_defaults=True) for call in reply.tool_calls]
     if reply.nested is not None:
         document["nested"] = reply.nested.model_dump()
     return to_canonical_json(document)
@@ -143,7 +161,10 @@ def read_reply(written: bytes, mark: str) -> Reply:
         Usage(**document["usage"]),
         **{name: document.get(name) for name in _PLAIN},
         cached=True,
+        dropped=tuple(document.get("dropped", ())),
+        folded=document.get("folded", False),
         reasoning=document.get("reasoning", ""),
+        provider_state=document.get("provider_state", ""),
         tool_calls=tuple(ToolCall(**call) for call in document.get("tool_calls", ())),
         nested=None if nested is None else Trace.model_validate(nested),
     )

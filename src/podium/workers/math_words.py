@@ -62,9 +62,12 @@ _DETACHED = re.compile(r"\s*[,;:.!?]|.*=", re.DOTALL)
 """If a number begins like this, the words before it do not belong to it: "half of 10 = 5"."""
 _NO_UNIT = re.compile(
     rf"""\b(?:and|or|to|than|plus|minus|times|over|less|more|not|wrong|incorrect|false|{_FRACTION}
-    |(?:{"|".join(SCALES)})s?)\b""",
+    |(?:{"|".join(SCALES)})s?)\b
+    |^(?:of|a\.?m|p\.?m|bce?|ad|ce|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?
+       |sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b""",
     re.VERBOSE,
 )
+"""Words after a number that are no unit: some change its value, others make a time or a date of it."""
 
 
 def read_aloud(text: str) -> str:

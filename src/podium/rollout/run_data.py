@@ -1,0 +1,107 @@
+"""What a run was begun with beside its settings: its questions and its workers, as digests.
+
+A settings file names a table and a pool file, and both can be edited between two starts. `RunFolder.open` keeps this
+value, and refuses to go on with another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from pydantic import BaseModel, Field
+
+from podium.tasks.task import Task
+from podium.types import Profile, Value
+from podium.workers.base import Worker
+
+_MOVES = ("url", "query", "headers")
+"""Of a worker's identity: where its model is served, which may change between two starts."""
+
+
+class RunData(Value):
+    """The questions and workers of a run."""
+
+    questions: int
+    texts: str
+    """Digest of what is asked, in any order."""
+    order: str
+    answers: str
+    """Digest of the gold answers."""
+    graders: str
+    workers: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """By name, in order: their profiles, without ratings, and a digest of their models and settings."""
+
+    @classmethod
+    def of(cls, tasks: Iterable[Task], workers: Iterable[Worker] = ()) -> Self:
+        """Of these questions, in their order, and these workers."""
+        return cls._of(
+            [
+                (task.question.model_dump(mode="json"), task.gold, grader_settings(task.grader))
+                for task in tasks
+            ],
+            {worker.profile.name: _profile(worker.profile) | _settings(worker) for worker in workers},
+        )
+
+    @classmethod
+    def of_examples(cls, examples: Iterable[tuple[Any, str]], profiles: Iterable[Profile]) -> Self:
+        """Of pairs of a prompt and its completion, and of workers that are not called."""
+        return cls._of(
+            [(prompt, completion, None) for prompt, completion in examples],
+            {profile.name: _profile(profile) for profile in profiles},
+        )
+
+    @classmethod
+    def _of(cls, rows: Sequence[tuple[Any, str, Any]], workers: dict[str, dict[str, Any]]) -> Self:
+        texts = [digest(text) for text, _, _ in rows]
+        by_text = [row for _, row in sorted(zip(texts, rows, strict=True), key=lambda pair: pair[0])]
+        return cls(
+            questions=len(rows),
+            texts=digest(sorted(texts)),
+            order=digest(texts),
+            answers=digest([answer for _, answer, _ in by_text]),
+            graders=digest([grader for _, _, grader in by_text]),
+            workers=workers,
+        )
+
+    def changes(self, now: RunData) -> list[str]:
+        """What differs, in words; nothing of what differs only because something else does."""
+        found = []
+        if self.texts != now.texts:
+            found.append(f"the questions ({self.questions:,} then, {now.questions:,} now)")
+        elif self.answers != now.answers:
+            found.append("the right answers")
+        elif self.graders != now.graders:
+            found.append("the graders")
+        elif self.order != now.order:
+            found.append("the order of the questions")
+        if list(self.workers) != list(now.workers):
+            found.append(f"the workers ({', '.join(self.workers)} then, {', '.join(now.workers)} now)")
+            return found
+        for name, before in self.workers.items():
+            after = now.workers[name]
+            keys = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
+            found += [f"worker {name!r} ({', '.join(sorted(keys))})"] * bool(keys)
+        return found
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    return profile.model_dump(mode="json", exclude={"name", "rating"})
+
+
+def _settings(worker: Worker) -> dict[str, str]:
+    return {key: digest(value) for key, value in (worker.identity or {}).items() if key not in _MOVES}
+
+
+def grader_settings(grader: object) -> Any:
+    """A grader as JSON: its kind and its settings."""
+    name = type(grader).__qualname__
+    return [name, grader.model_dump(mode="json")] if isinstance(grader, BaseModel) else name
+
+
+def digest(value: Any) -> str:
+    """16 hexadecimal digits of a value in JSON."""
+    written = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,185 @@
+"""The content blocks of Anthropic's messages that hold contents, and what of them workers read.
+
+Workers read texts and images. A block of a type that only Anthropic's servers and clients know becomes text, and a file
+that no worker can read a note that it is there: clients send the blocks of a conversation again with each request, so a
+refusal would end the conversation. `messages_body` has the blocks of tools and thoughts.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+
+from podium.server.requests import BodyPart, ListOf, Unsupported
+
+
+def part_kind(*types: str) -> Discriminator:
+    """The discriminator of parts that are of one of these types, or "foreign"."""
+
+    def kind(part: Any) -> str:
+        given = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
+        return given if given in types else "foreign"
+
+    return Discriminator(kind)
+
+
+class Text(BodyPart):
+    type: Literal["text"]
+    text: str
+    citations: Any = None
+
+
+class Base64Source(BodyPart):
+    type: Literal["base64"]
+    media_type: Annotated[str, StringConstraints(pattern=r"^image/[\w.+-]+$")]
+    data: str
+
+    @property
+    def address(self) -> str:
+        """The image as a data: URL."""
+        return f"data:{self.media_type};base64,{self.data}"
+
+
+class UrlSource(BodyPart):
+    type: Literal["url"]
+    url: Annotated[str, StringConstraints(pattern=r"^https?://")]
+
+    @property
+    def address(self) -> str:
+        """The image's URL."""
+        return self.url
+
+
+class UnreadSource(BodyPart):
+    """Contents that no worker can read: a PDF, or a file that is stored at Anthropic."""
+
+    foreign: ClassVar[Unsupported | None] = Unsupported(
+        "workers read texts and images: send the text, or its pages as images."
+    )
+
+    type: str
+    media_type: str = ""
+    address: ClassVar[None] = None
+
+
+class Image(BodyPart):
+    type: Literal["image"]
+    source: Annotated[
+        Annotated[Base64Source, Tag("base64")]
+        | Annotated[UrlSource, Tag("url")]
+        | Annotated[UnreadSource, Tag("foreign")],
+        part_kind("base64", "url"),
+    ]
+
+
+class TextSource(BodyPart):
+    type: Literal["text"]
+    media_type: str = "text/plain"
+    data: str
+
+
+class ContentSource(BodyPart):
+    type: Literal["content"]
+    content: str | ListOf[Annotated[Text | Image, Field(discriminator="type")]]
+
+
+class Document(BodyPart):
+    type: Literal["document"]
+    source: Annotated[
+        Annotated[TextSource, Tag("text")]
+        | Annotated[ContentSource, Tag("content")]
+        | Annotated[UnreadSource, Tag("foreign")],
+        part_kind("text", "content"),
+    ]
+    title: str | None = None
+    context: str | None = None
+
+
+class SearchResult(BodyPart):
+    type: Literal["search_result"]
+    source: str = ""
+    title: str = ""
+    content: str | ListOf[Text] = ""
+
+
+class OtherBlock(BaseModel):
+    """A block of a type that only Anthropic's servers and clients know. Workers read its fields as text."""
+
+    # No BodyPart, since none of its fields is unknown.
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+
+    type: str
+
+    @property
+    def text(self) -> str:
+        """Its type, and as JSON the fields that say something to a model; "" where there are none."""
+        said = {} if self.type in _FOR_SERVERS else _readable(self.model_extra)
+        return f"[{self.type}] {json.dumps(said, ensure_ascii=False)}" if said else ""
+
+
+ResultPart = Annotated[
+    Annotated[Text, Tag("text")]
+    | Annotated[Image, Tag("image")]
+    | Annotated[Document, Tag("document")]
+    | Annotated[SearchResult, Tag("search_result")]
+    | Annotated[OtherBlock, Tag("foreign")],
+    part_kind("text", "image", "document", "search_result"),
+]
+
+
+def images_of(content: str | tuple[Any, ...]) -> list[str]:
+    """The addresses of the images that can be shown to workers, those of documents too."""
+    if isinstance(content, str):
+        return []
+    found = []
+    for part in content:
+        if isinstance(part, Image) and part.source.address is not None:
+            found.append(part.source.address)
+        elif isinstance(part, Document) and isinstance(part.source, ContentSource):
+            found += images_of(part.source.content)
+    return found
+
+
+def text_of(content: str | tuple[Any, ...]) -> str:
+    """The text of a content; the parts that have none are left out."""
+    return content if isinstance(content, str) else "\n".join(filter(None, map(_part_text, content)))
+
+
+def _part_text(part: Text | Image | Document | SearchResult | OtherBlock) -> str:
+    match part:
+        case Image():
+            return "[An image that cannot be read here.]" if part.source.address is None else ""
+        case Document(source=source):
+            head = " ".join(filter(None, ("Document", part.title, part.context)))
+            if isinstance(source, UnreadSource):
+                return f"[{head}: {source.media_type or source.type}, which cannot be read here.]"
+            return f"{head}:\n{source.data if isinstance(source, TextSource) else text_of(source.content)}"
+        case SearchResult():
+            return f"Search result {part.title} ({part.source}):\n{text_of(part.content)}"
+        case _:
+            return part.text
+
+
+_FOR_SERVERS = ("fallback", "mcp_tool_listing")
+"""Types of blocks that Anthropic does not show to its models either."""
+_UNREADABLE = frozenset(
+    {"type", "id", "tool_use_id", "cache_control", "citations", "caller", "signature", "page_age"}
+)
+"""Fields of a block that tell a model nothing, besides those that are encrypted or hold bytes."""
+
+
+def _readable(value: Any) -> Any:
+    """What a model can read of a block's fields; empty parts are left out."""
+    if isinstance(value, dict):
+        bytes_ = ("data",) if value.get("type") == "base64" else ()
+        kept = {
+            key: _readable(one)
+            for key, one in value.items()
+            if key not in _UNREADABLE and key not in bytes_ and not key.startswith("encrypted")
+        }
+        return {key: one for key, one in kept.items() if one not in (None, "", [], {})}
+    if isinstance(value, list):
+        return [one for one in map(_readable, value) if one not in (None, "", [], {})]
+    return value

@@ -1,0 +1,55 @@
+"""Whether a statement settles on an answer. Who names two values, or takes one back, has not answered.
+
+Used by `math` and `set`. Values in a list are no business of this module: a list is compared as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from itertools import pairwise
+
+_ELLIPSIS = r"(?:\.{3,}|…|\\[lc]?dots(?![a-z]))"
+_GOES_ON = re.compile(
+    rf"""[,;]\s*(?:and\s)?\s*{_ELLIPSIS}(?!\s*[,;.]?\s*(?!and\b|or\b|to\b)[A-Za-z]{{2}})      # 1, 2, ...
+      | (?<!\d){_ELLIPSIS}\s*[,;](?!\s*(?!and\b|or\b|to\b)[A-Za-z]{{2}})                       # ..., 2
+      | [,;]\s*[^\s,;.]+\s*{_ELLIPSIS}\W*$                                                     # 1, 2 ...
+      | \b(?:etc|et\ cetera|and\ so\ (?:on|forth)|and\ (?:many\ )?(?:others|more))\b\W*$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_RETRACTED = re.compile(
+    r"""\?\W*$                                                                                 # 5?
+      | \?[\s"'”*)]*(?:no|nope|not|wait|hmm+)\b\D*$                                            # 5? No.
+      | [,.;!?:(–—-]\s*(?:no(?=\s*(?:[,.;!?–—)-]|wait|that|$))|nope|wait(?=\W)|oops|scratch\ that)\D*$
+      | [.;!]\s+(?:wrong|incorrect)\W*$
+      | [,.;!?(–—-]\s*(?:which|that|this|it)(?:\ is|\ was|'s|\ isn't)\s(?:wrong|incorrect|false|not\b|right\?)\D*$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_RANGE = re.compile(
+    r"""\W*[-+]?\d[\d.,]*\s*(?:%|°|["'”’]?(?:\s?(?!(?:or|and|to)\b)[A-Za-z]{2,15}\.?){1,2})["'”’]?
+        \s*(?:[-–—/|~]|\b(?:to|through|till|until|versus)\b)\s*
+        ["'“‘]?[-+$€£]?\d[\d.,]*\s*[A-Za-z%°\s.]*\W*""",
+    re.VERBOSE,
+)
+"""Nothing but two numbers, each with a unit: "11 seconds - 95 minutes"."""
+_EQUATED = re.compile(r"(?:[A-Za-z] ?= ?)?[-+]?\d{1,40}(?:\.\d{1,40})?(?: ?= ?[-+]?\d{1,40}(?:\.\d{1,40})?)+")
+
+
+def settles(statement: str, gold: str) -> bool:
+    """Whether a statement gives one answer and keeps to it. What the gold answer does itself is no hedge."""
+    return not any(
+        mark.search(statement) and not mark.search(gold) for mark in (_GOES_ON, _RETRACTED)
+    ) and not (_RANGE.fullmatch(statement) and not _RANGE.fullmatch(gold))
+
+
+def is_false(equation: str, statement: str) -> bool:
+    """Whether an equation, with all numbers of its statement, equates different ones: `4 = 5`, not `1.667 = 1.67`."""
+    if not _EQUATED.fullmatch(equation) or re.sub(r"\D", "", equation) != re.sub(r"\D", "", statement):
+        return False
+    numbers = [Decimal(side) for side in map(str.strip, equation.split("=")) if not side.isalpha()]
+    return any(not _rounds(one, other) for one, other in pairwise(numbers))
+
+
+def _rounds(one: Decimal, other: Decimal) -> bool:
+    places = max(int(one.as_tuple().exponent), int(other.as_tuple().exponent))
+    return abs(one - other) < Decimal(10) ** places if places < 0 else one == other

@@ -1,0 +1,97 @@
+"""Whether the values of a trace fit together: what the types of `model` do not say.
+
+A trace that is imported, or that somebody changed in the database, may have numbers and references that nothing can
+show, sum or run again. Nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from podium.trace.model import RoundTrace, Trace
+
+MOST = 10**12
+"""No count, no dollars and no seconds of one trace are more. Sums of millions of traces fit into a database."""
+_DEEPEST = 32
+"""Teams within teams."""
+_FREE = frozenset({"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"})
+"""Fields of the caller's or a provider's own form, whose numbers may be negative."""
+
+
+def flaw_of(trace: Trace) -> str | None:
+    """What is wrong with the trace, in half a sentence that names the place; None: nothing is."""
+    return next(_flaws(trace, 0), None)
+
+
+def _flaws(trace: Trace, depth: int) -> Iterator[str]:
+    if not trace.id.strip():
+        yield "id is empty"
+    for place, date in (("started_at", trace.started_at), ("outcome.at", trace.outcome and trace.outcome.at)):
+        if date is not None and not _is_date(date):
+            yield f"{place} is no date: {date[:40]!r}"
+    for place, value in _numbers(trace):
+        least = 0 if _FREE.isdisjoint(place) else -MOST
+        if not least <= value <= MOST:
+            shown = f"{value:g}" if isinstance(value, float) or -MOST <= value <= MOST else "too large"
+            yield f"{'.'.join(map(str, place))} is {shown}; it is a number from {least} to {MOST}"
+    for number, round_ in enumerate(trace.rounds):
+        yield from (f"rounds.{number}.{flaw}" for flaw in _flaws_of_round(round_, len(trace.pool), depth))
+
+
+def _flaws_of_round(round_: RoundTrace, workers: int, depth: int) -> Iterator[str]:
+    steps = () if round_.workflow is None else round_.workflow.steps
+    for position, step in enumerate(steps):
+        if not 0 <= step.worker < workers:
+            yield f"workflow.steps.{position}.worker is {step.worker}, and the pool has {workers} workers"
+        if (j := _not_earlier(step.access.steps, position)) is not None:
+            yield f"workflow.steps.{position}.access names step {j}, which is no earlier one"
+    seen: set[int] = set()
+    for number, span in enumerate(round_.spans):
+        place = f"spans.{number}"
+        if round_.workflow is not None and not 0 <= span.position < len(steps):
+            yield f"{place}.position is {span.position}, and the plan has {len(steps)} steps"
+        if span.position in seen:
+            yield f"{place}.position is {span.position}, as in another span"
+        seen.add(span.position)
+        if (j := _not_earlier(span.reads, span.position)) is not None:
+            yield f"{place}.reads names step {j}, which is no earlier one"
+        if round_.workflow is not None and any(
+            not 0 <= j < len(steps) or j == span.position for j in span.waited
+        ):
+            yield f"{place}.waited names a step that the plan does not have"
+        if span.nested is not None and depth == _DEEPEST:
+            yield f"{place}.nested: more than {_DEEPEST} teams are nested"
+        elif span.nested is not None:
+            yield from (f"{place}.nested.{flaw}" for flaw in _flaws(span.nested, depth + 1))
+
+
+def _not_earlier(steps: tuple[int, ...], position: int) -> int | None:
+    return next((j for j in steps if not 0 <= j < position), None)
+
+
+def _is_date(text: str) -> bool:
+    """Whether it is an ISO 8601 time since 1970 that can be shown anywhere on earth."""
+    try:
+        return 1970 <= datetime.fromisoformat(text).year < 9999
+    except ValueError:
+        return False
+
+
+def _numbers(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
+    """All numbers with their places, without those of nested teams."""
+    if isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            if name != "nested":
+                yield from _numbers(getattr(value, name), (*place, name))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _numbers(item, (*place, str(key)))
+    elif isinstance(value, tuple | list):
+        for number, item in enumerate(value):
+            yield from _numbers(item, (*place, number))
+    elif isinstance(value, float | int) and not isinstance(value, bool):
+        yield place, value

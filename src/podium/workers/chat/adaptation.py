@@ -1,0 +1,195 @@
+"""What one endpoint was found not to take, and how a request is changed for it.
+
+An endpoint's error says what it does not take (`refusals`, `message_form`). The client then asks again at once, and
+remembers what helped for as long as it lives. It leaves out only hints, and says in the reply which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from podium.types import Message
+from podium.workers.chat.failures import ProviderError
+from podium.workers.chat.message_form import MessageForm
+from podium.workers.chat.refusals import LIMITS, refused_parameters, token_limit
+
+_MOST_CHANGES = 12
+"""How often one call is sent again. Each time it leaves out one thing more."""
+_OTHER_REASONS = frozenset({401, 402, 403, 407, 408, 413, 429})
+"""Statuses of errors that are not about what the request says."""
+_GO_TOGETHER = {"stream": "stream_options", "logprobs": "top_logprobs"}
+"""A key that is of no use, and refused, without the other."""
+_LEAST_ROOM = 16
+"""Tokens that an answer must have room for. Below this a call is not worth its price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """What an endpoint does not take, as far as its errors have said. Empty: nothing is known."""
+
+    dropped: frozenset[str] = frozenset()
+    """Keys of the body that are not sent."""
+    beside: frozenset[tuple[str, str]] = frozenset()
+    """(key, other): the key is not sent with the other."""
+    limit_key: str | None = None
+    """The key for the most tokens of a reply; None: as the client has it."""
+    form: MessageForm = field(default_factory=MessageForm)
+    context_tokens: int | None = None
+    """The server's context."""
+    output_tokens: int | None = None
+    """The highest limit of a reply that it takes."""
+    input_tokens: int | None = None
+    """Of this call's messages, as the server counts them. It is not remembered."""
+
+    def __or__(self, other: Adaptation) -> Adaptation:
+        """What both know; where they differ, `other` is the newer."""
+        return Adaptation(
+            self.dropped | other.dropped,
+            self.beside | other.beside,
+            other.limit_key or self.limit_key,
+            self.form | other.form,
+            other.context_tokens or self.context_tokens,
+            other.output_tokens or self.output_tokens,
+        )  # The tokens of one call's messages are not remembered.
+
+    def change(self, body: Mapping[str, Any], room: int | None = None) -> dict[str, Any]:
+        """The body without what the endpoint does not take.
+
+        Args:
+            room: tokens that are left for the reply in the context; None: not known.
+        """
+        gone = set(self.dropped) | {key for key, other in self.beside if other in body and key in body}
+        gone |= {_GO_TOGETHER[key] for key in gone if key in _GO_TOGETHER}
+        changed = {key: value for key, value in body.items() if key not in gone or _means_more(key, value)}
+        most = min((n for n in (room, self.output_tokens) if n is not None), default=None)
+        limits = {key: changed[key] for key in LIMITS if isinstance(changed.get(key), int)}
+        if most is not None:
+            changed |= {key: min(value, most) for key, value in limits.items()}
+        if limits and self.limit_key is not None:
+            least = min(changed.pop(key) for key in limits)
+            changed[self.limit_key] = least
+        return changed
+
+    def after(
+        self, error: ProviderError, body: Mapping[str, Any], messages: Sequence[Message]
+    ) -> Adaptation | None:
+        """What is known after the endpoint has refused a request; None: nothing that would change the next one.
+
+        Args:
+            body: as it was sent.
+            messages: before they were folded.
+        """
+        form = self.form.after(error.text, messages)
+        if form is not None:
+            return replace(self, form=form)
+        limited = self._limited(error, body)
+        if limited is not None:
+            return limited
+        for name, other in refused_parameters(error, body):
+            if name in LIMITS:
+                if self.limit_key is None:
+                    return replace(self, limit_key=LIMITS[name == LIMITS[0]])
+            elif not _means_more(name, body[name]):
+                if other is not None:
+                    return replace(self, beside=self.beside | {(name, other)})
+                return replace(self, dropped=self.dropped | {name})
+        return None
+
+    def _limited(self, error: ProviderError, body: Mapping[str, Any]) -> Adaptation | None:
+        """With the limits of tokens that the error names, if the reply's own limit can be lowered to them."""
+        said = token_limit(error)
+        limits = [body[key] for key in LIMITS if isinstance(body.get(key), int)]
+        if said is None or not limits:
+            return None
+        asked = min(limits)
+        if said.context is None:
+            lower = said.output is not None and said.output < asked
+            return replace(self, output_tokens=said.output) if lower else None
+        count = said.input if said.input is not None or said.total is None else said.total - asked
+        if count is None or not _LEAST_ROOM <= said.context - count < asked:
+            return None
+        return replace(self, context_tokens=said.context, input_tokens=count)
+
+    def room(self, read: int, context_tokens: int | None) -> int | None:
+        """Tokens that the context leaves for the reply; None: not known, or too few, which the server shall judge.
+
+        Args:
+            read: estimated tokens of the messages.
+            context_tokens: as the worker's profile has it.
+        """
+        known = [tokens for tokens in (context_tokens, self.context_tokens) if tokens is not None]
+        room = min(known, default=0) - (self.input_tokens or read)
+        return room if room >= _LEAST_ROOM else None
+
+
+class AdaptedRequest:
+    """One call of an endpoint, changed after each error that says what the endpoint does not take.
+
+    Args:
+        messages: as the caller has them.
+        build: the body of the request with these messages.
+        known: what the endpoint is known not to take.
+        read: estimated tokens of the messages.
+        context_tokens: as the worker's profile has it.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        build: Callable[[Sequence[Message]], Mapping[str, Any]],
+        known: Adaptation,
+        *,
+        read: int,
+        context_tokens: int | None,
+    ) -> None:
+        self.known = known
+        self._messages = tuple(messages)
+        self._build = build
+        self._read = read
+        self._context_tokens = context_tokens
+        self._changes = 0
+        self._form()
+
+    def _form(self) -> None:
+        folded = self.known.form.fold(self._messages)
+        whole = self._build(folded)
+        self.body = self.known.change(whole, self.known.room(self._read, self._context_tokens))
+        """What to send."""
+        self.folded = folded != self._messages
+        """Whether its messages are not those of the caller, one by one."""
+        self.dropped = tuple(sorted(whole.keys() - self.body.keys() - set(LIMITS)))
+        """Keys that are not in it, since the endpoint does not take them."""
+
+    def change(self, error: ProviderError) -> bool:
+        """Change the body after this error; False: nothing can be changed that might help."""
+        if error.status in _OTHER_REASONS or self._changes == _MOST_CHANGES:
+            return False
+        further = self.known.after(error, self.body, self._messages)
+        if further is None:
+            return False
+        self.known = further
+        self._changes += 1
+        self._form()
+        return True
+
+
+def too_long(read: int, context_tokens: int | None) -> str | None:
+    """Why messages are not sent: they leave no room for a reply, and some servers cut them in silence; None: they fit.
+
+    Args:
+        read: estimated tokens of the messages.
+        context_tokens: as the worker's profile has it.
+    """
+    if context_tokens is None or read + _LEAST_ROOM <= context_tokens:
+        return None
+    return (
+        f"the messages take about {read:,} tokens, and context_tokens is {context_tokens:,}: let it read less, or name "
+        "a fallback with a longer context"
+    )
+
+
+def _means_more(key: str, value: Any) -> bool:
+    """Whether the caller would lose more than a hint: to force or forbid a tool is no hint."""
+    return key == "tool_choice" and value != "auto"

@@ -1,0 +1,142 @@
+"""Collects the tool calls of one reply, in every form that providers give them.
+
+Arguments come as JSON text or as objects; pieces of a stream come with an index for each call, with one index for all,
+or with none; the old form is one `function_call`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_CALL = 2048
+"""Added to `length` for each tool call, because even an empty tool call takes memory."""
+_CHECKED = 16 << 10
+"""Longest arguments that are parsed while the call may go on."""
+CALL_STATE_KEYS = frozenset({"extra_content", "thought_signature", "provider_specific_fields"})
+"""What providers want back with a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedCall:
+    """One tool call as the provider wrote it."""
+
+    id: str
+    """"": it has none."""
+    name: str
+    arguments: str
+    state: Mapping[str, Any]
+    """What the provider wants back with the call, by its keys."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the arguments are the beginning of JSON text, and not the whole."""
+        try:
+            json.loads(self.arguments)
+        except json.JSONDecodeError as error:
+            return error.pos >= len(self.arguments.rstrip()) or error.msg.startswith("Unterminated string")
+        except (ValueError, RecursionError):
+            return False
+        return False
+
+
+@dataclass(slots=True)
+class _Begun:
+    index: object
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    length: int = 0
+    state: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the arguments are a JSON object, so that another call must follow."""
+        if not self.arguments or self.length > _CHECKED or not self.arguments[-1].endswith("}"):
+            return False
+        try:
+            return isinstance(json.loads("".join(self.arguments)), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
+class ToolCallCollector:
+    """Collects the tool calls of one message, from a whole reply or from the chunks of a stream."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        """Characters collected, with `_CALL` for each call."""
+        self._calls: list[_Begun] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, message: Mapping[str, Any], *, whole: bool) -> None:
+        """Add the calls of a message, or of a delta that may continue them.
+
+        Args:
+            whole: whether `message` is a whole message, in which each entry is a call of its own.
+        """
+        pieces = message.get("tool_calls")
+        if isinstance(pieces, list) and pieces:
+            for place, piece in enumerate(pieces):
+                if isinstance(piece, dict):
+                    function = piece.get("function")
+                    self._take(
+                        piece, function if isinstance(function, dict) else {}, None if whole else place
+                    )
+        elif isinstance(old := message.get("function_call"), dict) and (not self._calls or not whole):
+            self._take({"index": "function_call"}, old, None if whole else 0)
+
+    def read(self) -> tuple[CollectedCall, ...]:
+        """The calls that have a name, in order."""
+        ordered = sorted(self._calls, key=lambda call: call.index if isinstance(call.index, int) else 0)
+        return tuple(
+            CollectedCall(call.id, call.name, "".join(call.arguments).strip() or "{}", call.state)
+            for call in ordered
+            if call.name
+        )
+
+    def _take(self, piece: Mapping[str, Any], function: Mapping[str, Any], place: int | None) -> None:
+        """Add one piece; `place` is its position in its delta, None: it is a whole call."""
+        id_ = _text(piece.get("id"))
+        name = _text(function.get("name") or piece.get("name"))
+        call = None if place is None else self._continued(piece.get("index"), id_, name, place)
+        if call is None:
+            call = _Begun(piece.get("index"))
+            self._calls.append(call)
+            self.length += _CALL
+        call.id, call.name = call.id or id_, call.name or name
+        arguments = function.get("arguments", piece.get("arguments"))
+        if isinstance(arguments, str):
+            call.arguments.append(arguments)
+        elif arguments is not None:
+            call.arguments[:] = [json.dumps(arguments, ensure_ascii=False)]
+        added = len(id_) + len(name) + (len(call.arguments[-1]) if arguments is not None else 0)
+        for holder in (piece, function):
+            for key in CALL_STATE_KEYS:
+                if value := holder.get(key):
+                    call.state[key] = value
+                    added += len(json.dumps(value))
+        call.length += added
+        self.length += added
+
+    def _continued(self, index: object, id_: str, name: str, place: int) -> _Begun | None:
+        """The call that a piece continues; None: it begins one."""
+        if isinstance(index, int | str):
+            call = next((call for call in reversed(self._calls) if call.index == index), None)
+        elif id_:
+            call = next((call for call in reversed(self._calls) if call.id == id_), None)
+        elif place < len(self._calls) and place > 0:
+            call = self._calls[place]
+        else:
+            call = self._calls[-1] if self._calls else None
+        if call is None or (id_ and call.id and call.id != id_) or (name and call.name and call.is_whole):
+            return None
+        return call
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,98 @@
+"""Whether two answers are the same: the one notion that votes, self-consistency, early stopping and studies share.
+
+Answers are the same if their keys are equal, so sameness is an equivalence, and no tolerance counts. It is what
+graders ignore (`podium.tasks.graders`) as far as that needs neither the gold answer nor a parser for mathematics.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from podium.workers.answer import normalise, unfolded
+from podium.workers.numerals import number
+
+_LONGEST = 1000
+"""Most characters of an answer that is read; of a longer one only case and spaces do not count."""
+_AROUND = re.compile("""\\*(.+)\\*|`(.+)`|"(.+)"|'(.+)'|“(.+)”|‘(.+)’|(.+[^. ])[. ]+""", re.DOTALL)
+"""Marks around an answer or behind it that are no part of it."""
+_LETTER = re.compile(r"(?:(?:option|choice|letter|answer)\s+)?[(\[{]?([A-Za-z])[)\]}]?[.:]?", re.IGNORECASE)
+_OPTION = re.compile(
+    r"""(?:(?:[Oo]ption|[Cc]hoice)\ )?(?:
+      [(\[]([A-Za-z])[)\]][.:]?\s | ([A-Za-z])\)\s? | ([A-Z])(?::\s|\s[-–—]\s)
+      | ([A-J])\.\s?(?=[A-Z\d$\\][^.\s]|(?:[^\W\d_]+\s+){2}\w)
+    )(?P<text>\S.*)""",
+    re.VERBOSE | re.DOTALL,
+)
+"""A letter and the text of its option. Of `E. coli` and `J. R. R. Tolkien` the letter is an initial."""
+_ANOTHER = re.compile(r"(?:^|[\s,;(\[/])[A-Z][).:\]]|\b(?:and|or)\s+[(\[]?[A-Z]\b")
+_PROSE = re.compile(r"(?:[^\W_]|[\s.,;:'’‘\"“”?&%#@\u0300-\u036f]|(?<=[^\W\d_])[-‐‑–](?=[^\W\d_]))+")
+_CALLED_OUT = re.compile(r"(?<=[^\W\d_]{2})!+$")
+_LATEX = tuple(
+    (re.compile(pattern), by)
+    for pattern, by in (
+        (r"\\(?:left|right|displaystyle)(?![a-z])|\\[()\[\],;:! ]|\$|~|\\q?quad(?![a-z])", " "),
+        (r"\\[dtc]frac", r"\\frac"),
+        (r"\\(?:text[a-z]*|mbox|mathrm)\s*\{([^{}]*)\}", r" \1 "),
+        ("[−‒–]", "-"),
+    )
+)
+_BESIDE_MARK = re.compile(r" ?([^\w\s]) ?")
+_DASHES = re.compile("[\u2010-\u2015\u2212]")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_MARK = re.compile(r"[^\w\s]|_")
+_IN_NUMBER = re.compile(r"(?<![^\W\d_])[-.,:/*](?=\.?\d)")
+_ACCENT = re.compile("[\u0300-\u0334\u0339-\u036f]")
+"""Marks on letters. The strokes between them are none: without its stroke, "≠" is "="."""
+_ARTICLE = re.compile(r"^[\W_]*(?:a|an|the)\s+(?=\W*\w)")
+_DROPPED = frozenset(".!?'\"`‘’“”„´")
+"""Marks that do not separate words: `U.S.A.` is `USA`."""
+_KEPT = frozenset("%#&@§‰\\")
+"""Marks that have a meaning: `C#` is not `C`."""
+
+
+def answer_key(answer: str) -> str:
+    """A text that is equal for answers that say the same, and has no line break.
+
+    Numbers are compared by value, without currency and unit (`1,000`, `1000` and `$1000.00`; `1/2` and `0.5`), options
+    by their letter (`B`, `(B)` and `B) Lima`), prose by its words (`normalised_words`), and all else by its characters.
+    """
+    if len(answer) > _LONGEST:
+        return normalise(answer)
+    value = number(answer)
+    if value is not None:
+        return str(value)
+    plain = " ".join(unfolded(answer).split())
+    while around := _AROUND.fullmatch(plain):
+        plain = next(filter(None, around.groups())).strip()
+    plain = _CALLED_OUT.sub("", plain)
+    letter = _LETTER.fullmatch(plain) or _OPTION.fullmatch(plain)
+    if letter and not _ANOTHER.search(letter.groupdict().get("text", "")):
+        return str(next(filter(None, letter.groups()))).casefold()
+    if _PROSE.fullmatch(plain):
+        return normalised_words(plain).replace(",", " ") or normalise(plain)
+    for pattern, by in _LATEX:
+        plain = pattern.sub(by, plain)
+    return _BESIDE_MARK.sub(r"\1", normalise(plain))
+
+
+def normalised_words(text: str, *, accents: bool = False) -> str:
+    """The words of a text, normalised: equal for texts that say the same. Empty if there are only marks.
+
+    A dollar at either end does not count: it may be LaTeX's, and does not count.
+    """
+    text = unfolded(text.strip().strip("$")).casefold()
+    if not accents:
+        text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
+    text = _THOUSANDS.sub("", _DASHES.sub("-", unicodedata.normalize("NFC", text)))
+    return " ".join(_MARK.sub(_mark, _ARTICLE.sub("", text)).split())
+
+
+def _mark(match: re.Match[str]) -> str:
+    """What replaces a mark: itself, nothing, or a space."""
+    mark = match[0]
+    if mark in _KEPT or not unicodedata.category(mark).startswith("P"):
+        return mark
+    if _IN_NUMBER.match(match.string, match.start()):
+        return mark
+    return "" if mark in _DROPPED else " "

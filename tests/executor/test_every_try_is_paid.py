@@ -1,0 +1,308 @@
+"""Every way in which a call spends money: what each try took is booked, and each try is reserved before it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from podium.baselines.voting import Single
+from podium.conductor.planner import Conductor
+from podium.conductor.policy import WorkerPolicy
+from podium.errors import BudgetError, WorkerError
+from podium.executor import Dispatcher, Ledger
+from podium.executor.accounts import Account
+from podium.executor.call import Answered, Unanswered, call
+from podium.executor.checkup import check
+from podium.executor.input_bound import InputBound
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import TeamWorker
+from podium.scoring.judging import JudgePayment
+from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Question, Usage
+from podium.workers.base import Reply, Request
+from podium.workers.pool import Pool
+from podium.workers.response_cache import ResponseCache
+
+REQUEST = Request((Message(role="user", content="What is 2 + 2?"),), seed="0")
+USED = Usage(input_tokens=1_000, output_tokens=4_000)
+COST_USD = 0.041
+EMPTY = WorkerError("It wrote nothing.", kind="protocol", retryable=True, usage=USED)
+REFUSED = WorkerError("It refused.", kind="refused", usage=USED)
+PLAN = 'model_id = [0]\nsubtasks = ["Answer."]\naccess_list = [[]]'
+
+
+@dataclass(eq=False)
+class Paid:
+    """A worker at $1 and $10 a million tokens; `script` has what its calls give, in order, the last one for ever."""
+
+    script: tuple[Any, ...] = ("4",)
+    name: str = "a"
+    fallback: str | None = None
+    hedge: float | None = None
+    identity: Any = None
+    calls: int = 0
+    delay: float = 0.0
+
+    @property
+    def profile(self) -> Profile:
+        return Profile(name=self.name, price=Price(input=1.0, output=10.0))
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(hedge=self.hedge, timeout=5.0)
+
+    async def answer(self, request: Request) -> Reply:
+        said = self.script[min(self.calls, len(self.script) - 1)]
+        self.calls += 1
+        try:
+            await asyncio.sleep(60 if said == "slow" else self.delay)
+        except asyncio.CancelledError as error:
+            vars(error)["usage"] = USED
+            raise
+        if isinstance(said, WorkerError):
+            raise WorkerError(str(said), kind=said.kind, retryable=said.retryable, usage=said.usage)
+        return Reply(said, USED, finish="length" if said == "cut" else "stop")
+
+    async def close(self) -> None:
+        return None
+
+
+async def _step(make_context, pool, accounts, budget) -> tuple[float, int]:
+    context = make_context(pool, ledger=Ledger(budget, accounts=accounts))
+    attempts: list[Any] = []
+    answered = await call(context, pool[0], REQUEST, attempts)
+    usd = sum(attempt.cost_usd for attempt in attempts)
+    tokens = sum(attempt.usage.tokens for attempt in attempts)
+    if isinstance(answered, Answered):
+        usd, tokens = usd + answered.cost_usd, tokens + answered.reply.usage.tokens
+    assert context.ledger.usd == pytest.approx(usd)
+    assert context.ledger.tokens == tokens
+    return usd, tokens
+
+
+async def _hedged(make_context, pool, accounts, budget) -> tuple[float, int]:
+    """The first twenty answers show how slow a call may be."""
+    context = make_context(pool)
+    for _ in range(20):
+        await call(context, pool[0], REQUEST, [])
+    pool[0].script, pool[0].calls = ("slow", "4"), 0
+    again = make_context(pool, ledger=Ledger(budget, accounts=accounts), dispatcher=context.dispatcher)
+    attempts: list[Any] = []
+    answered = await call(again, pool[0], REQUEST, attempts)
+    assert isinstance(answered, Answered)
+    assert sum(attempt.hedge for attempt in attempts) == 1
+    return again.ledger.usd, again.ledger.tokens
+
+
+async def _cancelled(make_context, pool, accounts, budget) -> tuple[float, int]:
+    context = make_context(pool, ledger=Ledger(budget, accounts=accounts))
+    task = asyncio.create_task(call(context, pool[0], REQUEST, []))
+    await asyncio.sleep(0.02)
+    task.cancel()
+    await asyncio.wait([task])
+    return context.ledger.usd, context.ledger.tokens
+
+
+async def _asked(orchestrator: Orchestrator) -> tuple[float, int]:
+    trace = await orchestrator.answer(Question(text="What is 2 + 2?"))
+    return trace.cost_usd, trace.usage.tokens
+
+
+async def _plan(make_context, pool, accounts, budget) -> tuple[float, int]:
+    planner = Conductor(WorkerPolicy(pool[0], Pool(pool)), second_try=True)
+    free = Pool([Paid(name="free")])
+    free[0].script = (WorkerError("It is down.", kind="status"),)
+    return await _asked(Orchestrator(planner, free, budget=budget, accounts=accounts))
+
+
+async def _team(make_context, pool, accounts, budget) -> tuple[float, int]:
+    inner = Orchestrator(Single("a"), Pool(pool))
+    team = TeamWorker(Profile(name="team"), inner)
+    return await _asked(Orchestrator(Single("team"), Pool([team]), budget=budget, accounts=accounts))
+
+
+async def _judge(make_context, pool, accounts, budget) -> tuple[float, int]:
+    pay = JudgePayment(Dispatcher(accounts=accounts))
+    for _ in range(2):
+        try:
+            await pay(pool[0], REQUEST, lambda: pool[0].answer(REQUEST))
+        except WorkerError:
+            continue
+        break
+    return accounts[0].spent_usd, pool[0].calls * USED.tokens
+
+
+async def _check(make_context, pool, accounts, budget) -> tuple[float, int]:
+    (result,) = await check(pool, accounts=accounts)
+    return result.cost_usd, result.input_tokens + result.output_tokens
+
+
+DOWN = WorkerError("It is down.", kind="status")
+Way = Callable[..., Awaitable[tuple[float, int]]]
+
+
+@pytest.mark.parametrize(
+    ("way", "workers", "tries"),
+    [
+        pytest.param(_step, lambda: [Paid()], 1, id="a step"),
+        pytest.param(_step, lambda: [Paid((EMPTY, EMPTY, "4"))], 3, id="a retry of an empty answer"),
+        pytest.param(_step, lambda: [Paid((EMPTY,))], 4, id="retries that all fail"),
+        pytest.param(_step, lambda: [Paid((REFUSED,))], 1, id="a refusal"),
+        pytest.param(_step, lambda: [Paid((REFUSED,), fallback="b"), Paid(name="b")], 2, id="a fallback"),
+        pytest.param(_step, lambda: [Paid(("cut",), fallback="b"), Paid(name="b")], 2, id="a cut answer"),
+        pytest.param(
+            _step,
+            lambda: [Paid(("cut",), fallback="b"), Paid((REFUSED,), name="b")],
+            2,
+            id="a cut answer that stays",
+        ),
+        pytest.param(_step, lambda: [Paid((DOWN,))], 0, id="a failure that nobody bills"),
+        pytest.param(_hedged, lambda: [Paid(hedge=0.9)], 2, id="a hedge, and the slow try"),
+        pytest.param(_cancelled, lambda: [Paid(("slow",))], 1, id="a call that its caller cancels"),
+        pytest.param(_plan, lambda: [Paid((PLAN,))], 1, id="a plan"),
+        pytest.param(_plan, lambda: [Paid((EMPTY, "no plan", PLAN))], 3, id="a plan's retry and second try"),
+        pytest.param(_plan, lambda: [Paid(("no plan", REFUSED))], 2, id="a second try that fails"),
+        pytest.param(_plan, lambda: [Paid((REFUSED,))], 1, id="a plan that nobody writes"),
+        pytest.param(_team, lambda: [Paid((EMPTY, "4"))], 2, id="a nested team"),
+        pytest.param(_team, lambda: [Paid((REFUSED,))], 1, id="a nested team without an answer"),
+        pytest.param(_judge, lambda: [Paid((EMPTY, "4"))], 2, id="a judge"),
+        pytest.param(_check, lambda: [Paid((REFUSED,))], 1, id="a check of the pool"),
+    ],
+)
+async def test_what_each_try_took_is_booked_everywhere(
+    make_context: Any, way: Way, workers: Callable[[], list[Any]], tries: int
+) -> None:
+    account = Account(None, "day", 10.0)
+    usd, tokens = await way(make_context, workers(), [account], Budget())
+    assert usd == pytest.approx(tries * COST_USD)
+    assert tokens == tries * USED.tokens
+    assert account.spent_usd == pytest.approx(usd)
+    assert account.reserved_usd == 0
+
+
+@pytest.mark.parametrize(
+    ("way", "workers"),
+    [
+        pytest.param(_step, lambda: [Paid((EMPTY,))], id="retries"),
+        pytest.param(_step, lambda: [Paid((EMPTY,), fallback="b"), Paid(name="b")], id="a fallback"),
+        pytest.param(_plan, lambda: [Paid((EMPTY,))], id="a plan's retries"),
+        pytest.param(_plan, lambda: [Paid(("no plan",))], id="a plan's second try"),
+        pytest.param(_team, lambda: [Paid((EMPTY,))], id="a nested team"),
+        pytest.param(_judge, lambda: [Paid((EMPTY,))], id="a judge"),
+    ],
+)
+@pytest.mark.parametrize("shared", [False, True])
+async def test_the_budget_is_checked_before_each_try(
+    make_context: Any, way: Way, workers: Callable[[], list[Any]], shared: bool
+) -> None:
+    if way is _judge and not shared:
+        return  # A judge has accounts alone.
+    account = Account(None, "day", 0.05 if shared else 10.0)
+    called = workers()
+    with suppress(BudgetError):
+        await way(make_context, called, [account], Budget() if shared else Budget(usd=0.05))
+    assert sum(worker.calls for worker in called) == 1
+    assert account.spent_usd == pytest.approx(COST_USD)
+
+
+async def test_a_refused_retry_says_why_the_first_try_failed(make_context: Any) -> None:
+    worker = Paid((EMPTY,))
+    unanswered = await call(make_context([worker], budget=Budget(usd=0.05)), worker, REQUEST, [])
+    assert isinstance(unanswered, Unanswered)
+    assert unanswered.error.startswith("a: It wrote nothing. It is not tried again: The call could cost $0.0")
+
+
+async def test_a_failed_try_is_not_cached_and_a_cached_answer_costs_nothing(
+    make_context: Any, tmp_path: Any
+) -> None:
+    worker = Paid((EMPTY, REFUSED, "4"), identity={"model": "a"})
+    with ResponseCache(tmp_path / "responses.sqlite") as cache:
+        spent = []
+        for _ in range(3):
+            context = make_context([worker], dispatcher=Dispatcher(cache=cache))
+            await call(context, worker, REQUEST, [])
+            spent.append(context.ledger.usd)
+    assert spent == [pytest.approx(2 * COST_USD), pytest.approx(COST_USD), 0.0]
+
+
+async def test_a_plan_that_the_caller_gave_up_is_in_the_trace() -> None:
+    ended: list[Any] = []
+    planner = Conductor(WorkerPolicy(Paid(("slow",)), Pool([Paid()])))
+    task = asyncio.create_task(
+        Orchestrator(planner, Pool([Paid()])).answer(Question(text="2 + 2?"), on_event=ended.append)
+    )
+    await asyncio.sleep(0.02)
+    task.cancel()
+    await asyncio.wait([task])
+    assert ended[-1].trace.status == "cancelled"
+    assert ended[-1].trace.cost_usd == pytest.approx(COST_USD)
+
+
+def sized(text: str, **more: Any) -> Any:
+    return InputBound(Paid()).size((Message(role="user", content=text, **more),), AnswerOptions())
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("a" * 2_000, 500),
+        ("Q7#!" * 500, 1_900),
+        ("河流" * 800, 1_600),
+        ("😀" * 500, 500),
+        ("река" * 400, 900),
+    ],
+)
+def test_counts_lower_the_bound_of_the_text_that_was_seen_and_no_other(text: str, tokens: int) -> None:
+    bound = InputBound(Paid())
+    size, other = sized(text), sized("ไทย" * 500)
+    first, first_of_other = bound.most(size), bound.most(other)
+    assert first >= len(text.encode())
+    bound.learn(size, tokens)
+    assert tokens <= bound.most(size) <= first
+    assert bound.most(other) == first_of_other
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "factors"),
+    [
+        ("Where does the old river meet the sea? Ask 3 people. " * 150, 1_850, (17, 1.1, 1.7)),
+        ("河流在哪里流入大海？请告诉我答案。" * 300, 4_080, (5.0, 3.8, 1.5)),
+        ("😀😁" * 1_000, 5_000, (1.6, 1.6, 1.6)),
+    ],
+)
+def test_how_much_more_is_reserved_than_is_counted(
+    text: str, tokens: int, factors: tuple[float, float, float]
+) -> None:
+    bound, size = InputBound(Paid()), sized(text)
+    reserved = [bound.at_first(size), bound.least(size)]
+    bound.learn(size, tokens)
+    reserved.append(bound.most(size))
+    assert [each / tokens for each in reserved] == pytest.approx(factors, rel=0.1)
+
+
+def test_a_count_above_the_bound_raises_it() -> None:
+    bound = InputBound(Paid())
+    for text, tokens in (("2 + 2?", 3_000), ("a" * 1_000, 4_500)):
+        bound.learn(sized(text), tokens)
+        assert bound.most(sized(text)) >= tokens
+        assert bound.most(sized(text * 2)) >= tokens
+
+
+async def test_a_question_that_the_budget_pays_for_is_answered_before_anything_is_known(
+    make_context: Any,
+) -> None:
+    prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")
+    worker = Paid()
+    tight = make_context([worker], budget=Budget(usd=0.0541))
+    assert isinstance(await call(tight, worker, prose, []), Answered)
+
+
+async def test_only_one_call_at_a_time_goes_beyond_its_bound(make_context: Any) -> None:
+    prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")
+    dear = WorkerError("It refused.", kind="refused", usage=Usage(input_tokens=50_000))
+    worker = Paid((dear,), delay=0.01)
+    context = make_context([worker], budget=Budget(usd=0.09))
+    await asyncio.gather(*(call(context, worker, prose, []) for _ in range(20)))
+    assert context.ledger.usd <= 0.09

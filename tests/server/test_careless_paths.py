@@ -1,0 +1,75 @@
+"""Paths as clients put them together: with slashes too many, or with /v1 twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from running_server import Serve
+
+from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys.register import Secret, StoredKey
+
+ASKED: list[Any] = [{"role": "user", "content": "Hello?"}]
+CHAT: dict[str, Any] = {"model": "podium", "messages": ASKED}
+PATHS = {
+    "//v1/chat/completions": CHAT,
+    "/v1/chat/completions/": CHAT,
+    "/v1//chat///completions//": CHAT,
+    "/v1/v1/chat/completions": CHAT,
+    "//v1//v1//chat/completions/": CHAT,
+    "/v1/responses/": {"model": "podium", "input": "Hello?"},
+    "/v1/v1/messages": {**CHAT, "max_tokens": 9},
+    "//v1/messages/count_tokens/": CHAT,
+    "/v1/completions/": {"model": "podium", "prompt": "Hello?"},
+    "/api//ask/": {"question": "Hello?"},
+}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    starting = Serve()
+    yield starting(store=tmp_path_factory.mktemp("kept") / "traces.sqlite")
+    starting.stop_all()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_careless_path_is_answered_as_the_route_is(url: str, path: str) -> None:
+    reply = httpx.post(url + path, json=PATHS[path], timeout=20)
+    assert reply.status_code in (200, 202), reply.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/models/", "//v1/models", "/v1/v1/models/podium", "/healthz/", "//", "/viewer//index.html"]
+)
+def test_what_is_read_is_read_there_too(url: str, path: str) -> None:
+    assert httpx.get(url + path, timeout=20).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/chat", "/v1chat/completions", "/v2//chat/completions", "/v1/v1"])
+def test_what_does_not_exist_is_not_found(url: str, path: str) -> None:
+    assert httpx.post(url + path, json=CHAT, timeout=20).status_code == 404
+
+
+def test_an_error_has_the_form_of_its_api(url: str) -> None:
+    reply = httpx.post(f"{url}//v1//messages/", json={"model": "gpt-9", "messages": ASKED, "max_tokens": 9})
+    assert (reply.status_code, reply.json()["type"]) == (404, "error")
+
+
+@pytest.mark.parametrize("path", ["//v1/chat/completions", "/v1/v1/chat/completions", "/v1//models"])
+async def test_a_careless_path_needs_a_key_as_the_route_does(serve: Serve, tmp_path: Path, path: str) -> None:
+    register, secret = open_register(tmp_path / "keys.sqlite"), Secret.new()
+    assert await register.add(StoredKey(Caller(name="eve", id=secret.id), secret.digest, datetime.now(UTC)))
+    url = serve(keys=Keys(register))
+    async with httpx.AsyncClient(base_url=url, timeout=20) as client:
+        method = "GET" if path.endswith("models") else "POST"
+        sent = {} if method == "GET" else {"json": CHAT}
+        refused = await client.request(method, url + path, **sent)
+        taken = await client.request(
+            method, url + path, headers={"authorization": f"Bearer {secret.text}"}, **sent
+        )
+    assert (refused.status_code, taken.status_code) == (401, 200)

@@ -1,0 +1,147 @@
+"""Compressed bodies are read as plain ones are, within the same limits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running_server import Serve
+
+from podium.errors import APIError
+from podium.server.content_encoding import BodyDecoder
+from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys.register import Secret, StoredKey
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+HELLO = json.dumps({"model": "podium", "messages": [{"role": "user", "content": "Hello?"}]}).encode()
+MIB = 2**20
+
+
+def bare(content: bytes) -> bytes:
+    """Deflate without zlib's head and sum, as some clients send it."""
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(content) + compressor.flush()
+
+
+ENCODINGS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "as it is": ("identity", bytes),
+    "gzip": ("gzip", gzip.compress),
+    "its old name, in capitals": ("X-GZIP", gzip.compress),
+    "gzip in two parts": ("gzip", lambda b: gzip.compress(b[:9]) + gzip.compress(b[9:])),
+    "deflate": ("deflate", zlib.compress),
+    "deflate without a head": ("deflate", bare),
+    "zstd": ("zstd", zstd.compress),
+    "zstd in two frames": ("zstd", lambda b: zstd.compress(b[:9]) + zstd.compress(b[9:])),
+    "two in a row": ("gzip, zstd", lambda b: zstd.compress(gzip.compress(b))),
+    "three, one that is none": ("identity,deflate , gzip", lambda b: gzip.compress(zlib.compress(b))),
+}
+
+
+def post(url: str, body: bytes, encoding: str) -> tuple[int, Any, httpx.Headers]:
+    headers = {"content-type": "application/json", "content-encoding": encoding}
+    reply = httpx.post(f"{url}/v1/chat/completions", content=body, headers=headers, timeout=60)
+    return reply.status_code, reply.json(), reply.headers
+
+
+@pytest.mark.parametrize(("encoding", "compress"), ENCODINGS.values(), ids=ENCODINGS)
+def test_a_compressed_body_is_read(serve: Serve, encoding: str, compress: Callable[[bytes], bytes]) -> None:
+    status, reply, _ = post(serve(), compress(HELLO), encoding)
+    assert (status, reply["object"]) == (200, "chat.completion")
+
+
+def test_several_headers_are_one_list(serve: Serve) -> None:
+    headers = [("content-encoding", "gzip"), ("content-encoding", "zstd")]
+    body = zstd.compress(gzip.compress(HELLO))
+    assert httpx.post(f"{serve()}/v1/chat/completions", content=body, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("encoding", ["br", "compress", "gzip, aes", "gzip, gzip, gzip, gzip"])
+def test_an_encoding_that_is_not_known_is_refused_with_those_that_are(serve: Serve, encoding: str) -> None:
+    status, reply, headers = post(serve(), HELLO, encoding)
+    assert (status, reply["error"]["code"]) == (415, "unsupported_encoding")
+    assert headers["accept-encoding"] == "gzip, deflate, zstd"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("gzip", HELLO),
+        ("deflate", b"\xff" + HELLO),
+        ("zstd", HELLO),
+        ("gzip", gzip.compress(HELLO)[:-9]),
+        ("deflate", zlib.compress(HELLO)[:-5]),
+        ("zstd", zstd.compress(HELLO)[:-1]),
+        ("gzip", gzip.compress(HELLO) + b"more"),
+        ("zstd", zstd.compress(HELLO) + HELLO),
+        ("gzip, zstd", zstd.compress(HELLO)),
+        ("gzip", gzip.compress(b"") * 2000 + gzip.compress(HELLO)),
+        # It wants a memory of 128 MiB from its reader.
+        ("zstd", zstd.compress(b"a" * (9 * MIB), options={zstd.CompressionParameter.window_log: 27})),
+    ],
+)
+def test_data_that_is_not_what_it_says_is_refused(serve: Serve, encoding: str, body: bytes) -> None:
+    status, reply, _ = post(serve(), body, encoding)
+    assert (status, reply["error"]["code"]) == (400, "invalid_encoding"), reply
+
+
+async def test_a_key_is_checked_before_a_body_is_decoded(serve: Serve, tmp_path: Path) -> None:
+    register, secret = open_register(tmp_path / "keys.sqlite"), Secret.new()
+    assert await register.add(StoredKey(Caller(name="eve", id=secret.id), secret.digest, datetime.now(UTC)))
+    status, reply, _ = post(serve(keys=Keys(register)), HELLO, "gzip")
+    assert (status, reply["error"]["type"]) == (401, "authentication_error")
+
+
+@pytest.mark.parametrize(("encoding", "compress"), ENCODINGS.values(), ids=ENCODINGS)
+def test_a_body_that_grows_too_large_is_refused(
+    serve: Serve, encoding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    url = serve(body_bytes=64 * 1024)
+    blank = HELLO + b" " * (64 * 1024)
+    status, reply, _ = post(url, compress(blank), encoding)
+    assert (status, reply["error"]["code"]) == (413, "body_too_large")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd", "deflate", "gzip, zstd", "gzip, gzip, zstd"])
+def test_a_bomb_is_decoded_no_further_than_asked(encoding: str) -> None:
+    bomb = bytes(64 * MIB)
+    for name in encoding.split(", "):
+        bomb = dict(ENCODINGS.values())[name](bomb)
+    decoder = BodyDecoder([encoding.encode()])
+    pieces = decoder.decode(bomb)
+    assert len(bomb) < MIB / 8
+    assert max(len(next(pieces)) for _ in range(20)) <= MIB / 4
+
+
+@given(st.sampled_from(sorted(ENCODINGS)), st.binary(max_size=4000), st.integers(1, 50))
+def test_a_body_is_the_same_in_whatever_pieces_it_comes(name: str, body: bytes, size: int) -> None:
+    encoding, compress = ENCODINGS[name]
+    decoder = BodyDecoder([encoding.encode()])
+    sent = compress(body)
+    decoded = b"".join(
+        piece for place in range(0, len(sent), size) for piece in decoder.decode(sent[place : place + size])
+    )
+    decoder.end()
+    assert decoded == body
+
+
+@given(st.sampled_from(["gzip", "deflate", "zstd", "gzip, zstd"]), st.binary(max_size=200))
+def test_any_bytes_are_decoded_or_refused(encoding: str, body: bytes) -> None:
+    decoder = BodyDecoder([encoding.encode()])
+    with suppress(APIError):
+        list(decoder.decode(body))
+        decoder.end()
