@@ -86,7 +86,7 @@ def init(
     if json:
         print(json_.dumps(_document(found, proposal, output, findings)))
     else:
-        _print_end(output, findings)
+        _print_end(output, proposal, findings)
     return 0 if all(finding.answered for finding in findings) else 1
 
 
@@ -168,7 +168,10 @@ def _server_document(server: FoundServer) -> dict[str, Any]:
 
 def _print_servers(servers: Sequence[FoundServer]) -> None:
     console = open_console()
+    silent = [server for server in servers if not server.answers]
     for server in servers:
+        if server in silent:
+            continue
         models = [_described(model) for model in server.models[:_SHOWN]]
         if more := len(server.models) - _SHOWN:
             models += [f"{more} more"] if more > 0 else []
@@ -179,6 +182,9 @@ def _print_servers(servers: Sequence[FoundServer]) -> None:
             printable("; ".join(filter(None, (server.trouble, *models)))), "" if server.models else "dim"
         )
         console.print(line, soft_wrap=True)
+    if silent:
+        asked = ", ".join(f"{printable(server.url)} ({server.kind})" for server in silent)
+        console.print(Text(f"Nothing answers at {asked}.", "dim"), soft_wrap=True)
 
 
 def _described(model: FoundModel) -> str:
@@ -205,15 +211,24 @@ def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
         console.print(printable(line), soft_wrap=True)
 
 
-def _print_end(output: Path, findings: Sequence[CheckResult]) -> None:
+def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]) -> None:
     console = open_console()
     if findings:
         console.print()
         print_findings(findings)
     pool = shlex.quote(str(output))
-    console.print("\nNext:")
+    planner = ""
+    if any(finding.role == "planner" and not finding.answered for finding in findings):
+        planner = f" --planner self-fusion:{proposal.conductor}:3"
+        console.print(
+            f"\n{proposal.conductor} has not planned. Let another model conduct (docs/local-models.md), or go on "
+            "without a Conductor:",
+            soft_wrap=True,
+        )
+    else:
+        console.print("\nNext:")
     for command in (
-        f'podium ask --pool {pool} "How many days are there from 3 March to 2 May?"',
-        f"podium serve --pool {pool}",
+        f'podium ask --pool {pool}{planner} "How many days are there from 3 March to 2 May?"',
+        f"podium serve --pool {pool}{planner}",
     ):
         console.print(f"    {printable(command)}", soft_wrap=True)

@@ -57,6 +57,7 @@ class FoundServer:
     """Models that do not chat, or do not run on this machine."""
     trouble: str | None = None
     """Why it lists no models."""
+    answers: bool = True
 
 
 def parameters_in(text: str) -> int | None:

@@ -148,7 +148,7 @@ async def _look(
         return FoundServer(usual, root, trouble="it wants a key; write a pool file with api_key_env by hand")
     if server.reached:
         return FoundServer(usual, root, trouble="what answers there lists no models")
-    return FoundServer(usual, root, trouble="nothing answers")
+    return FoundServer(usual, root, trouble="nothing answers", answers=False)
 
 
 async def _with_details(server: _Server, found: FoundServer, environ: Mapping[str, str]) -> FoundServer:
