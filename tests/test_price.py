@@ -28,3 +28,17 @@ def test_input_out_of_a_cache_and_into_it_has_its_own_price(price: Price, usd: f
     most = Reservation.most(input_tokens=10_000, output_tokens=1000, price=price).usd
     assert most >= usd, "a budget reserves the most that a call may cost"
     assert most == pytest.approx(0.015 + 0.01 * (price.cache_write or price.input))
+
+
+@pytest.mark.parametrize(
+    ("price", "free"),
+    [
+        (Price(input=0, output=0), True),
+        (Price.model_validate({"input": 0}), True),
+        (Price(), False),
+        (Price(input=0, output=1), False),
+        (Price(input=0, cache_write=1), False),
+    ],
+)
+def test_only_a_price_that_was_written_as_0_says_free(price: Price, free: bool) -> None:
+    assert price.says_free == free

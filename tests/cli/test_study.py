@@ -107,6 +107,27 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
     assert "1123" in said
 
 
+@pytest.mark.parametrize(
+    ("first", "others", "paid"),
+    [
+        ("price = { input = 0, output = 0 }", "price = { input = 0, output = 0 }", False),
+        ("", "price = { input = 0, output = 0 }", True),
+    ],
+)
+def test_a_price_of_0_is_free_and_one_that_is_not_given_unknown(
+    podium: Podium, endpoint: FaultServer, first: str, others: str, paid: bool
+) -> None:
+    given = "price = { input = 0.1, output = 0.1 }"
+    text = Path("my.toml").read_text().replace(given, first, 1).replace(given, others)
+    Path("my.toml").write_text(text)
+    command = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--out", "found")
+    planned = json.loads(podium(*command, "--dry-run", "--json").out)
+    assert (planned["paid"], planned["unpriced"]) == (paid, ["ada"] if paid else [])
+    done = podium(*command)  # Without a budget, and without --yes.
+    assert done.status == (2 if paid else 0), done.err
+    assert bool(endpoint.requests) != paid
+
+
 class Served:
     """`podium serve` as a process of its own."""
 

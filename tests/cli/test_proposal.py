@@ -1,0 +1,71 @@
+from podium.cli.proposal import propose
+from podium.types import Price
+from podium.workers.discovery import FoundModel
+
+HERE = "http://127.0.0.1:11434/v1"
+
+
+def local(name: str, billions: float | None = None, **more: object) -> FoundModel:
+    parameters = None if billions is None else round(billions * 10**9)
+    return FoundModel(name, HERE, "Ollama", parameters=parameters, **more)  # type: ignore[arg-type]
+
+
+def paid(name: str, base_url: str = "https://api.openai.com/v1") -> FoundModel:
+    return FoundModel(name, base_url, "Maker", price=Price(input=1, output=2), key_env="KEY", about="Strong.")
+
+
+def test_the_strongest_conducts_and_five_work() -> None:
+    found = [local(f"m{n}", n) for n in (1, 7, 3, 5, 2, 6)] + [local("unknown")]
+    proposal = propose(found, isolates=False)
+    assert proposal.names == ("m7", "m6", "m5", "m3", "m2")
+    assert proposal.conductor == "m7"
+    assert [model.id for model in proposal.left_out] == ["m1", "unknown"]
+    assert proposal.tools == ("calculator", "vote")
+    assert "code" in propose(found, isolates=True).tools
+
+
+def test_names_are_short_apart_and_free_of_the_marks_of_planners() -> None:
+    found = [
+        local("Qwen/Qwen3-8B", 9),
+        local("a/Qwen3-8B", 8),
+        local("8x7b:latest", 7),
+        local("qwen3:4b+x", 4),
+    ]
+    assert propose([*found, local("vote", 1)], isolates=False).names == (
+        "Qwen3-8B",
+        "Qwen3-8B-2",
+        "model-8x7b",
+        "qwen3-4b-x",
+        "vote-2",
+    )
+
+
+def test_a_free_call_never_falls_back_to_a_paid_one() -> None:
+    proposal = propose([local("a", 70), local("b", 8), paid("gpt"), paid("mini")], isolates=False)
+    workers = {worker["name"]: worker for worker in proposal.tables["worker"]}
+    assert proposal.conductor == "gpt"
+    assert [workers[name].get("fallback") for name in ("gpt", "mini", "a", "b")] == [None, "gpt", None, None]
+    assert workers["gpt"]["api_key_env"] == "KEY"
+    assert (workers["gpt"]["price"]["output"], workers["a"]["price"]["output"]) == (2, 0)
+    assert proposal.is_paid
+
+
+def test_through_openrouter_no_host_is_dearer_than_the_price() -> None:
+    (worker, *_) = propose([paid("m/x", "https://openrouter.ai/api/v1")], isolates=False).tables["worker"]
+    assert worker["extra"] == {"provider": {"max_price": {"prompt": 1.0, "completion": 2.0}}}
+
+
+def test_a_small_or_assumed_context_is_told() -> None:
+    proposal = propose(
+        [local("a", 7, context_tokens=2048), local("b", 1, context_tokens=4096, assumed=True)], isolates=False
+    )
+    small, assumed = proposal.notes
+    assert small.startswith("a conducts with a context of 2,048")
+    assert assumed.startswith("b is not loaded")
+
+
+def test_a_model_that_thinks_may_write_more() -> None:
+    thinker = local("a", 7, context_tokens=32768, thinks=True)
+    workers = propose([thinker, local("b", 1, context_tokens=32768)], isolates=False).tables["worker"]
+    assert [worker["limits"]["max_tokens"] for worker in workers[:2]] == [8192, 4096]
+    assert "thinks first" in workers[0]["profile"]
