@@ -161,7 +161,7 @@ class ChatClient:
                 if reader.deadline.expired():
                     raise self._failures.timed_out(*reader.limit, builder) from None
                 raise self._failures.transport(error) from None
-        if builder.opened_by_template or (builder.finish == "stop" and builder.text):
+        if builder.opened_by_template or builder.finish == "stop":
             known = self._begins_inside_thought.get(model, False)
             self._begins_inside_thought[model] = known or builder.opened_by_template
         reply = self._reply(reader, messages, body, options, thoughts_alone=thoughts_alone)
@@ -198,7 +198,7 @@ class ChatClient:
         thoughts_alone: bool,
     ) -> Reply:
         builder = reader.builder
-        text, finish = builder.text, builder.finish
+        (reasoning, text), finish = builder.split(), builder.finish
         calls = builder.calls.read() if options.tools else ()
         cut_call = bool(calls) and (finish == "length" or any(call.is_cut for call in calls))
         written = text + "".join(call.name + call.arguments for call in calls)
@@ -208,7 +208,7 @@ class ChatClient:
         limit = sent_limit(body)
         # What the caller's own limit cuts off is what the caller wants, even if nothing is left.
         wanted = finish == "length" and limit is not None and limit == options.max_tokens
-        wanted = wanted or (thoughts_alone and bool(builder.reasoning.strip()))
+        wanted = wanted or (thoughts_alone and bool(reasoning.strip()))
         if not (text.strip() or calls or wanted) or finish == "content_filter":
             raise self._failures.no_text(builder, cut_call=cut_call)
         if finish == "error":
@@ -217,7 +217,7 @@ class ChatClient:
             builder.usage,
             messages,
             written,
-            builder.reasoning,
+            reasoning,
             options=options,
             max_tokens=limit,
         )
@@ -227,10 +227,10 @@ class ChatClient:
             finish=self._name(finish),
             model=self._name(builder.model),
             first_token_s=reader.first_token_s,
-            reasoning=self._secrets.scrub(builder.reasoning),
+            reasoning=self._secrets.scrub(reasoning),
             parameters=self._secrets.scrub_values({k: v for k, v in body.items() if k != "messages"}),
             logprobs=builder.logprobs,
-            tool_calls=self._calls(calls),
+            tool_calls=self._calls(calls) if calls else (),
             provider_state=self._state(builder.state.read(calls_tools=bool(calls))),
         )
 
