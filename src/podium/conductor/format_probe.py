@@ -39,6 +39,8 @@ DAY_S = 86_400.0
 TOKENS = 64
 """Most tokens of a probe's answer; once, of a model that reasoned until then, `_THINKING_TOKENS`."""
 _THINKING_TOKENS = 1024
+MOST_OUTPUT = 6 * TOKENS + _THINKING_TOKENS
+"""Most output tokens of all requests of one probe."""
 _PROBE_S = 120.0
 """Seconds after which a probe is given up for this time."""
 _QUESTION = "Say hello."

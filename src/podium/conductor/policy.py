@@ -11,13 +11,22 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from podium.conductor.format_probe import PlanFormats
+from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
 from podium.conductor.plan_format import LADDER, PlanFormat, PlanShape, asked_by, text_of
-from podium.errors import RefusalError, WorkerError
-from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext
-from podium.executor.worker_call import WorkerCall
+from podium.errors import WorkerError
+from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext, Reservation
+from podium.executor.worker_call import WorkerCall, reservation_for
 from podium.trace import Attempt
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Budget, Message, Question, Usage, total_usage
+from podium.types import (
+    DEFAULT_OPTIONS,
+    NO_USAGE,
+    AnswerOptions,
+    Budget,
+    Message,
+    Question,
+    Usage,
+    total_usage,
+)
 from podium.workers.base import Reply, Request, Worker, lost
 from podium.workers.chat.request_body import seed_number
 from podium.workers.pool import Pool
@@ -161,10 +170,9 @@ class WorkerPolicy:
             return reply
 
         try:
-            try:
+            format, certain = LADDER[-1], False
+            if formats.known is not None or self._affords_probe(ledger, messages):
                 format, certain = await formats.choose(ask)
-            except RefusalError:  # What is left may still pay for a plan as text.
-                format, certain = LADDER[-1], False
             format = formats.after(format) if sampling.attempt else format
             completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
         except (WorkerError, asyncio.CancelledError) as error:
@@ -172,6 +180,17 @@ class WorkerPolicy:
             vars(error).update(usage=all_lost.usage, cost_usd=all_lost.cost_usd)
             raise
         return completion.plus(probed.usage, probed.cost_usd)
+
+    def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
+        """Whether the budget allows a probe and then a plan; if not, it may still pay for a plan as text."""
+        price = self._worker.profile.price
+        plan = reservation_for(self._worker, input_tokens=sent_tokens(messages))
+        probe = Reservation.most(input_tokens=0, output_tokens=MOST_OUTPUT, price=price)
+        both = Reservation(0, plan.tokens + probe.tokens, plan.usd + probe.usd)
+        affords = ledger.reserve_for_hedge(both, asyncio.get_running_loop().time())
+        if affords:
+            ledger.settle(both, NO_USAGE, 0.0)
+        return affords
 
     async def _formatted(
         self,
