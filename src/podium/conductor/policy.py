@@ -25,6 +25,7 @@ from podium.types import (
     Message,
     Question,
     Usage,
+    sent_tokens,
     total_usage,
 )
 from podium.workers.base import Reply, Request, Worker, lost
