@@ -133,6 +133,11 @@ class Price(Value):
         )
 
     @property
+    def says_free(self) -> bool:
+        """Whether it was written down that nothing is paid. A price that nobody gave is only not known."""
+        return bool(self.model_fields_set) and not (self.most_input or self.output)
+
+    @property
     def most_input(self) -> float:
         """The price of input at most, whatever the provider reads from its cache or writes into it."""
         return max(self.input, self.cached_input or 0.0, self.cache_write or 0.0)

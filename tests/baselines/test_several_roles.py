@@ -3,13 +3,14 @@
 import pytest
 from teams import answered, called, team
 
-from podium.baselines import open_baseline
+from podium.baselines import find_baseline, open_baseline
 from podium.baselines.debate import REVISE, Debate
 from podium.baselines.mixture import AGGREGATE
 from podium.baselines.phrases import WHOLE
 from podium.baselines.rectify import RETRY, RectifyOrReject, counts_as_finding
 from podium.baselines.refiner import REFINE, VERIFY, GeneratorVerifierRefiner
 from podium.baselines.self_refine import CRITICISE, SelfRefine
+from podium.errors import ConfigError
 from podium.lab.intent import read_intent
 from podium.orchestrator import Orchestrator
 from podium.types import Budget, Question
@@ -74,6 +75,69 @@ async def test_each_layer_of_a_mixture_reads_the_whole_layer_before():
     assert seen(pool, "ada") == seen(pool, "bo") == [[], ["a1", "b1"]]
     assert seen(pool, "cy") == [["a2", "b2"]]
     assert len(trace.spans) == 2 * 2 + 1
+
+
+async def test_in_fusion_a_panel_answers_and_one_worker_writes_from_all():
+    pool = team(ada={WHOLE: "a"}, bo={AGGREGATE: "the answer", WHOLE: "b"})
+    planner = open_baseline("fusion:ada+bo:bo", pool.profiles)
+    trace = await answered(planner, pool)
+    assert (trace.answer, trace.planner, called(trace)) == (
+        "the answer",
+        "fusion:ada+bo:bo",
+        [["ada", "bo", "bo"]],
+    )
+    assert seen(pool, "bo") == [[], ["a", "b"]]
+
+
+async def test_in_self_fusion_a_worker_writes_from_its_own_answers():
+    pool = team(ada=["a", "b", "c", "the answer"])
+    trace = await answered(open_baseline("self-fusion:ada:3", pool.profiles), pool)
+    assert (trace.answer, trace.planner) == ("the answer", "self-fusion:ada:3")
+    assert seen(pool, "ada") == [[], [], [], ["a", "b", "c"]]
+    assert len({request.seed for request in pool.named("ada").requests}) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "panel", "judge"),
+    [
+        ("fusion:ada:bo", ("ada",), "bo"),
+        ("fusion:2xada+m:1:m:1", ("ada", "ada", "m:1"), "m:1"),
+        ("fusion:m:1:ada", ("m:1",), "ada"),
+        ("self-fusion:m:1:2", ("m:1", "m:1"), "m:1"),
+    ],
+)
+def test_names_with_colons_may_be_fused(name, panel, judge):
+    pool = team(ada=[], bo=[], **{"m:1": []})
+    planner = open_baseline(name, pool.profiles)
+    assert planner.layers == (panel, (judge,))
+    baseline, argument = find_baseline(name)
+    assert set(baseline.needs(argument)) <= {*panel, judge}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fusion",
+        "fusion:",
+        "fusion:ada",
+        "fusion:ada+bo",
+        "fusion:ada:",
+        "fusion::ada",
+        "fusion:ada+adda:bo",
+        "fusion:ada:bo+ada",
+        "self-fusion",
+        "self-fusion:ada",
+        "self-fusion:ada:1",
+        "self-fusion:ada:1001",
+        "self-fusion:ada:x",
+        "self-fusion::3",
+        "self-fusion:adda:3",
+    ],
+)
+def test_what_cannot_be_fused_is_refused(name):
+    pool = team(ada=[], bo=[])
+    with pytest.raises(ConfigError):
+        open_baseline(name, pool.profiles)
 
 
 @pytest.mark.parametrize(("third", "debated"), [("4", False), ("5", False), ("6", True)])

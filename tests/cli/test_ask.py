@@ -55,7 +55,8 @@ def test_seeds_differ_from_question_to_question_unless_given(ask):
 
 
 def test_a_vote_may_stop_early_and_workers_that_were_not_called_are_named(podium):
-    question = ("ask", "What is 2 + 3?", "--planner", "self-consistency:ada:5", "--seed", "s", "--no-store")
+    sampled = ("--pool", "embedded", "--planner", "self-consistency:ada:5", "--seed", "s", "--no-store")
+    question = ("ask", "What is 2 + 3?", *sampled)
     everybody = Trace.model_validate_json(podium(*question, "--json").out)
     stopped = Trace.model_validate_json(podium(*question, "--early-stop", "--json").out)
     assert (everybody.early_stop, stopped.early_stop) == (False, True)

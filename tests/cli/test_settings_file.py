@@ -124,7 +124,7 @@ def test_lists_and_flags_reach_the_parser(podium):
         "[conductor]\nurl = 'http://127.0.0.1:9'\nmodel = 'm'\nprice = [1.0, -2.0]\n"
         "[serve]\ncors = ['http://a.example', 'nonsense']\nviewer = false\n"
     )
-    assert "--conductor-price is below 0" in podium("ask", "Hm?").err
+    assert "--conductor-price is below 0" in podium("ask", "Hm?", "--pool", "embedded").err
     write_trusted("[serve]\ncors = ['http://a.example', 'nonsense']\nviewer = false\n")
     assert "podium: --cors nonsense: give an origin" in podium("serve").err
 

@@ -17,7 +17,7 @@ QUESTION = "First add 17 to 25; next turn the result into a Roman numeral; last,
 
 def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "podium", "ask", *arguments, "--no-store"],
+        [sys.executable, "-m", "podium", "ask", *arguments, "--pool", "embedded", "--no-store"],
         capture_output=True,
         text=True,
         timeout=60,

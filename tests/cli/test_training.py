@@ -143,7 +143,9 @@ def test_the_training_of_a_worker_prints_each_of_its_rows(podium):
 
 
 def test_a_checkpoint_folder_conducts(podium, start):
-    asked = podium("ask", "What is 2 + 3?", "--conductor", str(start), "--json", "--max-steps", "2")
+    asked = podium(
+        "ask", "What is 2 + 3?", "--pool", "embedded", "--conductor", str(start), "--json", "--max-steps", "2"
+    )
     trace = Trace.model_validate_json(asked.out)
     assert trace.planner == "conductor:policy"
     assert trace.rounds[0].plan_usage.output_tokens > 0

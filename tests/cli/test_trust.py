@@ -152,7 +152,7 @@ def test_on_a_terminal_it_asks(answer: str, trusted: bool, podium: Podium) -> No
     )
     os.close(ours)
     os.close(theirs)
-    assert "Trust it? [y/N]" in asked.stdout
+    assert "Trust it? [y/N]" in asked.stderr
     assert asked.returncode == (0 if trusted else 2)
     assert bool(podium("trust", "--list").out) == trusted
 

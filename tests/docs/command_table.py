@@ -158,6 +158,11 @@ CHECKED = (
         "needs a model that writes workflows; tests/cli/test_planner_search.py runs it over one",
         _nothing,
     ),
+    Checked(
+        r"(?:ollama|lms|llama-server) .*",
+        "another program, with models of its own",
+        _nothing,
+    ),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
 )
@@ -197,6 +202,7 @@ CHANGED = (
     ),
     Changed(r"(podium record .*)--questions \d+", r"\1--questions 60", "minutes"),
     Changed(r"(podium study .*--yes)$", r"\1 --questions 20", "minutes"),
+    Changed(r" --url http://\S+", "", "servers of the reader's"),
     Changed(r"(podium shadow .*)--share 0\.1", r"\1--share 1", "the store has few questions"),
     Changed(r"--host 0\.0\.0\.0", "--host 127.0.0.2", "a suite is not to be reached from other machines"),
     Changed(r"(ruff format)$", r"\1 --check", "a suite formats nobody's code"),

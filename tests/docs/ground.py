@@ -96,6 +96,10 @@ def _pool(ground: Ground) -> None:
         ground.write(name, ground.pool)
 
 
+def _written_pool(ground: Ground) -> None:
+    ground.write("pool.toml", ground.pool)
+
+
 def _replay_pool(ground: Ground) -> None:
     found = re.search(r"recordings/\w+\.parquet", ground.block.text)
     assert found, "a pool of recorded workers needs a recording"
@@ -308,6 +312,7 @@ class Laid:
 
 GROUND = (
     Laid(r"\bmy\.toml|my-workers\.toml|127\.0\.0\.1:8080", _pool),
+    Laid(r"(?<![\w/-])pool\.toml", _written_pool, r"podium init"),
     Laid(r"my-rated-workers\.toml", _rated_pool),
     Laid(r"my-replay-pool\.toml", _replay_pool),
     Laid(r"question\.txt", _question),

@@ -67,6 +67,8 @@ class Reader:
     folder: Path
     provider: str
     """The address in place of every provider's."""
+    ollama: str
+    """The address of the models on this machine."""
     programs: Path
     """Goes first on the PATH."""
     database: str | None = None
@@ -145,6 +147,7 @@ class Reader:
                 "LANG": "C.UTF-8",
                 "COLUMNS": "120",
                 "HF_HUB_OFFLINE": "1",
+                "OLLAMA_HOST": self.ollama,
                 "PODIUM_DATA": str(self.folder / "data"),
             }
         )

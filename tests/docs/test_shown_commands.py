@@ -21,6 +21,7 @@ from reader import DEFAULT, SERVE, Reader, conduct
 from shown_commands import DOCUMENTS, ROOT, SHELL, Block, Command, blocks, loose, named
 
 from loaded_programs import loaded_programs
+from model_server import OLLAMA, ModelServer
 from podium.cli.app import build_app
 from podium.testing import FaultServer
 from postgres_server import DATABASES
@@ -59,11 +60,17 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="module")
+def ollama() -> Iterator[str]:
+    with ModelServer(OLLAMA) as server:
+        yield server.url
+
+
 @pytest.fixture
-def reader(tmp_path: Path, provider: str, programs: Path) -> Reader:
+def reader(tmp_path: Path, provider: str, ollama: str, programs: Path) -> Reader:
     folder = tmp_path / "podium"
     folder.mkdir()
-    return Reader(folder, provider, programs)
+    return Reader(folder, provider, ollama, programs)
 
 
 def _id(block: Block) -> str:

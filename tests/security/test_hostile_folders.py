@@ -36,10 +36,10 @@ TOOL = {"tool.sh": "touch mark\necho Four.\n"}
 
 FOLDERS: Mapping[str, Mapping[str, str]] = {
     "conductor_gets_a_key": {
-        "podium.toml": '[conductor]\nurl = "{url}"\nmodel = "m"\nkey_env = "OPENAI_API_KEY"\n'
+        "podium.toml": 'pool = "embedded"\n[conductor]\nurl = "{url}"\nmodel = "m"\nkey_env = "OPENAI_API_KEY"\n'
     },
     "conductor_gets_another_secret": {
-        "podium.toml": '[conductor]\nurl = "{url}"\nmodel = "m"\nkey_env = "OTHER_SECRET"\n'
+        "podium.toml": 'pool = "embedded"\n[conductor]\nurl = "{url}"\nmodel = "m"\nkey_env = "OTHER_SECRET"\n'
     },
     "worker_gets_a_key": {
         "podium.toml": f'pool = "team.toml"\n{SINGLE}',
@@ -321,7 +321,7 @@ def test_in_such_a_folder_one_can_work_without_trust(
     own = {
         "--pool": ("--pool", str(tmp_path / "mine.toml"), "--planner", "single:w"),
         "--config": ("--config", str(tmp_path / "settings.toml"), "--planner", "single:w"),
-        "--no-config": ("--no-config",),
+        "--no-config": ("--no-config", "--pool", "embedded"),
     }
     asked = podium("ask", "Hm?", *own[named])
     assert asked.status == 0, asked

@@ -32,7 +32,7 @@ HOSTILE: dict[str, tuple[list[str], str]] = {
     "a loop of links": ([*ASK, "--pool", "one"], "one"),
     "a loop of links above": ([*ASK, "--pool", "one/pool.toml"], "one/pool.toml"),
     "another database": (
-        ["ask", "What is 2 + 2?", "--store", "mysql://me:hush-hush@host/db"],
+        ["ask", "What is 2 + 2?", "--pool", "embedded", "--store", "mysql://me:hush-hush@host/db"],
         "is the address of a database",
     ),
     "another database, read": (
@@ -41,11 +41,11 @@ HOSTILE: dict[str, tuple[list[str], str]] = {
     ),
     "a name of two lines": ([*ASK, "--pool", "lines.toml"], "on one line"),
     "millions of samples": (
-        ["ask", "2 + 2?", "--planner", "self-consistency:ada:99999999"],
+        ["ask", "2 + 2?", "--pool", "embedded", "--planner", "self-consistency:ada:99999999"],
         "1 to 1000 samples",
     ),
     "samples beyond numbers": (
-        ["ask", "2 + 2?", "--planner", "self-consistency:ada:" + "9" * 5000],
+        ["ask", "2 + 2?", "--pool", "embedded", "--planner", "self-consistency:ada:" + "9" * 5000],
         "samples",
     ),
 }

@@ -27,6 +27,8 @@ class MixtureOfAgents:
     """`layers` of workers by name, the first layer first. The last has one worker."""
 
     layers: Layers
+    called: str | None = None
+    """Its name, where users know it by another one than this method's."""
 
     def __post_init__(self) -> None:
         if len(self.layers) < 2 or len(self.layers[-1]) != 1:
@@ -37,7 +39,7 @@ class MixtureOfAgents:
 
     @property
     def name(self) -> str:
-        return f"mixture-of-agents:{'>'.join('+'.join(layer) for layer in self.layers)}"
+        return self.called or f"mixture-of-agents:{'>'.join('+'.join(layer) for layer in self.layers)}"
 
     async def plan(self, request: PlanRequest) -> Plan:
         """All layers in one workflow; `ConfigError` if the pool lacks a worker."""

@@ -36,6 +36,8 @@ _PLACES: Mapping[str, str] = {
     "self-reflection": "reflection:BASELINE",
     "self-refine": "self_refine:BASELINE",
     "mixture-of-agents": "mixture:BASELINE",
+    "fusion": "fusion:FUSION",
+    "self-fusion": "fusion:SELF_FUSION",
     "debate": "debate:BASELINE",
     "generator-verifier-refiner": "refiner:BASELINE",
     "rectify-or-reject": "rectify:BASELINE",

@@ -31,11 +31,19 @@ class Verb:
 
 VERBS = (
     Verb(
+        "init",
+        "podium.cli.init:init",
+        "Find the models on this machine, and write a pool file of them.",
+        "podium init\n"
+        "podium init --url http://127.0.0.1:18080/v1 --url http://gpu-1:8000/v1 --output team.toml\n"
+        "podium init --json",
+    ),
+    Verb(
         "ask",
         "podium.cli.ask:ask",
         "Answer a question with a team of workers, and show the plan.",
-        'podium ask "Find the date 60 days after 3 March 2024. Then name the weekday of it."\n'
-        "cat question.txt | podium ask - --json > trace.json\n"
+        'podium ask "How many days are there from 3 March to 2 May?" --pool my-workers.toml\n'
+        "cat question.txt | podium ask - --pool my-workers.toml --json > trace.json\n"
         'podium ask "..." --pool my-workers.toml --conductor-url https://api.openai.com/v1 \\\n'
         "    --conductor-model gpt-5 --conductor-key-env OPENAI_API_KEY",
     ),

@@ -10,7 +10,13 @@ from pathlib import Path
 from secrets import token_hex
 
 from podium.cli.drawing import print_trace
-from podium.cli.opening import budget_from_options, open_dispatcher, planner_from_options, trained_plan
+from podium.cli.opening import (
+    budget_from_options,
+    named_pool,
+    open_dispatcher,
+    planner_from_options,
+    trained_plan,
+)
 from podium.cli.options import (
     DEFAULT_CALLS,
     SHIPPED_CONDUCTOR,
@@ -19,8 +25,8 @@ from podium.cli.options import (
     DispatchOptions,
     EarlyStop,
     Flag,
+    NamedPool,
     PlannerOptions,
-    PoolName,
     StoreFile,
 )
 from podium.cli.printable import printable
@@ -37,7 +43,7 @@ def ask(
     question: str,
     /,
     *,
-    pool: PoolName = None,
+    pool: NamedPool = None,
     planner: PlannerOptions = SHIPPED_CONDUCTOR,
     max_steps: int | None = None,
     early_stop: EarlyStop = False,
@@ -64,7 +70,7 @@ def ask(
     if max_steps is not None and max_steps < 1:
         raise UsageError(f"--max-steps {max_steps}: a plan has at least 1 step.")
     chosen_seed = token_hex(8) if seed is None else seed
-    workers = open_pool(pool or "embedded")
+    workers = open_pool(named_pool(pool))
     trained = trained_plan(planner, workers)
 
     ended: list[Trace] = []

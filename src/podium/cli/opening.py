@@ -112,6 +112,25 @@ def option_name(key: str) -> str:
     return f"--{key.replace('_', '-')}"
 
 
+def named_pool(name: str | None) -> str:
+    """The pool that the command line or podium.toml names.
+
+    Raises:
+        UsageError: neither names one.
+    """
+    if name is not None:
+        return name
+    here = Path("pool.toml").is_file()
+    way_out = (
+        "Add --pool pool.toml for the one in this folder."
+        if here
+        else "`podium init` finds the models on this machine and writes pool.toml; then add --pool pool.toml."
+    )
+    raise UsageError(
+        f"No pool is named, so there is nobody to ask. {way_out} (--pool embedded: simulated workers.)"
+    )
+
+
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
 """Names of the response cache and of the account in a run's folder."""
 

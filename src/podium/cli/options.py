@@ -22,6 +22,14 @@ PoolName = Annotated[
         help="The workers: a TOML file, or a shipped pool's name. Default: embedded, simulated workers.",
     ),
 ]
+NamedPool = Annotated[
+    str | None,
+    Parameter(
+        name="--pool",
+        help="The workers: a TOML file, as `podium init` writes one, or a shipped pool's name. Needed, here or in "
+        "podium.toml.",
+    ),
+]
 EarlyStop = Annotated[
     Flag,
     Parameter(

@@ -13,13 +13,13 @@ from typing import Any
 from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
-from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
+from podium.cli.opening import named_pool, open_dispatcher, planner_from_options, trained_plan
 from podium.cli.options import (
     SHIPPED_CONDUCTOR,
     DispatchOptions,
     Flag,
+    NamedPool,
     PlannerOptions,
-    PoolName,
     StoreFile,
 )
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds
@@ -41,7 +41,7 @@ def plan(
     question: str,
     /,
     *,
-    pool: PoolName = None,
+    pool: NamedPool = None,
     planner: PlannerOptions = SHIPPED_CONDUCTOR,
     max_steps: int | None = None,
     response_tokens: int = 200,
@@ -66,7 +66,7 @@ def plan(
         if given is not None and given < 1:
             raise UsageError(f"{option} {given}: give at least 1.")
     chosen_seed = token_hex(8) if seed is None else seed
-    workers = open_pool(pool or "embedded")
+    workers = open_pool(named_pool(pool))
     trained = trained_plan(planner, workers)
     past = _past(store)
     request = PlanRequest(

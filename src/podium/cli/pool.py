@@ -83,16 +83,23 @@ def check(
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
-    findings = asyncio.run(_check(pool or "embedded", timeout, day_budget_usd))
+    findings = asyncio.run(check_pool(pool or "embedded", timeout, day_budget_usd))
     if json:
         print(json_.dumps([asdict(finding) for finding in findings]))
     else:
-        _print_findings(findings)
+        print_findings(findings)
     return 0 if all(finding.answered for finding in findings) else 1
 
 
-async def _check(name: str, limit_s: float | None, day_budget_usd: float | None) -> tuple[CheckResult, ...]:
-    """The results of all workers, and last that of the Conductor."""
+async def check_pool(
+    name: str, limit_s: float | None, day_budget_usd: float | None
+) -> tuple[CheckResult, ...]:
+    """Ask each worker one small question, then the Conductor; returns the results in this order.
+
+    Args:
+        limit_s: the most seconds for each answer; None: the worker's own timeout.
+        day_budget_usd: as the option; None: as the environment says.
+    """
     day = open_day_account(day_budget_usd)
     with nullcontext() if day is None else closing(day):
         accounts = () if day is None else (day,)
@@ -199,7 +206,8 @@ def _describe_cooldown(cooldown: WorkerCooldown, now: float) -> str:
     return f"in cooldown since {since} after {failures} in a row, tried again {probe}: {cooldown.error}"
 
 
-def _print_findings(findings: Sequence[CheckResult]) -> None:
+def print_findings(findings: Sequence[CheckResult]) -> None:
+    """Print a table of the results, and what to do about each failure."""
     table = _table("worker", "", ">time", ">first token", ">tokens in / out", ">cost")
     table.add_column("said")
     for finding in findings:

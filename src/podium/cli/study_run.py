@@ -21,7 +21,7 @@ from podium.baselines.predictors import require_sklearn
 from podium.cli.opening import RESPONSES, SPENDING, open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, PoolName
 from podium.cli.printable import counted, dollars, printable, shorten
-from podium.cli.terminal import open_console
+from podium.cli.terminal import agrees, open_console
 from podium.conductor.opening import conductor_settings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
@@ -237,8 +237,7 @@ def _ask_leave(spending: Spending, options: StudyOptions) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError("Nothing was paid. To go on without being asked, add --yes.")
-    open_console(stderr=True).print("Go on? [y/N] ", end="")
-    if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
+    if not agrees("Go on?"):
         raise UsageError("Nothing was paid.")
 
 

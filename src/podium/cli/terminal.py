@@ -24,6 +24,14 @@ def open_console(*, stderr: bool = False) -> Console:
     return console
 
 
+def agrees(question: str) -> bool:
+    """Whether the user says yes; without a terminal nobody does. The question goes to standard error."""
+    if not sys.stdin.isatty():
+        return False
+    open_console(stderr=True).print(f"{question} [y/N] ", end="", soft_wrap=True)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
 def read_question(text: str) -> Question:
     """The question, read from standard input if `text` is "-".
 

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from podium.cli.options import Flag
 from podium.cli.printable import counted, print_columns, printable
 from podium.cli.settings_file import FILE, SettingsFile
+from podium.cli.terminal import agrees
 from podium.cli.trusted import all_trusted, revoke, trust, trusted
 from podium.config import Source
 from podium.errors import ConfigError, UsageError
@@ -49,8 +50,7 @@ def trust_file(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"{file} is not trusted yet. To trust it without being asked, add --yes.")
-        print("Trust it? [y/N] ", end="", flush=True)
-        if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
+        if not agrees("Trust it?"):
             raise UsageError(f"{file} is not trusted.")
     trust(settings.files)
     print(f"Trusted, with {counted(len(settings.files.digests), 'file')}, until one of them changes.")

@@ -64,7 +64,7 @@ class Spending:
     paid: bool
     """Whether anything costs money: `workers_paid`, or a paid model conducts."""
     workers_paid: bool
-    """Whether some worker is neither simulated nor recorded."""
+    """Whether some worker is neither simulated nor recorded, and its price is not written as 0."""
     unpriced: tuple[str, ...] = ()
     """Real workers whose price the pool file does not say."""
 
@@ -116,8 +116,12 @@ def forecast(
     calls = round(reached * answers * len(workers) * (1 + judged))
     mean_s = sum(worker.profile.latency_s or _ASSUMED_S for worker in workers) / len(workers)
     plan_calls = count * conductors * (1 + _PLAN_STEPS)
-    real = real_workers(pool)
-    pays_for_plans = not no_conductor and planning.pays_for_plans(PlannerSettings(), pool)
+    real = [worker for worker in real_workers(pool) if not worker.profile.price.says_free]
+    pays_for_plans = (
+        not no_conductor
+        and not conductor_price.says_free
+        and planning.pays_for_plans(PlannerSettings(), pool)
+    )
     return Spending(
         questions=len(questions.tasks),
         reached=reached,

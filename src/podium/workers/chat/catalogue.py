@@ -51,6 +51,21 @@ async def read_catalogue(base_url: str, key: str | None, key_env: str | None) ->
     """
     connections = Connections()
     endpoint = Endpoint(base_url.rstrip("/").removesuffix("/models"), key, connections.secrets)
+    models, failures = await fetch_models(endpoint, connections)
+    try:
+        tables = [_table(model, endpoint, key_env) for model in models]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise failures.malformed(json.dumps(models).encode()) from None
+    kept = tuple(table for table in tables if table is not None)
+    return Catalogue(kept, len(tables) - len(kept))
+
+
+async def fetch_models(endpoint: Endpoint, connections: Connections) -> tuple[list[Any], Failures]:
+    """The list at an endpoint's /models, as it came, and what words a fault in it. The connections are closed.
+
+    Raises:
+        WorkerError: no list came back.
+    """
     failures = Failures(endpoint.base_url, connections.secrets)
     try:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -62,13 +77,9 @@ async def read_catalogue(base_url: str, key: str | None, key_env: str | None) ->
     finally:
         await connections.close()
     try:
-        body = json.loads(content)
-        models = body["data"]
-        tables = [_table(model, endpoint, key_env) for model in models]
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return list(json.loads(content)["data"]), failures
+    except (ValueError, RecursionError, KeyError, TypeError):
         raise failures.malformed(content) from None
-    kept = tuple(table for table in tables if table is not None)
-    return Catalogue(kept, len(tables) - len(kept))
 
 
 async def _get(endpoint: Endpoint, connections: Connections, failures: Failures) -> bytes:

@@ -1,0 +1,234 @@
+"""`podium init`: looks for models on this machine, proposes a team of them, writes its pool file and checks it."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from podium.cli.options import Flag
+from podium.cli.output_files import parent_folder, refuse_existing
+from podium.cli.pool import check_pool, print_findings
+from podium.cli.printable import counted, printable
+from podium.cli.proposal import Proposal, propose, size
+from podium.cli.settings_file import FILE
+from podium.cli.terminal import agrees, open_console
+from podium.config.toml_text import toml_text
+from podium.errors import ConfigError, GraderError, UsageError
+from podium.executor.checkup import CheckResult
+from podium.sandbox.pool import SandboxPool
+from podium.workers.discovery import FoundKey, FoundModel, FoundServer, find_servers, found_keys, list_models
+
+_CHECK_S = 120.0
+"""Seconds for each answer of the check: a server may have to load its model first."""
+_SHOWN = 8
+"""Models of one server that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is here."""
+
+    servers: tuple[FoundServer, ...]
+    providers: tuple[FoundServer, ...]
+    """Those that the user agreed to ask."""
+    keys: tuple[FoundKey, ...]
+
+    @property
+    def models(self) -> list[FoundModel]:
+        return [model for server in (*self.servers, *self.providers) for model in server.models]
+
+
+def init(
+    *,
+    url: Annotated[list[str] | None, Parameter(name="--url", negative="")] = None,
+    output: Path = Path("pool.toml"),
+    yes: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Find the models on this machine and write a pool file of them; returns 1 if there are none or one fails.
+
+    It looks for Ollama, LM Studio, llama.cpp and vLLM, and for keys of known providers in the environment. It sends
+    nothing to a provider before you agree.
+
+    Args:
+        url: The address of a further server, as http://127.0.0.1:18080/v1. May be given several times.
+        output: The pool file to write. It must not exist yet.
+        yes: Agree to every question: use paid models too, of the providers whose keys are set, and pay for the check.
+        json: Print what was found and proposed as one line of JSON, and ask nothing.
+    """
+    if output.name == FILE:
+        raise UsageError(f"{FILE} is the name of settings files; give --output another, such as pool.toml.")
+    refuse_existing([output], "name another --output")
+    found = _look(url or (), yes=yes, json=json)
+    if not found.models:
+        if json:
+            print(json_.dumps(_document(found, None, output, ())))
+        print(f"podium: {printable(_nothing(found))}", file=sys.stderr)
+        return 1
+    proposal = propose(found.models, isolates=asyncio.run(_isolates()))
+    _write(output, proposal)
+    if not json:
+        _print_written(output, proposal, found)
+    findings: Sequence[CheckResult] = ()
+    pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
+    if not proposal.is_paid or yes or (not json and agrees(pays)):
+        with open_console(stderr=True).status("checking the workers"):
+            findings = asyncio.run(check_pool(str(output), _CHECK_S, None))
+    if json:
+        print(json_.dumps(_document(found, proposal, output, findings)))
+    else:
+        _print_end(output, proposal, findings)
+    return 0 if all(finding.answered for finding in findings) else 1
+
+
+def _look(urls: Sequence[str], *, yes: bool, json: bool) -> _Found:
+    """All that is here, printed as it is found unless the output is JSON."""
+    servers = asyncio.run(find_servers(urls))
+    if not json:
+        _print_servers(servers)
+    keys = found_keys()
+    providers = []
+    for key in keys:
+        question = f"{key.env} is set. Propose models of {key.provider.name} too? They cost money."
+        if yes or (not json and agrees(question)):
+            providers.append(asyncio.run(list_models(key)))
+    if providers and not json:
+        _print_servers(providers)
+    return _Found(servers, tuple(providers), keys)
+
+
+async def _isolates() -> bool:
+    """Whether programs run in isolation here."""
+    pool = SandboxPool()
+    try:
+        return not (await pool.isolation()).weak
+    except (ConfigError, GraderError):
+        return False
+    finally:
+        await pool.close()
+
+
+def _write(output: Path, proposal: Proposal) -> None:
+    notes = "".join(f"# {printable(note)}\n" for note in proposal.notes)
+    text = f"# Written by podium init. docs/workers.md says what else a worker can have.\n{notes}\n"
+    with parent_folder(output):
+        try:
+            with output.open("x", encoding="utf-8") as file:
+                file.write(text + toml_text(proposal.tables))
+        except OSError as error:
+            raise UsageError(
+                f"{output} cannot be written: {error.strerror}; name another --output."
+            ) from None
+
+
+def _nothing(found: _Found) -> str:
+    unused = [key.env for key in found.keys if not found.providers]
+    if unused:
+        return (
+            f"No server with a model that chats answers on this machine. {', '.join(unused)} "
+            f"{'are' if len(unused) > 1 else 'is'} set: to use models that cost money, agree, or add --yes."
+        )
+    return (
+        "No server with a model that chats answers on this machine, and no provider's key leads to one. Start a "
+        "server, as with `ollama serve` and `ollama pull qwen3:4b`, or name one with --url; then run podium init again."
+    )
+
+
+def _document(
+    found: _Found, proposal: Proposal | None, output: Path, findings: Sequence[CheckResult]
+) -> dict[str, Any]:
+    return {
+        "servers": [_server_document(server) for server in found.servers],
+        "providers": [_server_document(server) for server in found.providers],
+        "keys": [{"provider": key.provider.name, "env": key.env} for key in found.keys],
+        "proposal": None if proposal is None else proposal.tables,
+        "paid": proposal is not None and proposal.is_paid,
+        "notes": [] if proposal is None else proposal.notes,
+        "written": None if proposal is None else str(output),
+        "checks": [asdict(finding) for finding in findings],
+    }
+
+
+def _server_document(server: FoundServer) -> dict[str, Any]:
+    models = [
+        asdict(model) | {"price": None if model.price is None else model.price.model_dump(mode="json")}
+        for model in server.models
+    ]
+    return asdict(server) | {"models": models}
+
+
+def _print_servers(servers: Sequence[FoundServer]) -> None:
+    console = open_console()
+    silent = [server for server in servers if not server.answers]
+    for server in servers:
+        if server in silent:
+            continue
+        models = [_described(model) for model in server.models[:_SHOWN]]
+        if more := len(server.models) - _SHOWN:
+            models += [f"{more} more"] if more > 0 else []
+        line = Text.assemble((f"{server.kind} ", "bold"), f"at {printable(server.url)}: ")
+        if server.left_out:
+            models.append(f"left out: {', '.join(server.left_out[:_SHOWN])}")
+        line.append(
+            printable("; ".join(filter(None, (server.trouble, *models)))), "" if server.models else "dim"
+        )
+        console.print(line, soft_wrap=True)
+    if silent:
+        asked = ", ".join(f"{printable(server.url)} ({server.kind})" for server in silent)
+        console.print(Text(f"Nothing answers at {asked}.", "dim"), soft_wrap=True)
+
+
+def _described(model: FoundModel) -> str:
+    facts = [] if model.parameters is None else [f"{size(model.parameters)} parameters"]
+    if model.context_tokens is not None:
+        largest = model.largest_context or 0
+        could = f" of {largest:,}" if largest > model.context_tokens else ""
+        facts.append(f"context {model.context_tokens:,}{could}{' if loaded now' * model.assumed}")
+    return f"{model.id} ({', '.join(facts)})" if facts else model.id
+
+
+def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
+    console = open_console()
+    workers = ", ".join((*proposal.names, *proposal.tools))
+    lines = [f"\nWrote {output}: {proposal.conductor} conducts; the workers are {workers}."]
+    if proposal.left_out:
+        others = ", ".join(model.id for model in proposal.left_out[:_SHOWN])
+        lines.append(f"{counted(len(proposal.left_out), 'weaker model')} left out: {others}.")
+    lines += proposal.notes
+    if found.keys and not found.providers:
+        unused = ", ".join(key.env for key in found.keys)
+        lines.append(f"Keys that were found and not used, since their models cost money: {unused}.")
+    for line in lines:
+        console.print(printable(line), soft_wrap=True)
+
+
+def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]) -> None:
+    console = open_console()
+    if findings:
+        console.print()
+        print_findings(findings)
+    pool = shlex.quote(str(output))
+    planner = ""
+    if any(finding.role == "planner" and not finding.answered for finding in findings):
+        planner = f" --planner self-fusion:{proposal.conductor}:3"
+        console.print(
+            f"\n{proposal.conductor} has not planned. Let another model conduct (docs/local-models.md), or go on "
+            "without a Conductor:",
+            soft_wrap=True,
+        )
+    else:
+        console.print("\nNext:")
+    for command in (
+        f'podium ask --pool {pool}{planner} "How many days are there from 3 March to 2 May?"',
+        f"podium serve --pool {pool}{planner}",
+    ):
+        console.print(f"    {printable(command)}", soft_wrap=True)

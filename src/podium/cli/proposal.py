@@ -1,0 +1,166 @@
+"""The pool that `podium init` proposes: who conducts, who works, and the tables of the file.
+
+Models are compared by their number of parameters, and a provider's with its own list. Nothing here measures anybody:
+`podium study` does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podium.workers.discovery import FoundModel
+
+_MOST = 5
+"""Workers of a first pool: a plan chooses better among few, and models on one machine push each other out of memory."""
+_ANSWER, _THOUGHTFUL_ANSWER = 4096, 8192
+"""Most tokens of an answer, and of one that is thought about first."""
+_SMALLEST_CONTEXT = 4096
+"""Tokens that a plan takes with its prompt and the answers that a last step sees."""
+_GOOD_AT = (
+    (re.compile(r"coder|code|codestral|devstral|starcoder"), "made for code"),
+    (re.compile(r"math"), "made for maths"),
+)
+_TOOLS = ("calculator", "code", "vote")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A pool, the strongest model first."""
+
+    models: tuple[FoundModel, ...]
+    names: tuple[str, ...]
+    """Those of the workers, in the same order."""
+    tools: tuple[str, ...]
+    left_out: tuple[FoundModel, ...]
+    """Models beyond the most workers."""
+
+    @property
+    def conductor(self) -> str:
+        """The worker that also writes the plans."""
+        return self.names[0]
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether a call of any worker costs money."""
+        return any(model.price is not None for model in self.models)
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The pool file's tables."""
+        workers = [self._worker(position) for position in range(len(self.models))]
+        tools = [{"name": tool, "kind": tool} for tool in self.tools]
+        return {"conductor": {"worker": self.conductor}, "worker": [*workers, *tools]}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of the models, in sentences."""
+        first = self.models[0]
+        notes = []
+        if first.context_tokens is not None and first.context_tokens < _SMALLEST_CONTEXT:
+            notes.append(
+                f"{self.conductor} conducts with a context of {first.context_tokens:,} tokens; start its server with "
+                f"{_SMALLEST_CONTEXT:,} or more, or plans and long answers may not fit."
+            )
+        assumed = [name for name, model in zip(self.names, self.models, strict=True) if model.assumed]
+        if assumed:
+            notes.append(
+                f"{_listed(assumed)} {'are' if len(assumed) > 1 else 'is'} not loaded, so the context is what the "
+                "server gives by default; run podium init again when it is loaded, or set it at the server."
+            )
+        if self.is_paid:
+            notes.append(
+                "Prices are list prices that Podium knows; look at the provider's, since budgets count by them."
+            )
+        return tuple(notes)
+
+    def _worker(self, position: int) -> dict[str, Any]:
+        model = self.models[position]
+        limits: dict[str, Any] = {"concurrency": model.concurrency, "timeout": 600, "retries": 1}
+        answer = _THOUGHTFUL_ANSWER if model.thinks else _ANSWER
+        # Half of the context is for what is asked.
+        limits["max_tokens"] = min(answer, (model.context_tokens or 2 * answer) // 2)
+        table: dict[str, Any] = {
+            "name": self.names[position],
+            "kind": "openai",
+            "model": model.id,
+            "base_url": model.base_url,
+            "profile": self._profile(position),
+            "price": {"input": 0, "output": 0},
+            "limits": limits,
+        }
+        if model.price is not None:
+            table["price"] = {"input": model.price.input, "output": model.price.output}
+            table["api_key_env"] = model.key_env
+            if "openrouter.ai" in model.base_url:
+                most = {"prompt": model.price.input, "completion": model.price.output}
+                table["extra"] = {"provider": {"max_price": most}}
+        if model.context_tokens is not None:
+            table["context_tokens"] = model.context_tokens
+        if model.sees:
+            table["sees"] = True
+        if not model.calls_tools:
+            table["calls_tools"] = False
+        # A free call never becomes a paid one.
+        if position and (self.models[0].price is None) == (model.price is None):
+            table["fallback"] = self.conductor
+        return table
+
+    def _profile(self, position: int) -> str:
+        """What planners read of a model: what its maker says or its name tells, and its place among these."""
+        model = self.models[position]
+        if model.about:
+            return model.about
+        facts = [] if model.parameters is None else [f"{size(model.parameters)} parameters"]
+        facts += [what for name, what in _GOOD_AT if name.search(model.id.casefold())]
+        if model.thinks:
+            facts.append("thinks first")
+        last = len(self.models) - 1
+        if last and position in (0, last):
+            facts.append("the strongest here" if position == 0 else "the weakest here, and quick")
+        return f"{', '.join(facts) or 'A general model'}."
+
+
+def propose(found: Sequence[FoundModel], *, isolates: bool) -> Proposal:
+    """The pool of the strongest of these models.
+
+    Args:
+        found: at least one.
+        isolates: whether programs can be run in isolation here, without which there is no tool `code`.
+    """
+    ordered = sorted(found, key=_strength)
+    chosen = tuple(ordered[:_MOST])
+    tools = tuple(tool for tool in _TOOLS if tool != "code" or isolates)
+    return Proposal(chosen, _names(chosen, tools), tools, tuple(ordered[_MOST:]))
+
+
+def size(parameters: int) -> str:
+    """A number of parameters, as "1.5 B"."""
+    unit, name = (10**9, "B") if parameters >= 10**9 else (10**6, "M")
+    return f"{round(parameters / unit, 1 if parameters < 10**10 and unit == 10**9 else 0):g} {name}"
+
+
+def _strength(model: FoundModel) -> tuple[bool, int]:
+    """Sorts the strongest first: a provider's models in the order of its list, then by parameters."""
+    return (model.price is None, 0 if model.price is not None else -(model.parameters or 0))
+
+
+def _names(models: Sequence[FoundModel], taken: Sequence[str]) -> tuple[str, ...]:
+    """A short name for each, without the characters that names of planners are split at."""
+    names: list[str] = []
+    for model in models:
+        short = model.id.rpartition("/")[2].removesuffix(":latest").removesuffix(".gguf")
+        name = re.sub(r"[^\w.-]+", "-", short).strip("-") or "model"
+        if re.match(r"\d+x", name):  # As "2xA", which planners read as A twice.
+            name = f"model-{name}"
+        plain, number = name, 2
+        while name in (*names, *taken):
+            name, number = f"{plain}-{number}", number + 1
+        names.append(name)
+    return tuple(names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -1,0 +1,214 @@
+"""Reads the lists of models that each kind of server gives, in the forms that were seen of real ones.
+
+What is missing or of another type counts as not said. Nothing is asked here; `servers` does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from podium.workers.discovery.models import FoundModel, FoundServer, is_chat_model, parameters_in
+
+OLLAMA = "Ollama"
+_TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS = (
+    "/api/tags",
+    "/api/v1/models",
+    "/api/v0/models",
+    "/props",
+    "/v1/models",
+)
+PATHS = (_TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS)
+"""What every address is asked."""
+_DEFAULT_CONTEXT = 4096
+"""What Ollama (on less than 24 GiB of graphics memory) and LM Studio give a model that they load by themselves."""
+_BATCHED = 32
+"""Questions at once for servers that batch without a fixed number of slots."""
+_THINKERS = re.compile(r"(?<![a-z])(?:r1|qwq|qwen3|gpt-oss|magistral)(?![a-z])")
+_OWNERS = {"vllm": "vLLM", "sglang": "SGLang"}
+
+
+def read(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | None:
+    """The server whose lists these are, by the form of the lists; None: no list has a known form.
+
+    Args:
+        answers: the object at each of `PATHS`; an empty one where there is none.
+        root: the address before these paths.
+    """
+    props, tags = answers.get(_PROPS, {}), _rows(answers.get(_TAGS, {}), "models", "name")
+    studio = _rows(answers.get(_STUDIO, {}), "models", "key")
+    old_studio = _rows(answers.get(_OLD_STUDIO, {}), "data", "state")
+    listed = _rows(answers.get(_MODELS, {}), "data", "id")
+    base_url = f"{root}/v1"
+    if any(row.get("owned_by") == "podium" for row in listed or ()):
+        return FoundServer("Podium", root, trouble="a server of Podium, which is no worker of itself")
+    models: Iterable[FoundModel | str]
+    if isinstance(props.get("default_generation_settings"), dict) and listed is not None:
+        kind, models = "llama.cpp", (_of_llama(row, props, base_url) for row in listed)
+    elif studio is not None:
+        kind, models = "LM Studio", (_of_studio(row, base_url) for row in studio)
+    elif old_studio is not None:
+        kind, models = "LM Studio", (_of_old_studio(row, base_url) for row in old_studio)
+    elif tags is not None:
+        kind, models = OLLAMA, _of_tags(tags, base_url)
+    elif listed is not None:
+        owners = {str(row.get("owned_by")) for row in listed}
+        kind = next((name for owner, name in _OWNERS.items() if owner in owners), "OpenAI-compatible")
+        models = (_of_list(row, kind, base_url) for row in listed)
+    else:
+        return None
+    return _server(kind, root, models)
+
+
+def with_show(
+    model: FoundModel, show: Mapping[str, Any], loaded: Mapping[str, Any], default: int | None
+) -> FoundModel | None:
+    """A model of Ollama with what /api/show and /api/ps say of it; None: it does not chat.
+
+    Args:
+        default: the context of the server for models that set none; None: Ollama's own default.
+    """
+    can = show.get("capabilities")
+    if isinstance(can, list) and "completion" not in can:
+        return None
+    info = show.get("model_info") or {}
+    largest = next((_count(value) for key, value in info.items() if key.endswith(".context_length")), None)
+    running = _rows(loaded, "models", "name") or ()
+    context = next((_count(row.get("context_length")) for row in running if row["name"] == model.id), None)
+    written = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(show.get("parameters", "")), re.MULTILINE)
+    assumed = context is None and written is None
+    if context is None:
+        context = int(written[1]) if written else default or _DEFAULT_CONTEXT
+        context = min(context, largest or context)
+    return replace(
+        model,
+        parameters=_count(info.get("general.parameter_count")) or model.parameters,
+        context_tokens=context,
+        assumed=assumed,
+        largest_context=largest,
+        sees=isinstance(can, list) and "vision" in can,
+        calls_tools=not isinstance(can, list) or "tools" in can,
+        thinks=(isinstance(can, list) and "thinking" in can) or model.thinks,
+    )
+
+
+def _server(kind: str, root: str, models: Iterable[FoundModel | str]) -> FoundServer:
+    """A server with the models that chat; a text is the name of one that does not."""
+    found, left_out = [], []
+    for model in models:
+        if isinstance(model, FoundModel) and is_chat_model(model.id):
+            found.append(replace(model, server=kind, thinks=model.thinks or _thinks(model.id)))
+        else:
+            left_out.append(model if isinstance(model, str) else model.id)
+    trouble = None if found else "it has no model that chats"
+    return FoundServer(kind, root, tuple(found), tuple(left_out), trouble)
+
+
+def _of_llama(row: Mapping[str, Any], props: Mapping[str, Any], base_url: str) -> FoundModel:
+    meta = _object(row.get("meta"))
+    settings = _object(props.get("default_generation_settings"))
+    template = str(props.get("chat_template", ""))
+    return FoundModel(
+        row["id"],
+        base_url,
+        "",
+        parameters=_count(meta.get("n_params")) or parameters_in(row["id"]),
+        # Of one slot; the model's own figure would be the sum of all.
+        context_tokens=_count(settings.get("n_ctx")) or _count(meta.get("n_ctx")),
+        largest_context=_count(meta.get("n_ctx_train")),
+        concurrency=_count(props.get("total_slots")) or 1,
+        sees=_object(props.get("modalities")).get("vision") is True,
+        thinks="<think>" in template or "enable_thinking" in template,
+    )
+
+
+def _of_studio(row: Mapping[str, Any], base_url: str) -> FoundModel | str:
+    if row.get("type", "llm") != "llm":
+        return str(row["key"])
+    instances = _rows(row, "loaded_instances", "id") or [{}]
+    config, can = _object(instances[0].get("config")), _object(row.get("capabilities"))
+    largest, context = _count(row.get("max_context_length")), _count(config.get("context_length"))
+    name = str(row["key"])
+    return FoundModel(
+        str(instances[0].get("id") or name),
+        base_url,
+        "",
+        parameters=parameters_in(str(row.get("params_string") or "")) or parameters_in(name),
+        context_tokens=context or min(_DEFAULT_CONTEXT, largest or _DEFAULT_CONTEXT),
+        assumed=context is None,
+        largest_context=largest,
+        concurrency=_count(config.get("parallel")) or 1,
+        sees=can.get("vision") is True,
+    )
+
+
+def _of_old_studio(row: Mapping[str, Any], base_url: str) -> FoundModel | str:
+    name = str(row.get("id", ""))
+    if row.get("type", "llm") not in ("llm", "vlm"):
+        return name
+    largest, context = _count(row.get("max_context_length")), _count(row.get("loaded_context_length"))
+    return FoundModel(
+        name,
+        base_url,
+        "",
+        parameters=parameters_in(name),
+        context_tokens=context or min(_DEFAULT_CONTEXT, largest or _DEFAULT_CONTEXT),
+        assumed=context is None,
+        largest_context=largest,
+        sees=row.get("type") == "vlm",
+    )
+
+
+def _of_tags(rows: Iterable[Mapping[str, Any]], base_url: str) -> Iterable[FoundModel | str]:
+    seen: set[str] = set()
+    for row in rows:
+        name, digest = row["name"], str(row.get("digest") or row["name"])
+        if digest in seen:
+            continue  # A second name of the same model.
+        seen.add(digest)
+        if row.get("remote_host"):
+            yield f"{name} (runs at {row['remote_host']})"
+            continue
+        size = str(_object(row.get("details")).get("parameter_size") or "")
+        yield FoundModel(name, base_url, "", parameters=parameters_in(size) or parameters_in(name))
+
+
+def _of_list(row: Mapping[str, Any], kind: str, base_url: str) -> FoundModel:
+    name = row["id"]
+    written = parameters_in(name) or parameters_in(str(row.get("root") or "").rpartition("/")[2])
+    return FoundModel(
+        name,
+        base_url,
+        "",
+        parameters=written,
+        context_tokens=_count(row.get("max_model_len")),
+        concurrency=_BATCHED if kind in _OWNERS.values() else 1,
+    )
+
+
+def _thinks(name: str) -> bool:
+    """Whether a name is that of a model that thinks before it answers."""
+    low = name.casefold()
+    if "thinking" in low or "reason" in low:
+        return True
+    # The later instruct and coder models of Qwen 3 do not.
+    return _THINKERS.search(low) is not None and not re.search(r"qwen3.*(?:coder|instruct)", low)
+
+
+def _rows(answer: Mapping[str, Any], key: str, named: str) -> list[dict[str, Any]] | None:
+    """The objects of a list that have a text at `named`; None: there is no such list."""
+    rows = answer.get(key)
+    if not isinstance(rows, list):
+        return None
+    found = [row for row in rows if isinstance(row, dict) and isinstance(row.get(named), str) and row[named]]
+    return found if found or not rows else None
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

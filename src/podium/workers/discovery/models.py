@@ -1,0 +1,77 @@
+"""A model that was found, and what its name says: how many parameters it has, and whether it chats."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from podium.types import Price
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d{1,2})x)?e?(\d{1,4}(?:\.\d{1,3})?) ?([bmt])(?![a-z0-9])")
+_UNIT = {"m": 10**6, "b": 10**9, "t": 10**12}
+_NO_CHAT = re.compile(
+    r"embed|rerank|whisper|minilm|colbert|moderation|transcri|diffusion|text-to-|speech|dall-e|"
+    r"(?<![a-z])(?:bge|gte|e5|mxbai|clip|siglip|tts|stt|asr|ocr|guard|shieldgemma|realtime|audio|image|imagen|veo|sora|"
+    r"kokoro|bark|parakeet|lyria|aqa|davinci|babbage|flux)(?![a-z])|guard[-:\d]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """One model that chats."""
+
+    id: str
+    """Its name at the endpoint."""
+    base_url: str
+    server: str
+    """What serves it, in words: "Ollama", "llama.cpp", or a provider's name."""
+    parameters: int | None = None
+    """As the server or the name says; None: neither does."""
+    context_tokens: int | None = None
+    """What a question and its answer may take together, as the server is set now."""
+    assumed: bool = False
+    """Whether that context is the server's default: the model is not loaded, so nobody can say."""
+    largest_context: int | None = None
+    """What the model was made for."""
+    concurrency: int = 1
+    """How many questions the server answers at once."""
+    sees: bool = False
+    calls_tools: bool = True
+    thinks: bool = False
+    price: Price | None = None
+    """Dollars per million tokens; None: it costs nothing."""
+    key_env: str | None = None
+    about: str = ""
+    """What a provider's model is good at."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundServer:
+    """One address that was asked."""
+
+    kind: str
+    """What answers there; where nothing does, what usually listens there."""
+    url: str
+    models: tuple[FoundModel, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Models that do not chat, or do not run on this machine."""
+    trouble: str | None = None
+    """Why it lists no models."""
+    answers: bool = True
+
+
+def parameters_in(text: str) -> int | None:
+    """How many parameters a name such as "qwen2.5-coder:1.5b" or a size such as "494.03M" says; None: none.
+
+    Of several numbers the largest counts: in Qwen3-30B-A3B it is the whole model. 8x7B has 56 billion.
+    """
+    sizes = [
+        int(times or 1) * round(float(number) * _UNIT[unit])
+        for times, number, unit in _SIZE.findall(text.casefold())
+    ]
+    return max(sizes, default=None)
+
+
+def is_chat_model(name: str) -> bool:
+    """Whether a name is that of a model that chats: no embeddings, rerankers, speech, images or moderation."""
+    return _NO_CHAT.search(name.casefold()) is None

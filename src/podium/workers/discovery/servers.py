@@ -1,0 +1,175 @@
+"""Looks for servers of models: Ollama, LM Studio, llama.cpp, vLLM, at their usual ports and at addresses of the user.
+
+Every address is asked the same lists at once, and the form of what comes back says what answers there. Only what has
+the form of a list of models is believed: some servers answer 200 to any path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+
+from podium.errors import UsageError
+from podium.workers.chat.endpoint import Endpoint
+from podium.workers.connections import Connections
+from podium.workers.discovery import lists
+from podium.workers.discovery.models import FoundServer
+
+_USUAL = (("LM Studio", 1234), ("llama.cpp", 8080), ("vLLM", 8000))
+_OLLAMA_PORT = 11434
+_USUAL_S, _NAMED_S, _DETAILS_S = 0.5, 5.0, 3.0
+"""Seconds for an address that nobody named, for one that the user named, and for what Ollama says of its models."""
+_MOST = 16 << 20
+"""Most bytes of a list."""
+
+
+async def find_servers(
+    urls: Sequence[str] = (), environ: Mapping[str, str] = os.environ
+) -> tuple[FoundServer, ...]:
+    """Ask all usual addresses and `urls` at once. Those of `urls` come first; none is asked twice.
+
+    Args:
+        urls: addresses with or without /v1, as "http://127.0.0.1:18080/v1" or "gpu-1:8000".
+        environ: OLLAMA_HOST says where Ollama listens, OLLAMA_CONTEXT_LENGTH which context it gives a model.
+
+    Raises:
+        UsageError: one of `urls` is not an address.
+    """
+    places = {_root(url): ("server", _NAMED_S) for url in urls}
+    for kind, url in (
+        ("Ollama", ollama_address(environ.get("OLLAMA_HOST", ""))),
+        *((kind, f"http://127.0.0.1:{port}") for kind, port in _USUAL),
+    ):
+        with suppress(UsageError):  # An OLLAMA_HOST that is no address: then nothing is there.
+            places.setdefault(_root(url), (kind, _USUAL_S))
+    connections = Connections()
+    try:
+        async with asyncio.TaskGroup() as group:
+            looks = [
+                group.create_task(_look(connections, root, kind, limit_s, environ))
+                for root, (kind, limit_s) in places.items()
+            ]
+    finally:
+        await connections.close()
+    return tuple(look.result() for look in looks)
+
+
+def ollama_address(host: str) -> str:
+    """The address that an OLLAMA_HOST such as "0.0.0.0", ":8080", "gpu-1:11434" or "https://host/path" names."""
+    scheme, has_scheme, rest = host.strip().strip("\"'").rpartition("://")
+    usual = {"http": 80, "https": 443}.get(scheme, _OLLAMA_PORT) if has_scheme else _OLLAMA_PORT
+    place, slash, path = rest.partition("/")
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", place)
+    if found is None:  # An IPv6 address without brackets.
+        return f"{scheme or 'http'}://[{place}]:{usual}{slash}{path}"
+    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(found[1], found[1])
+    return f"{scheme or 'http'}://{name}:{found[2] or usual}{slash}{path}"
+
+
+def _root(url: str) -> str:
+    """The address before /v1, in one form, so that no server is asked twice."""
+    written = url.strip() if "://" in url else f"http://{url.strip()}"
+    try:
+        parts = urlsplit(written)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or "@" in written or "?" in written or " " in written:
+        raise UsageError(f"{url!r} is not an address such as http://127.0.0.1:8080/v1.")
+    netloc = re.sub(r"^localhost(?=:|$)", "127.0.0.1", parts.netloc.lower())
+    path = re.sub(r"(?:/v1)?(?:/chat/completions|/models)?/*$", "", parts.path)
+    return urlunsplit((parts.scheme, netloc, path, "", ""))
+
+
+class _Server:
+    """The lists of one server."""
+
+    def __init__(self, connections: Connections, root: str) -> None:
+        self._connections = connections
+        self._root = root
+        # As a worker's: what is found here is also reached there, through the same proxy or none.
+        self._endpoint = Endpoint(f"{root}/v1", None, connections.secrets)
+        self.reached = False
+        self.wants_key = False
+
+    async def get(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The JSON at a path, where it is an object; an empty one: there is none."""
+        session = await self._connections.session()
+        try:
+            async with session.request(
+                "GET" if body is None else "POST",
+                f"{self._root}{path}",
+                json=body,
+                allow_redirects=False,
+                proxy=self._endpoint.proxy,
+            ) as response:
+                self.reached = True
+                self.wants_key |= path == "/v1/models" and response.status in (401, 403)
+                received = bytearray()
+                async for piece in response.content.iter_any():
+                    received += piece
+                    if len(received) > _MOST:
+                        return {}
+                found = json.loads(received) if response.status == 200 else {}
+        except (aiohttp.ClientError, OSError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+async def _look(
+    connections: Connections, root: str, usual: str, limit_s: float, environ: Mapping[str, str]
+) -> FoundServer:
+    server = _Server(connections, root)
+    answers: dict[str, Any] = {}
+
+    async def ask(path: str) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                answers[path] = await server.get(path)
+
+    async with asyncio.TaskGroup() as group:
+        for path in lists.PATHS:
+            group.create_task(ask(path))
+    found = lists.read(answers, root)
+    if found is not None and found.kind == lists.OLLAMA:
+        found = await _with_details(server, found, environ)
+    if found is not None:
+        return found
+    if server.wants_key:
+        return FoundServer(usual, root, trouble="it wants a key; write a pool file with api_key_env by hand")
+    if server.reached:
+        return FoundServer(usual, root, trouble="what answers there lists no models")
+    return FoundServer(usual, root, trouble="nothing answers", answers=False)
+
+
+async def _with_details(server: _Server, found: FoundServer, environ: Mapping[str, str]) -> FoundServer:
+    """What Ollama says of its models one by one; without it in time, what their names say."""
+    loaded: Mapping[str, Any] = {}
+    shown: list[Any] = [{} for _ in found.models]
+
+    async def show(position: int, name: str) -> None:
+        shown[position] = await server.get("/api/show", {"model": name})
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DETAILS_S):
+            loaded = await server.get("/api/ps")
+            async with asyncio.TaskGroup() as group:
+                for position, model in enumerate(found.models):
+                    group.create_task(show(position, model.id))
+    default = environ.get("OLLAMA_CONTEXT_LENGTH", "")
+    details = [
+        lists.with_show(model, show, loaded, int(default) if default.isdecimal() else None)
+        for model, show in zip(found.models, shown, strict=True)
+    ]
+    chats = tuple(model for model in details if model is not None)
+    others = (model.id for model, detail in zip(found.models, details, strict=True) if detail is None)
+    return replace(found, models=chats, left_out=(*found.left_out, *others))

@@ -1,0 +1,188 @@
+import json
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from refusal import one_sentence
+
+from command_line import Podium
+from model_server import LLAMA_CPP, LM_STUDIO, OLLAMA, VLLM, ModelServer
+from podium.orchestrator.team import open_pool
+from podium.workers.discovery.providers import PROVIDERS
+
+
+@pytest.fixture(autouse=True)
+def _nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pool file, and no key of whoever runs the tests."""
+    Path("pool.toml").unlink()
+    for provider in PROVIDERS:
+        for key in provider.keys:
+            monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+
+
+@pytest.fixture
+def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    with ModelServer(OLLAMA) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url.removeprefix("http://"))
+        yield server
+
+
+@pytest.fixture
+def llama() -> Iterator[ModelServer]:
+    with ModelServer(LLAMA_CPP) as server:
+        yield server
+
+
+def written(path: str = "pool.toml") -> dict[str, dict[str, object]]:
+    """The workers of a pool file that can be opened, by name."""
+    open_pool(path)
+    return {worker["name"]: worker for worker in tomllib.loads(Path(path).read_text())["worker"]}
+
+
+def test_a_pool_of_what_answers_here_is_written_checked_and_answers(podium: Podium, ollama, llama) -> None:
+    done = podium("init", "--url", f"{llama.url}/v1")
+    assert (done.status, done.err) == (0, "")
+    workers = written()
+    models = [name for name, worker in workers.items() if worker["kind"] == "openai"]
+    assert models[:2] == ["qwen3-8b", "gemma3-4b"]
+    assert set(models) >= {"qwen-0.5b", "smollm2-135m"}
+    assert tomllib.loads(Path("pool.toml").read_text())["conductor"]["worker"] == "qwen3-8b"
+    assert {"calculator", "vote"} < set(workers)
+    assert all(worker["profile"] for worker in workers.values() if worker["kind"] == "openai")
+    assert "conductor:qwen3-8b" in done.out  # Its plan was tried.
+    assert 'podium ask --pool pool.toml "' in done.out
+    asked = podium("ask", "How many days?", "--pool", "pool.toml", "--json", "--no-store")
+    assert json.loads(asked.out)["answer"] == "Answer: 60"
+
+
+def test_each_worker_is_asked_within_the_context_that_is_set(podium: Podium, ollama, llama) -> None:
+    podium("init", "--url", llama.url)
+    workers = written()
+    assert {name: workers[name]["context_tokens"] for name in ("qwen3-8b", "gemma3-4b", "smollm2-135m")} == {
+        "qwen3-8b": 16384,
+        "gemma3-4b": 8192,
+        "smollm2-135m": 4096,
+    }
+    for name in ("qwen3-8b", "gemma3-4b", "smollm2-135m", "qwen-0.5b"):
+        limits = workers[name]["limits"]
+        assert isinstance(limits, dict)
+        assert 2 * limits["max_tokens"] <= workers[name]["context_tokens"]
+    assert workers["qwen-0.5b"]["limits"]["concurrency"] == 4  # type: ignore[index]
+    assert (workers["gemma3-4b"]["sees"], workers["gemma3-4b"]["calls_tools"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("routes", "model", "base"), [(LM_STUDIO, "google/gemma-3-12b", "gemma-3-12b"), (VLLM, "large", "large")]
+)
+def test_lm_studio_and_vllm_are_found_at_an_address(podium: Podium, routes, model: str, base: str) -> None:
+    with ModelServer(routes) as server:
+        assert podium("init", "--url", server.url, "--output", "team/mine.toml").status == 0
+    worker = written("team/mine.toml")[base]
+    assert (worker["model"], worker["base_url"]) == (model, f"{server.url}/v1")
+
+
+def test_json_is_one_line_with_what_was_found_and_proposed(podium: Podium, llama) -> None:
+    done = podium("init", "--url", llama.url, "--json")
+    assert (done.status, done.out.count("\n")) == (0, 1)
+    found = json.loads(done.out)
+    server = next(one for one in found["servers"] if one["url"] == llama.url)
+    assert (server["kind"], server["models"][0]["context_tokens"]) == ("llama.cpp", 4096)
+    assert found["proposal"] == tomllib.loads(Path(found["written"]).read_text())
+    assert {check["worker"]: check["answered"] for check in found["checks"]}["qwen-0.5b"]
+
+
+@pytest.mark.parametrize("name", ["pool.toml", "team"])
+def test_what_is_there_is_never_overwritten(podium: Podium, llama, name: str) -> None:
+    Path("team").mkdir()
+    Path("pool.toml").write_text("# Mine.")
+    refused = podium("init", "--url", llama.url, "--output", name)
+    assert refused.status == 2
+    assert "--output" in one_sentence(refused)
+    assert Path("pool.toml").read_text() == "# Mine."
+    assert llama.asked == []
+
+
+def test_a_pool_is_not_written_in_the_place_of_settings(podium: Podium, llama) -> None:
+    refused = podium("init", "--url", llama.url, "--output", "podium.toml")
+    assert refused.status == 2
+    assert not Path("podium.toml").exists()
+
+
+def test_where_nothing_answers_it_says_what_to_do(podium: Podium) -> None:
+    with ModelServer({"/v1/models": {"data": [{"id": "bge-m3"}]}}) as server:
+        done = podium("init", "--url", server.url)
+    assert done.status == 1
+    assert "ollama serve" in done.err
+    assert not Path("pool.toml").exists()
+
+
+def test_a_worker_that_does_not_answer_is_told_and_the_file_stays(podium: Podium) -> None:
+    routes = {"/v1/models": {"data": [{"id": "a-7b"}]}}
+    with ModelServer(routes, chats=False) as server:
+        done = podium("init", "--url", server.url)
+    assert done.status == 1
+    assert "failed" in done.out
+    assert "--planner self-fusion:a-7b:3" in done.out  # The way on without a Conductor.
+    assert "a-7b" in written()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_a_key_alone_sends_nothing_and_writes_nothing(
+    podium: Podium, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    with ModelServer({}) as provider:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody")
+        monkeypatch.setenv("HTTPS_PROXY", provider.url)
+        done = podium("init", *arguments)
+    assert done.status == 1
+    assert "OPENAI_API_KEY" in done.err
+    assert "sk-of-somebody" not in done.out + done.err
+    assert provider.asked == []
+    assert not Path("pool.toml").exists()
+
+
+def test_beside_a_key_only_what_is_free_is_proposed_unasked(
+    podium: Podium, monkeypatch: pytest.MonkeyPatch, llama
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-somebody")
+    done = podium("init", "--url", llama.url)
+    assert done.status == 0
+    assert "ANTHROPIC_API_KEY" in done.out
+    assert all("api_key_env" not in worker for worker in written().values())
+
+
+@pytest.mark.parametrize("answer", ["", "n"])
+def test_on_a_terminal_a_no_leaves_the_providers_out(answer: str, llama) -> None:
+    ours, theirs = pty.openpty()
+    os.write(ours, f"{answer}\n".encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "podium", "init", "--url", llama.url],
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OPENAI_API_KEY": "sk-of-somebody", "HTTPS_PROXY": "http://127.0.0.1:9"},
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 0, done.stderr
+    assert "[y/N]" in done.stderr
+    assert all("api_key_env" not in worker for worker in written().values())
+
+
+@pytest.mark.parametrize("verb", ["ask", "plan"])
+def test_without_a_pool_nobody_answers_and_init_is_named(podium: Podium, verb: str) -> None:
+    refused = podium(verb, "What is 2 + 3?")
+    assert refused.status == 2
+    assert "podium init" in refused.err
+    assert "embedded" in refused.err
+    Path("pool.toml").write_text("")
+    assert "--pool pool.toml" in podium(verb, "What is 2 + 3?").err
+    Path("podium.toml").write_text("[budget]\nusd = 1.0\n")
+    assert podium(verb, "What is 2 + 3?").status == 2

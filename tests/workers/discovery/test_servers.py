@@ -1,0 +1,184 @@
+import socket
+import time
+
+import pytest
+
+from model_server import LLAMA_CPP, LM_STUDIO, OLD_LM_STUDIO, OLLAMA, VLLM, ModelServer
+from podium.errors import UsageError
+from podium.workers.discovery import FoundServer, find_servers
+from podium.workers.discovery.servers import ollama_address
+
+
+async def found_at(server: ModelServer, environ: dict[str, str] | None = None) -> FoundServer:
+    found = await find_servers([f"{server.url}/v1"], environ or {})
+    assert found[0].url == server.url
+    return found[0]
+
+
+async def test_ollama_says_which_context_is_set_and_what_chats() -> None:
+    with ModelServer(OLLAMA) as server:
+        found = await found_at(server)
+    assert found.kind == "Ollama"
+    seen = {model.id: model for model in found.models}
+    assert list(seen) == ["qwen3:8b", "gemma3:4b", "smollm2:135m"]
+    assert found.left_out == (
+        "mxbai:large",
+        "gpt-oss:120b-cloud (runs at https://ollama.com:443)",
+        "minicpm:8b",
+    )
+    # Loaded, of its own file, by default.
+    assert [(model.context_tokens, model.assumed) for model in found.models] == [
+        (16384, False),
+        (8192, False),
+        (4096, True),
+    ]
+    qwen, gemma = seen["qwen3:8b"], seen["gemma3:4b"]
+    assert (qwen.parameters, qwen.largest_context, qwen.thinks) == (8190735360, 40960, True)
+    assert (gemma.sees, gemma.calls_tools, gemma.thinks) == (True, False, False)
+    assert {model.base_url for model in found.models} == {f"{server.url}/v1"}
+
+
+async def test_ollamas_own_default_of_the_context_counts_for_what_is_not_loaded() -> None:
+    with ModelServer(OLLAMA) as server:
+        found = await found_at(server, {"OLLAMA_CONTEXT_LENGTH": "65536"})
+    assert [model.context_tokens for model in found.models] == [16384, 8192, 8192]
+
+
+async def test_an_ollama_that_says_nothing_more_is_read_by_its_list() -> None:
+    with ModelServer({"/api/tags": OLLAMA["/api/tags"]}) as server:
+        found = await found_at(server)
+    assert [model.parameters for model in found.models] == [
+        8_200_000_000,
+        4_300_000_000,
+        134_520_000,
+        8 * 10**9,
+    ]
+
+
+async def test_lm_studio_says_what_is_loaded_and_with_which_context() -> None:
+    with ModelServer(LM_STUDIO) as server:
+        found = await found_at(server)
+    assert found.kind == "LM Studio"
+    qwen, gemma = found.models
+    assert (qwen.id, qwen.context_tokens, qwen.assumed, qwen.concurrency) == (
+        "qwen/qwen3-4b-2507",
+        12288,
+        False,
+        4,
+    )
+    assert (gemma.parameters, gemma.context_tokens, gemma.assumed, gemma.sees) == (
+        12 * 10**9,
+        4096,
+        True,
+        True,
+    )
+    assert found.left_out == ("text-embedding-nomic-embed-text-v1.5",)
+
+
+async def test_an_older_lm_studio_has_an_older_list() -> None:
+    with ModelServer(OLD_LM_STUDIO) as server:
+        found = await found_at(server)
+    assert found.kind == "LM Studio"
+    llama, qwen = found.models
+    assert (llama.parameters, llama.context_tokens, llama.assumed) == (3 * 10**9, 6000, False)
+    assert (qwen.sees, qwen.assumed, qwen.largest_context) == (True, True, 32768)
+    assert found.left_out == ("nomic-embed",)
+
+
+async def test_llama_cpp_says_the_context_of_one_slot() -> None:
+    with ModelServer(LLAMA_CPP) as server:
+        found = await found_at(server)
+    (model,) = found.models
+    assert found.kind == "llama.cpp"
+    assert (model.id, model.context_tokens, model.concurrency) == ("qwen-0.5b", 4096, 4)
+    assert (model.parameters, model.largest_context, model.assumed) == (630167424, 32768, False)
+
+
+async def test_vllm_says_the_context_and_the_root_of_a_name() -> None:
+    with ModelServer(VLLM) as server:
+        found = await found_at(server)
+    (model,) = found.models
+    assert (found.kind, model.id, model.parameters, model.context_tokens) == (
+        "vLLM",
+        "large",
+        32 * 10**9,
+        40960,
+    )
+    assert model.concurrency > 1
+
+
+async def test_a_list_of_names_alone_is_a_server_too() -> None:
+    with ModelServer({"/v1/models": {"data": [{"id": "a-7b"}, {"id": "bge-m3"}]}}) as server:
+        found = await found_at(server)
+    assert [(model.id, model.context_tokens) for model in found.models] == [("a-7b", None)]
+    assert found.left_out == ("bge-m3",)
+
+
+@pytest.mark.parametrize(
+    ("routes", "said"),
+    [
+        ({}, "lists no models"),
+        ({"/v1/models": 401}, "wants a key"),
+        ({"/v1/models": {"data": [{"id": "podium", "owned_by": "podium"}]}}, "Podium"),
+        ({"/v1/models": {"data": [{"id": "bge-m3"}]}}, "no model that chats"),
+        ({"/v1/models": {"data": []}}, "no model that chats"),
+        (
+            {"/v1/models": {"data": [3, {"id": 4}]}, "/api/tags": {"models": "x"}, "/props": [1]},
+            "lists no models",
+        ),
+        (
+            {path: {"error": "Unexpected endpoint."} for path in ("/v1/models", "/api/tags", "/props")},
+            "lists no models",
+        ),
+    ],
+)
+async def test_what_lists_no_models_says_why(routes: dict[str, object], said: str) -> None:
+    with ModelServer(routes) as server:
+        found = await found_at(server)
+    assert found.models == ()
+    assert said in (found.trouble or "")
+
+
+async def test_nothing_is_waited_for_at_addresses_that_nobody_named() -> None:
+    with ModelServer(OLLAMA, delay=5) as slow, socket.create_server(("127.0.0.1", 0)) as silent:
+        started = time.monotonic()
+        for url in (slow.url, f"http://127.0.0.1:{silent.getsockname()[1]}"):
+            found = await find_servers((), {"OLLAMA_HOST": url})
+            assert (found[0].url, found[0].models) == (url, ())
+        assert time.monotonic() - started < 5
+
+
+async def test_no_address_is_asked_twice() -> None:
+    with ModelServer(LLAMA_CPP) as server:
+        port = server.url.rpartition(":")[2]
+        named = [server.url, f"localhost:{port}/v1/", f"{server.url}/v1/chat/completions"]
+        found = await find_servers(named, {"OLLAMA_HOST": f"127.0.0.1:{port}"})
+    assert [one.url for one in found].count(server.url) == 1
+    assert server.asked.count("/props") == 1
+
+
+@pytest.mark.parametrize("url", ["", "ftp://a", "http://", "http://me:secret@a", "http://a:99999", "a b"])
+async def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="is not an address"):
+        await find_servers([url], {})
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:1", "http://127.0.0.1:1"),
+        (":8081", "http://127.0.0.1:8081"),
+        ("gpu-1", "http://gpu-1:11434"),
+        (" 'gpu-1:80' ", "http://gpu-1:80"),
+        ("http://gpu-1", "http://gpu-1:80"),
+        ("https://gpu-1/ollama", "https://gpu-1:443/ollama"),
+        ("http://gpu-1:11434/", "http://gpu-1:11434/"),
+        ("[::1]", "http://[::1]:11434"),
+        ("[::]:5", "http://[::1]:5"),
+        ("::1", "http://[::1]:11434"),
+    ],
+)
+def test_ollama_host_has_many_forms(host: str, address: str) -> None:
+    assert ollama_address(host) == address
