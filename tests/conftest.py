@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 
 # Read when NumPy and scikit-learn are first imported; their threads spin while they wait, beside those of other tests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -66,3 +67,12 @@ def postgres_server() -> Iterator[PostgresServer]:
 def postgres_url(postgres_server: PostgresServer) -> str:
     """The address of a new, empty database."""
     return postgres_server.new_database()
+
+
+@pytest.fixture(autouse=True)
+def _own_data_folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Podium keeps of an endpoint by its URL is of this test alone: a later server may get the same port."""
+    name = sha256(request.node.nodeid.encode()).hexdigest()[:16]
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data" / name))

@@ -93,6 +93,13 @@ _WORDS = [
     "model_id=[",
     'subtasks=["',
     "access_list=[",
+    '"thought":',
+    '{"steps":[',
+    '{"worker":0,',
+    '"subtask":"Do_it.",',
+    '"sees":[]}',
+    "]}",
+    '{"accept":true}',
 ]
 _PIECES = st.sampled_from([*_WORDS, " ", "\n", "\ud83d"])
 plan_like = st.lists(_PIECES | st.text(max_size=3), max_size=80).map("".join)
@@ -101,7 +108,7 @@ plan_like = st.lists(_PIECES | st.text(max_size=3), max_size=80).map("".join)
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
-    """The canonical text of a valid workflow with a stretch of it replaced by a piece of a plan."""
-    text = render(draw(workflows(later_round=True)))
+    """The text of a valid workflow in either form with a stretch of it replaced by a piece of a plan."""
+    text = render(draw(workflows(later_round=True)), draw(st.sampled_from(["lists", "structured"])))
     start = draw(st.integers(0, len(text)))
     return text[:start] + draw(_PIECES) + text[start + draw(st.integers(0, 3)) :]

@@ -56,6 +56,7 @@ class FileForm:
         """
         with ExitStack() as failing:
             try:
+                _refuse_pipe(path)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if path != IN_MEMORY and not path.exists():
                     path.touch(mode=0o600)  # SQLite gives the files that it makes beside it the same mode.
@@ -75,6 +76,7 @@ class FileForm:
         """
         with ExitStack() as failing:
             try:
+                _refuse_pipe(path)
                 connection = failing.enter_context(closing(_connect_read_only(path)))
                 self._check(connection, path, empty=False)
             except (OSError, sqlite3.Error) as error:
@@ -113,6 +115,12 @@ class FileForm:
 
     def _unusable(self, path: Path, error: Exception) -> UsageError:
         return UsageError(f"The {self.noun} {path} cannot be opened ({error}); {self.way_out}.")
+
+
+def _refuse_pipe(path: Path) -> None:
+    """SQLite would wait for the writer of a pipe, and a device has no end."""
+    if path != IN_MEMORY and path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError("it is a pipe or a device, and no file")
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -83,8 +83,8 @@ _BEGUN = re.compile(
 )
 """The beginning of a mark at the end of the text."""
 _BEGUN_WORD = re.compile("|".join(f"{_FINAL_WORD[:end]}\\Z" for end in range(1, len(_FINAL_WORD))))
-_WORDS = ("think", "thought", "reasoning", "channel", "<unused9", _FINAL_WORD)
-"""Every mark has one of them."""
+_WORDS = re.compile(rf"think|thought|reasoning|channel|<unused9|{_FINAL_WORD}", re.IGNORECASE)
+"""Every mark has one of them, and few texts do."""
 _LONGEST = 300
 """Characters of the longest mark (approximate)."""
 
@@ -100,8 +100,7 @@ def split_thoughts(text: str) -> tuple[str, str]:
 
     Without thoughts the answer is `text` itself.
     """
-    lower = text.lower()
-    if not any(word in lower for word in _WORDS) or _ANY.search(text) is None or _is_json(text):
+    if _WORDS.search(text) is None or _ANY.search(text) is None or _is_json(text):
         return "", text
     splitter = ThoughtSplitter(hold=True)
     pieces = (splitter.add(text), splitter.end())

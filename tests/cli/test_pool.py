@@ -29,6 +29,10 @@ def server() -> Iterator[FaultServer]:
         yield made
 
 
+AS_TEXT = '[conductor]\nplans = "text"\n'
+"""The server knows no schema, and its requests are counted."""
+
+
 def _worker(name: str, url: str, model: str = "good", key: str = "RIGHT_KEY", more: str = "") -> str:
     return f"""
 [[worker]]
@@ -159,7 +163,7 @@ def test_a_check_fails_if_one_worker_does_not_answer(podium):
 def test_a_check_shows_the_time_and_cost_of_the_answers(podium, server, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     Path("one.toml").write_text(
-        _worker("one", server.url) + _worker("streams", server.url, more="stream = true")
+        AS_TEXT + _worker("one", server.url) + _worker("streams", server.url, more="stream = true")
     )
     one, streams, conductor = json.loads(podium("pool", "check", "--pool", "one.toml", "--json").out)
     assert (one["answered"], one["text"], one["model"]) == (True, PLAN, "good")
@@ -180,9 +184,19 @@ def test_a_check_shows_the_time_and_cost_of_the_answers(podium, server, monkeypa
     assert len(server.requests) == 6
 
 
-def test_a_check_is_paid_from_the_budget_of_the_day(podium, server, monkeypatch):
+def test_a_check_shows_how_the_conductor_is_asked_for_plans(podium, server, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     Path("one.toml").write_text(_worker("one", server.url))
+    _, conductor = json.loads(podium("pool", "check", "--pool", "one.toml", "--json").out)
+    assert conductor["plan_format"] == "as text"
+    probed = len(server.requests)
+    assert "conductor:one: is asked for plans as text" in podium("pool", "check", "--pool", "one.toml").out
+    assert len(server.requests) == probed + 2
+
+
+def test_a_check_is_paid_from_the_budget_of_the_day(podium, server, monkeypatch):
+    monkeypatch.setenv("RIGHT_KEY", "right")
+    Path("one.toml").write_text(AS_TEXT + _worker("one", server.url))
     Path("podium.toml").write_text("budget = { day_usd = 5 }\n")
     assert podium("pool", "check", "--pool", "one.toml").status == 0
     with closing(Account(default_state_path(), "day", 5)) as day:

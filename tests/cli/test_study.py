@@ -220,7 +220,7 @@ def test_the_conductors_are_run_and_their_planning_is_paid(podium: Podium, endpo
     result = Study.load(Path("found/study.json"))
     conductors = {row.name: row for row in result.rows if row.planner is None}
     assert set(conductors) == {"Conductor", "Conductor that reads ratings"}
-    plans = [r for r in endpoint.requests if "model_id" in json.dumps(r.body["messages"])]
+    plans = [r for r in endpoint.requests if "Write your plan" in json.dumps(r.body["messages"])]
     assert len(plans) >= 40
     reading = [r for r in plans if "of questions like this one" in json.dumps(r.body["messages"])]
     assert 20 <= len(reading) < len(plans)

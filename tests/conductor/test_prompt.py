@@ -12,10 +12,11 @@ from syrupy.assertion import SnapshotAssertion
 
 from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, PlanExample
+from podium.conductor.instructions import EXAMPLE_NAMES
 from podium.conductor.prompt import rating_words, second_prompt, shown
 from podium.planner import Outcome, PlanRequest
 from podium.types import AnswerOptions, Message, Price, Profile, Question, Rating
-from podium.workflow import PlanError, Workflow, parse, topology
+from podium.workflow import PlanError, Step, Workflow, parse, topology
 
 POOL = (
     Profile(
@@ -387,3 +388,59 @@ def test_every_known_word_can_be_shown() -> None:
         accuracy, cost_usd = (figure / 100, 1.0) if word.endswith("%") else (0.0, figure)
         rating = Rating(kind="k", accuracy=accuracy, cost_usd=cost_usd, questions=1)
         assert word[1:] in shown(rating, 1).split(" ")
+
+
+FORMS = [
+    pytest.param(form, pool, access, id=f"{form}-{pool}-{access}")
+    for form in ("lists", "structured")
+    for pool in ("described", "anonymous")
+    for access in ("lists", "all_or_none")
+]
+
+
+@pytest.mark.parametrize(("form", "pool", "access"), FORMS)
+@pytest.mark.parametrize("style", ["full", "short"])
+def test_every_example_of_a_prompt_is_a_plan_in_the_form_that_it_asks_for(
+    style: str, form: str, pool: str, access: str
+) -> None:
+    settings = PromptSettings.model_validate({"style": style, "form": form, "pool": pool, "access": access})
+    system = build_prompt(PlanRequest(Question(text="Q"), (Profile(name="a"),)), settings)[0].content
+    _, _, shown = system.partition("xample")
+    marks = '{"thought"' if form == "structured" else "model_id = "
+    plans = [
+        parse(marks + text, workers=8, names=EXAMPLE_NAMES, access=access)  # type: ignore[arg-type]
+        for text in shown.split(marks)[1:]
+    ]
+    assert len(plans) >= 2
+    assert all(isinstance(plan, Workflow) for plan in plans)
+    assert len({len(plan.steps) for plan in plans if isinstance(plan, Workflow)}) >= 2
+    other = "model_id" if form == "structured" else '"worker"'
+    assert other not in system
+
+
+@pytest.mark.parametrize(("form", "pool", "access"), FORMS)
+def test_the_short_style_stays_within_300_tokens(form: str, pool: str, access: str) -> None:
+    settings = PromptSettings.model_validate({"style": "short", "form": form, "pool": pool, "access": access})
+    messages = build_prompt(PlanRequest(Question(text="Q"), (Profile(name="a"),)), settings)
+    # Of the longest of these, SmolLM2 counts 297 tokens beside the team and the question, and it has 893 characters.
+    assert sum(len(message.content) for message in messages) <= 900
+
+
+def test_the_short_style_shows_the_team_before_what_changes() -> None:
+    history = (Message(role="user", content="Hello."),)
+    request = PlanRequest(Question(text="What now?", history=history), (Profile(name="ada"),))
+    _, user = build_prompt(request, PromptSettings(style="short", form="structured"))
+    places = [user.content.index(part) for part in ("- ada:", "Hello.", "What now?", "Write the plan.")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("style", ["full", "short"])
+def test_a_later_round_tells_how_to_accept_in_the_form_that_is_asked_for(style: str) -> None:
+    workflow = Workflow((Step(0, "Do it."),))
+    request = PlanRequest(
+        Question(text="Q"), (Profile(name="ada"),), outcomes=(Outcome(workflow, "42", None, ("42",)),)
+    )
+    _, user = build_prompt(request, PromptSettings.model_validate({"style": style, "form": "structured"}))
+    assert '{"thought": "...", "accept": true}' in user.content
+    assert '{"worker": "ada", "subtask": "Do it.", "sees": []}' in user.content
+    assert "model_id" not in user.content

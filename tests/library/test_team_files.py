@@ -116,5 +116,7 @@ async def test_a_plan_is_paid_from_the_days_budget_and_refused_once_it_is_used_u
 
 def paid_pool(url: str) -> str:
     worker = f'name = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\nprice = {{ output = 1.0 }}'
-    Path("paid.toml").write_text(f"[[worker]]\n{worker}\nlimits = {{ max_tokens = 1000 }}\n")
+    Path("paid.toml").write_text(
+        f'[conductor]\nplans = "text"\n[[worker]]\n{worker}\nlimits = {{ max_tokens = 1000 }}\n'
+    )
     return "paid.toml"

@@ -32,7 +32,9 @@ def model(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
 
 
 def write_pool(path: Path, url: str, table: str = "", *, retries: int = 0) -> Path:
-    """Two models, the second one cheap, behind a conductor's table."""
+    """Two models, the second one cheap, behind a conductor's table. The fake models know no schema."""
+    if "checkpoint" not in table and "settings" not in table:
+        table += '\nplans = "text"' if "[conductor]" in table else '\n[conductor]\nplans = "text"'
     workers = [
         f'[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "{name}-1"\nbase_url = "{url}"\n'
         f"price = {{ input = {price}, output = {price} }}\nlimits = {{ retries = {retries} }}\n"

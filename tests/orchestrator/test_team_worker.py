@@ -303,7 +303,7 @@ async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
         await pool.close()
         await pool.close()
         assert session.closed
-    assert len(server.requests) == 1
+    assert len(server.requests) == 7  # Six probes of a server that obeys no format, and the plan.
     assert reply.nested is not None
     assert [span.worker for span in reply.nested.spans] == ["ada", "bob"]
     assert reply.cost_usd == reply.nested.cost_usd > reply.nested.rounds[0].plan_cost_usd > 0

@@ -18,7 +18,7 @@ import pytest
 for folder in ("runs", "tests/server"):
     sys.path.append(str(Path(__file__).parents[2] / folder))
 
-from published_models import served
+from published_models import served  # noqa: E402
 
 MODELS = Path(os.environ.get("PODIUM_MODELS") or Path(sys.prefix) / "models")
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 from openai import OpenAI
-
 from served_process import served
 
 ASKED = "How is the weather in Oslo today? Answer in one sentence."
@@ -28,9 +27,7 @@ def chat(url: str) -> tuple[Any, str]:
     client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
     tools: Any = [{"type": "function", "function": FUNCTION}]
     said: list[Any] = [{"role": "user", "content": ASKED}]
-    first = client.chat.completions.create(
-        model="podium", messages=said, tools=tools, tool_choice="required"
-    )
+    first = client.chat.completions.create(model="podium", messages=said, tools=tools, tool_choice="required")
     (call,) = first.choices[0].message.tool_calls
     assert first.choices[0].finish_reason == "tool_calls"
     said.append(first.choices[0].message.model_dump(exclude_none=True))

@@ -20,6 +20,7 @@ from podium.types import AnswerOptions, Message, Question, Usage
 
 POOL = """
 [conductor]
+plans = "text"
 base_url = "{url}"
 model = "plans"
 

@@ -44,6 +44,7 @@ from podium.testing import (
     UnfinishedStream,
     Verbatim,
     WrongContentType,
+    WrongFormat,
     WrongModel,
     WrongUsage,
 )
@@ -213,6 +214,7 @@ CASES: list[tuple[Fault, Claim, Claim | None]] = [
         lambda s: s.status == 400 and "'stream' is not supported" in s.json["error"]["message"],
     ),
     (StrictTemplate(code=500), _well, None),
+    (WrongFormat(), lambda s: s.good and s.text == TEXT, None),
     (OddEvents(), _well, lambda s: _well(s) and s.done and s.body.count(b"\r\n: still here\r\n") > 3),
     (Poison(text="\x1b[2J\ud800"), lambda s: s.good and s.text == "\x1b[2J\ud800", None),
 ]

@@ -15,7 +15,7 @@ from refused_sense import REFUSED_SENSE
 from workflow_cases import ONE, TWO, Accepted, Refused, lists
 
 from plan_texts import WORKERS, damaged, plan_like, workflows
-from podium.workflow import Acceptance, PlanError, Workflow, before_triple, check, parse, render
+from podium.workflow import Acceptance, PlanError, PlanForm, Workflow, before_triple, check, parse, render
 
 ACCEPTED = ACCEPTED_FORMATTING + ACCEPTED_DRAFTS + ACCEPTED_VALUES
 REFUSED = REFUSED_FORMS + REFUSED_MARKS + REFUSED_SENSE + REFUSED_ACCESS
@@ -52,6 +52,19 @@ UNITS = [
     "[[],",
     "-\n",
     "model_id\n",
+    "{",
+    "{#",
+    "{a:",
+    '{"a',
+    "{'a':{",
+    '{"a":1}',
+    '{"thought":"',
+    '{"steps":[',
+    '{"steps":[{"worker":0,"subtask":"x","sees":[]},',
+    '{"steps":[]}',
+    '{"accept":true}',
+    '{"a":"{\'a\':"',
+    "{model_id=[",
 ]
 """Scraps that, repeated, are hard for careless readers."""
 
@@ -80,20 +93,33 @@ def test_the_tables_have_many_different_cases() -> None:
     assert len({(case.text, case.max_steps) for case in REFUSED}) == len(REFUSED) >= 60
 
 
-@given(workflows())
-def test_what_is_rendered_is_read_back(workflow: Workflow) -> None:
+NAMES = ("coder", "Vote", "7", "mini, the second")
+FORMS = [("lists", ()), ("structured", ()), ("structured", NAMES)]
+
+
+@pytest.mark.parametrize(("form", "names"), FORMS)
+@given(workflow=workflows(), thought=st.text())
+def test_what_is_rendered_is_read_back(
+    form: PlanForm, names: tuple[str, ...], workflow: Workflow, thought: str
+) -> None:
     assert check(workflow, workers=WORKERS) is None
-    assert parse(render(workflow), workers=WORKERS) == workflow
+    assert (
+        parse(render(workflow, form, names=names, thought=thought), workers=WORKERS, names=names) == workflow
+    )
 
 
-@given(workflows(later_round=True), st.text(alphabet="abc .!\n*`#<>", max_size=40))
-def test_what_is_rendered_is_read_back_from_prose_in_a_later_round(workflow: Workflow, prose: str) -> None:
-    text = f"{prose}\n```python\n{render(workflow)}\n```\n{prose}"
-    assert parse(text, workers=WORKERS, later_round=True) == workflow
+@pytest.mark.parametrize(("form", "names"), FORMS)
+@given(workflow=workflows(later_round=True), prose=st.text(alphabet="abc .!\n*`#<>{}", max_size=40))
+def test_what_is_rendered_is_read_back_from_prose_in_a_later_round(
+    form: PlanForm, names: tuple[str, ...], workflow: Workflow, prose: str
+) -> None:
+    text = f"{prose}\n```python\n{render(workflow, form, names=names)}\n```\n{prose}"
+    assert parse(text, workers=WORKERS, names=names, later_round=True) == workflow
 
 
-def test_an_acceptance_is_read_back() -> None:
-    assert parse(render(Acceptance()), workers=1, later_round=True) == Acceptance()
+@pytest.mark.parametrize("form", ["lists", "structured"])
+def test_an_acceptance_is_read_back(form: PlanForm) -> None:
+    assert parse(render(Acceptance(), form), workers=1, later_round=True) == Acceptance()
 
 
 @given(damaged() | plan_like | st.text(), st.booleans())
@@ -128,7 +154,9 @@ def assert_is_showable(error: PlanError) -> None:
 
 
 @pytest.mark.parametrize("unit", [*"[]\"'`\\ \n#*", *UNITS], ids=repr)
-@pytest.mark.parametrize("head", ["", "model_id = [", 'subtasks = ["', "access_list = [['"])
+@pytest.mark.parametrize(
+    "head", ["", "model_id = [", 'subtasks = ["', "access_list = [['", '{"steps": [', '{"thought": "']
+)
 def test_the_longest_text_of_any_kind_is_done_with_at_once(unit: str, head: str) -> None:
     room = LONGEST - len(head.encode())
     text = head + unit * (room // len(unit.encode()))

@@ -14,6 +14,7 @@ from random import Random
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor
 from podium.baselines.phrases import PHRASES
 from podium.baselines.plans import plan_once, position_of
+from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.types import NAMED_BY
@@ -118,7 +119,7 @@ def _open_constant(file: str, context: BaselineContext) -> Constant:
     if not path.is_file():
         raise ConfigError(f"{path}: there is no such file; check the path.")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}); check the file.") from None
     workers = [profile.name for profile in context.pool]

@@ -22,6 +22,7 @@ from podium.baselines.adam import Adam
 from podium.baselines.learned_routers import votes_of
 from podium.baselines.routers import text_features
 from podium.baselines.scored import Floats, ScoredAnswers
+from podium.config import read_file
 from podium.errors import ConfigError
 from podium.types import Value
 
@@ -99,7 +100,9 @@ class Controller(Value):
     def read(cls, path: Path) -> Self:
         """The controller in a JSON file; `ConfigError` if there is none."""
         try:
-            found = cls.model_validate_json(path.read_bytes())
+            found = cls.model_validate_json(read_file(path))
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
         except ValidationError as error:
             raise ConfigError(
                 f"{path} is no controller of MASRouter ({error.errors()[0]['msg']}); train one."

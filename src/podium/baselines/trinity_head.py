@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from podium.baselines.routers import text_features
 from podium.baselines.scored import Floats, ScoredAnswers
+from podium.config import read_file
 from podium.errors import ConfigError
 from podium.types import Value
 
@@ -50,7 +51,9 @@ class Head(Value):
     def read(cls, path: Path) -> Self:
         """The head in a JSON file; `ConfigError` if there is none."""
         try:
-            head = cls.model_validate_json(path.read_bytes())
+            head = cls.model_validate_json(read_file(path))
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
         except ValidationError as error:
             raise ConfigError(
                 f"{path} is no head of TRINITY ({error.errors()[0]['msg']}); train one."

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cyclopts import App, ArgumentCollection
+from cyclopts import App, ArgumentCollection, Parameter
 
 from podium import __version__
 
@@ -267,6 +267,17 @@ GROUPS = {
 """Help of each group of verbs."""
 
 
+_MOST = 10**15
+"""No number of an option is larger (`podium.config.MOST_NUMBER`, whose module help does not load)."""
+
+
+def _check_size(form: object, value: object) -> None:
+    """Refuse numbers that nobody means; some would fill the memory, or be written nowhere."""
+    del form
+    if isinstance(value, int | float) and abs(value) > _MOST and value not in (float("inf"), float("-inf")):
+        raise ValueError(f"it is too large; give at most {_MOST:,}.")
+
+
 def build_app(fill: FillOptions | None = None) -> App:
     """The command line, ready to be called with tokens.
 
@@ -280,6 +291,7 @@ def build_app(fill: FillOptions | None = None) -> App:
         help_format="plaintext",
         suppress_keyboard_interrupt=False,
         config=fill,
+        default_parameter=Parameter(validator=_check_size),
     )
     groups: dict[str, App] = {}
     registered: set[str] = set()

@@ -6,6 +6,7 @@ that were compared. Programs, modules, task files and podium.json are opened by 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shlex
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from podium.config import read_file
 from podium.errors import UsageError
 
 _DATA = frozenset({"store", "cache", "recording", "ratings"})
@@ -187,16 +189,13 @@ def read_regular(path: Path) -> bytes | None:
     if not os.path.isfile(path):
         return None
     try:
-        # Between the two checks a pipe may take the file's place; opening it must not wait for a writer.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return None
-            content = file.read(_MOST_BYTES + 1)
-    except OSError:
+        return read_file(path, _MOST_BYTES)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise UsageError(
+                f"{path} is larger than {_MOST_BYTES // 2**20} MiB, too large for a file to trust."
+            ) from None
         return None
-    if len(content) > _MOST_BYTES:
-        raise UsageError(f"{path} is larger than {_MOST_BYTES // 2**20} MiB, too large for a file to trust.")
-    return content
 
 
 def _others_can_change(path: Path) -> bool:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from podium.cli.options import BudgetOptions, DispatchOptions, PlannerOptions
 from podium.conductor.checkpoint import PlanSettings
 from podium.conductor.process_policy import PolicyProcesses
+from podium.config import MOST_NUMBER
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
@@ -41,6 +42,9 @@ def budget_from_options(options: BudgetOptions, trained: PlanSettings | None = N
         "usd": options.budget_usd,
         "seconds": options.budget_seconds,
     }
+    for name, amount in given.items():
+        if amount is not None and amount > MOST_NUMBER:
+            raise UsageError(f"--budget-{name} is too large; give at most {MOST_NUMBER:,}, or leave it out.")
     try:
         return Budget.model_validate(given)
     except ValidationError as error:

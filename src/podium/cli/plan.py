@@ -30,7 +30,7 @@ from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate,
 from podium.orchestrator.team import open_pool
 from podium.planner import Plan, PlanRequest, paid_plan
 from podium.trace.answers import PastAnswers, past_answers
-from podium.trace.store import default_path
+from podium.trace.store import check_is_file, default_path
 from podium.types import Budget, Profile
 from podium.workflow import Workflow, topology
 
@@ -118,6 +118,7 @@ def plan(
 def _past(store: Path | None) -> Mapping[str, PastAnswers]:
     """The past answers in the store's newest traces. The default store need not exist yet."""
     place = store or default_path()
+    check_is_file(place)
     if place.is_file():
         return past_answers(place)
     if store is not None:

@@ -229,6 +229,9 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
     failed = [finding for finding in findings if not finding.answered]
     for finding in failed:
         _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.remedy))), "red")
+    for finding in findings:
+        if finding.plan_format is not None:
+            _note(console, finding.worker, f"is asked for plans {finding.plan_format}", "dim")
     spent = dollars(sum(finding.cost_usd for finding in findings if not finding.simulated))
     simulated = sum(finding.cost_usd for finding in findings if finding.simulated)
     claimed = f", {dollars(simulated)} simulated" if simulated else ""

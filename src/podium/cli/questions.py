@@ -8,17 +8,27 @@ from podium.cli.options import NO_ENCODER, EncoderOptions
 from podium.cli.printable import printable
 from podium.cli.terminal import open_console
 from podium.errors import UsageError
-from podium.tasks import TaskSet, open_tasks, warnings_of
+from podium.tasks import ALL, TaskSet, open_tasks, warnings_of
 from podium.workers.pool import Pool
+
+_MOST = 10_000_000
+"""Questions that a command may ask: all of them are in memory."""
 
 
 def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Pool | None = None) -> TaskSet:
     """`open_tasks`, which also prints on standard error which questions were left out of the set."""
+    check_size(size, name)
     tasks = open_tasks(name, split, size=size, seed=seed, pool=pool or ())
     console = open_console(stderr=True)
     for sentence in warnings_of(tasks):
         console.print(printable(sentence), soft_wrap=True)
     return tasks
+
+
+def check_size(size: int, name: str) -> None:
+    """Raise a `UsageError` if so many questions are asked for that they fill the memory."""
+    if _MOST < size != ALL:
+        raise UsageError(f"--questions {size:,} of {name} are too many; ask for at most {_MOST:,}.")
 
 
 def encoder_from_options(options: EncoderOptions, *, recorded: bool, replay: bool) -> Encoder | None:

@@ -19,7 +19,7 @@ from podium.cli.opening import budget_from_options, open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, BudgetOptions, DispatchOptions, Flag, PoolName
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
-from podium.cli.questions import open_questions
+from podium.cli.questions import check_size, open_questions
 from podium.cli.terminal import open_console
 from podium.errors import NoTasksError, UsageError
 from podium.evals.evaluation import rollout_seed
@@ -88,6 +88,7 @@ def record(
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
+    check_size(questions, tasks)
     unfinished = unfinished_path(out)
     if not unfinished.exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")

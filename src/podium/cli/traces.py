@@ -165,6 +165,8 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
     Args:
         file: A file in the form of `podium traces export`; "-" reads standard input.
     """
+    if file.is_char_device() or file.is_block_device():
+        raise UsageError(f"{file} is a device and has no end; give a JSONL file of traces.")
     try:
         lines = sys.stdin.buffer if _is_stdio(file) else file.open("rb")
     except OSError as error:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field
 
 from podium.conductor.prompt import PromptSettings, rating_words
-from podium.config import Settings, build
+from podium.config import Settings, build, read_file
 from podium.errors import CheckpointError
 from podium.workers.pool import has_real_workers, real_workers
 from podium.workers.vote import VOTE
@@ -147,6 +147,9 @@ class Checkpoint:
             raise CheckpointError(
                 f"{path} is not a folder; give the folder of a checkpoint, or the name of one that ships: {known}."
             )
+        pipe = next((file for file in path.iterdir() if not (file.is_file() or file.is_dir())), None)
+        if pipe is not None:  # transformers would wait for the writer of a pipe, and read a device for ever.
+            raise CheckpointError(f"{pipe} is a pipe, a device or a broken link, and no file; remove it.")
         lacking = _lacking(path)
         if lacking:
             raise CheckpointError(
@@ -231,7 +234,11 @@ class Checkpoint:
 
         path = self.path / "tokenizer.json"
         try:
-            return Tokenizer.from_file(str(path))
+            content = read_file(path).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CheckpointError(f"{path} cannot be read ({_reason(error)}); {_AGAIN}.") from None
+        try:
+            return Tokenizer.from_str(content)
         except Exception as error:  # the library raises nothing narrower
             raise CheckpointError(
                 f"{path} is not a tokenizer; save the checkpoint's tokenizer again."
@@ -359,11 +366,20 @@ def _lacking(path: Path) -> list[str]:
     return [what for what, is_there in found.items() if not is_there]
 
 
+_AGAIN = "save the checkpoint again"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+
+
 def _json_object(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise CheckpointError(f"{path} is not JSON; save the checkpoint again.") from error
+        value = json.loads(read_file(path).decode())
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({_reason(error)}); {_AGAIN}.") from None
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not JSON; {_AGAIN}.") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} holds no JSON object; save the checkpoint again.")
     return value

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from podium.workflow import Access, Step, Workflow
+
 
 class PlanExample(NamedTuple):
     """A question and a completion with a plan for it."""
@@ -178,3 +180,22 @@ access_list = [[], [], [], ["all"]]
 """,
     ),
 )
+
+SHORT_EXAMPLES: tuple[tuple[str, Workflow], ...] = (
+    (
+        "Two try, one compares.",
+        Workflow(
+            (
+                Step(1, "Solve it step by step."),
+                Step(0, "Solve it by a program."),
+                Step(2, "Give the right answer.", Access((0, 1))),
+            )
+        ),
+    ),
+    ("A known fact.", Workflow((Step(2, "Answer it."),))),
+    (
+        "Draft, then check.",
+        Workflow((Step(0, "Write it."), Step(1, "Correct it.", Access(all=True)))),
+    ),
+)
+"""Thoughts and plans for the style "short"."""

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
+from podium.conductor.format_probe import PlanFormats
 from podium.conductor.guide import Guide
+from podium.conductor.plan_format import PlanChoice, endpoint_of
 from podium.conductor.planner import Conductor
-from podium.conductor.policy import Policy, Sampling
+from podium.conductor.policy import Policy, Sampling, WorkerPolicy
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, suggestion
 from podium.errors import CheckpointError, ConfigError, UsageError
+from podium.executor import Dispatcher
 from podium.types import Limits, Price
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, build_worker
@@ -38,6 +41,8 @@ _REMEDY = (
     'Let a model conduct untrained: name one in the pool file, as in [conductor] with worker = "NAME", or leave '
     "the Conductor out."
 )
+UNTRAINED_STYLE: Literal["full", "short"] = "full"
+"""The prompt style of models that conduct untrained, where the pool file names none."""
 SMALL = 50_000_000
 """NumPy runs models of at most so many parameters: with them it is as fast as torch, and starts sooner."""
 
@@ -74,6 +79,9 @@ class ConductorSettings(Settings):
     the pool file's folder. The Conductor is then prompted and limited as in training, and refused for other pools."""
     prompt: PromptSettings = PromptSettings()
     """How a worker or an endpoint is prompted for a plan; a checkpoint has its own prompt settings."""
+    plans: PlanChoice = "auto"
+    """How a worker or an endpoint that conducts untrained is asked for a plan: by a JSON schema, a tool call, JSON mode
+    or text. "auto": by the first of these that a probe finds obeyed. "text" asks for three lists."""
     fallback: str | None = None
     """The worker that answers a question when planning has failed; None: the worker that conducts, or else the pool's
     first that is not simulated."""
@@ -92,6 +100,9 @@ class ConductorSettings(Settings):
             raise ValueError("cost_sensitivity is for a checkpoint; add checkpoint, or leave it out.")
         if self.checkpoint is not None and "prompt" in self.model_fields_set:
             raise ValueError("a checkpoint brings its own prompt; leave prompt out.")
+        trained = self.checkpoint is not None or self.settings is not None
+        if trained and "plans" in self.model_fields_set:
+            raise ValueError("plans is for a model that conducts untrained; leave it out.")
         if self.settings is not None and "prompt" in self.model_fields_set:
             raise ValueError("settings brings the prompt of the trained Conductor; leave prompt out.")
         return self
@@ -214,15 +225,30 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
         raise ConfigError(message, ("conductor", *error.where)) from None
 
 
-def conductor_of(policy: Policy, prompt: PromptSettings, *, trained: bool = False) -> Conductor:
-    """A Conductor whose plans a worker writes. The caller closes what the policy holds.
+def conductor_of(
+    worker: Worker,
+    pool: Pool,
+    settings: ConductorSettings,
+    dispatcher: Dispatcher | None = None,
+    *,
+    priced: bool = True,
+) -> Conductor:
+    """A Conductor whose plans a worker writes. The caller closes the worker.
 
-    Args:
-        trained: whether `prompt` is that of the policy's training, which then is not changed. An untrained model is
-            told of the caller's tools, unless `prompt` says otherwise.
+    Where `settings` name a podium.json, their prompt is that of the policy's training, and nothing of it is changed. An
+    untrained model is told of the caller's tools, and asked for a structured plan if it is an endpoint, unless
+    `settings` say otherwise.
     """
-    if not trained and prompt.tools is None:
-        prompt = prompt.model_copy(update={"tools": True})
+    prompt, formats = settings.prompt, None
+    if settings.settings is None:
+        update: dict[str, Any] = {} if prompt.tools is not None else {"tools": True}
+        if "style" not in prompt.model_fields_set:
+            update["style"] = UNTRAINED_STYLE
+        if settings.plans != "text" and endpoint_of(worker) is not None and prompt.style != "brief":
+            formats = PlanFormats(worker, settings.plans)
+            update["form"] = "structured"
+        prompt = prompt.model_copy(update=update)
+    policy = WorkerPolicy(worker, pool, dispatcher, priced=priced, formats=formats)
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 

@@ -10,13 +10,23 @@ import math
 from dataclasses import replace
 from random import Random
 
-from podium.conductor.policy import Completion, PaidPolicy, Policy, Sampling
-from podium.conductor.prompt import PolicyNumbering, PromptSettings, build_prompt, second_prompt
+from podium.conductor.plan_format import PlanFormat, PlanShape
+from podium.conductor.policy import Completion, PaidPolicy, Policy, Sampling, WorkerPolicy
+from podium.conductor.prompt import (
+    PolicyNumbering,
+    PromptSettings,
+    build_prompt,
+    second_prompt,
+    thinking_prompt,
+)
 from podium.errors import RefusalError, UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
 from podium.types import NAMED_BY, Message, Profile
 from podium.workers.base import lost
 from podium.workflow import PlanError, parse
+
+_THOUGHT_TOKENS = 150
+"""Most tokens of a free thought before the plan."""
 
 
 class Conductor:
@@ -54,6 +64,11 @@ class Conductor:
     def name(self) -> str:
         return self._name
 
+    @property
+    def plan_format(self) -> PlanFormat | None:
+        """As `WorkerPolicy.plan_format`."""
+        return self._policy.plan_format if isinstance(self._policy, WorkerPolicy) else None
+
     def at_temperature(self, temperature: float) -> Conductor:
         """The same planner with its plans sampled at this temperature."""
         return Conductor(
@@ -81,8 +96,18 @@ class Conductor:
 
     async def _plan(self, request: PlanRequest, prompt: PromptSettings) -> Plan:
         """Write one plan, in which workers have the policy's numbers, as in `request`."""
-        messages = build_prompt(request, prompt)
+        messages, thought = build_prompt(request, prompt), Completion("")
+        if prompt.think:
+            thinking = replace(self._draw(request, 0), max_tokens=_THOUGHT_TOKENS)
+            thought = await self._complete(thinking_prompt(messages), request, thinking)
+            messages = thinking_prompt(messages, thought.text)
         first = replace(await self._try(messages, request, number=0), messages=messages)
+        first = replace(
+            first,
+            usage=thought.usage + first.usage,
+            cost_usd=thought.cost_usd + first.cost_usd,
+            saved_usd=thought.saved_usd + first.saved_usd,
+        )
         if not (self._second_try and isinstance(first.decision, PlanError)):
             return first
         if request.ledger is not None and request.ledger.exhausted:
@@ -112,13 +137,15 @@ class Conductor:
         return self._prompt.model_copy(update={"cost_sensitivity": level})
 
     async def _try(self, messages: tuple[Message, ...], request: PlanRequest, *, number: int) -> Plan:
-        completion = await self._complete(messages, request, self._draw(request, number))
+        completion = await self._complete(messages, request, self._for_plan(request, number))
         decision = parse(
             completion.text,
             workers=len(request.pool),
             max_steps=request.max_steps,
             later_round=bool(request.outcomes),
             access=self._prompt.access,
+            names=[profile.name for profile in request.pool],
+            form=self._prompt.form,
             cut=completion.cut,
         )
         return Plan(
@@ -155,6 +182,21 @@ class Conductor:
             return await self._policy.complete_within(ledger, messages, sampling)
         except RefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
+
+    def _for_plan(self, request: PlanRequest, number: int) -> Sampling:
+        """The sampling of one try, with what the plan may hold."""
+        prompt, sampling = self._prompt, self._draw(request, number)
+        if prompt.form == "lists":
+            return sampling
+        names = tuple(profile.name for profile in request.pool) if prompt.pool == "described" else ()
+        shape = PlanShape(
+            len(request.pool),
+            names,
+            request.max_steps,
+            later_round=bool(request.outcomes),
+            access=prompt.access,
+        )
+        return replace(sampling, shape=shape, attempt=number)
 
     def _draw(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with a seed of its own."""

@@ -8,15 +8,27 @@ parses it.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
+from podium.conductor.plan_format import LADDER, PlanFormat, PlanShape, asked_by, text_of
 from podium.errors import WorkerError
-from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext
-from podium.executor.worker_call import WorkerCall
+from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext, Reservation
+from podium.executor.worker_call import WorkerCall, reservation_for
 from podium.trace import Attempt
-from podium.types import Budget, Message, Question, Usage, total_usage
-from podium.workers.base import Request, Worker
+from podium.types import (
+    DEFAULT_OPTIONS,
+    NO_USAGE,
+    AnswerOptions,
+    Budget,
+    Message,
+    Question,
+    Usage,
+    sent_tokens,
+    total_usage,
+)
+from podium.workers.base import Reply, Request, Worker, lost
 from podium.workers.chat.request_body import seed_number
 from podium.workers.pool import Pool
 
@@ -28,11 +40,15 @@ class Sampling:
     temperature: float = 0.0
     """0: always the most likely token."""
     max_tokens: int | None = None
-    """None: 384, enough for the plans of a checkpoint. A `WorkerPolicy` ignores it and keeps the worker's `Limits`."""
+    """None: 384, enough for the plans of a checkpoint. For a `WorkerPolicy`, as the worker's `Limits` say."""
     seed: str = "0"
     """The same seed, messages and checkpoint give the same completion."""
     stop: tuple[str, ...] = ()
     """Texts before which a local completion ends."""
+    shape: PlanShape | None = None
+    """What the plan may hold. A `WorkerPolicy` whose endpoint takes a schema asks it for this; None: plain text."""
+    attempt: int = 0
+    """1 for the second try after a completion that was no plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,10 @@ class Completion:
     """Whether it was cut off at the limit of tokens."""
     reasoning: str = ""
     """The model's visible reasoning."""
+
+    def plus(self, usage: Usage, cost_usd: float) -> Completion:
+        """The same, with what else was taken on the way to it."""
+        return replace(self, usage=self.usage + usage, cost_usd=self.cost_usd + cost_usd)
 
 
 @runtime_checkable
@@ -94,22 +114,37 @@ class WorkerPolicy:
         pool: the pool that the plans are for.
         dispatcher: enforces the worker's limits; shared with the other calls to the pool. None: a new one.
         priced: whether the worker's price is known; if not, plans are reported as unpriced, not as free.
+        formats: how its endpoint is asked for structured plans; None: it is asked by text.
     """
 
     def __init__(
-        self, worker: Worker, pool: Pool, dispatcher: Dispatcher | None = None, *, priced: bool = True
+        self,
+        worker: Worker,
+        pool: Pool,
+        dispatcher: Dispatcher | None = None,
+        *,
+        priced: bool = True,
+        formats: PlanFormats | None = None,
     ) -> None:
         self._worker = worker
         self._pool = pool
         self._dispatcher = dispatcher or Dispatcher()
         self._priced = priced
+        self._formats = formats
 
     @property
     def name(self) -> str:
         return self._worker.profile.name
 
+    @property
+    def plan_format(self) -> PlanFormat | None:
+        """How its endpoint is asked for plans, as far as known; None: it is not, or the worker is no endpoint."""
+        return None if self._formats is None else self._formats.known
+
     async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
+
+        The first completion with a shape finds out which plan format the endpoint obeys, and counts what that cost.
 
         Raises:
             WorkerError: the worker did not answer, after all retries.
@@ -119,7 +154,82 @@ class WorkerPolicy:
     async def complete_within(
         self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
     ) -> Completion:
-        """See `PaidPolicy`."""
+        """See `PaidPolicy`. A probe of the endpoint, before the first plan, is paid as the plan is."""
+        formats, shape, probed = self._formats, sampling.shape, Completion("")
+        if shape is None or formats is None:
+            return (await self._call(ledger, messages, sampling))[1]
+
+        async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
+            nonlocal probed
+            seeded = replace(sampling, seed="probe")
+            try:
+                reply, completion = await self._call(ledger, question, seeded, options, cached=False)
+            except WorkerError as error:
+                probed = probed.plus(*lost(error, self._worker.profile))
+                raise
+            probed = probed.plus(completion.usage, completion.cost_usd)
+            return reply
+
+        try:
+            format, certain = LADDER[-1], False
+            if formats.known is not None or self._affords_probe(ledger, messages):
+                format, certain = await formats.choose(ask)
+            format = formats.after(format) if sampling.attempt else format
+            completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
+        except (WorkerError, asyncio.CancelledError) as error:
+            all_lost = probed.plus(*lost(error, self._worker.profile))
+            vars(error).update(usage=all_lost.usage, cost_usd=all_lost.cost_usd)
+            raise
+        return completion.plus(probed.usage, probed.cost_usd)
+
+    def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
+        """Whether the budget allows a probe and then a plan; if not, it may still pay for a plan as text."""
+        price = self._worker.profile.price
+        plan = reservation_for(self._worker, input_tokens=sent_tokens(messages))
+        probe = Reservation.most(input_tokens=0, output_tokens=MOST_OUTPUT, price=price)
+        both = Reservation(0, plan.tokens + probe.tokens, plan.usd + probe.usd)
+        affords = ledger.reserve_for_hedge(both, asyncio.get_running_loop().time())
+        if affords:
+            ledger.settle(both, NO_USAGE, 0.0)
+        return affords
+
+    async def _formatted(
+        self,
+        ledger: Ledger,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        shape: PlanShape,
+        format: PlanFormat,
+        *,
+        certain: bool,
+    ) -> Completion:
+        """A plan by one format; as text if the endpoint, which obeyed the format before, now refuses it."""
+        assert self._formats is not None
+        options = asked_by(format, shape.schema("exact"), shape.schema("portable"), url=self._formats.url)
+        try:
+            _, completion = await self._call(ledger, messages, sampling, options)
+        except WorkerError as error:
+            if format == LADDER[-1] or not certain or error.retryable or error.kind != "status":
+                raise
+            self._formats.forget()
+            _, completion = await self._call(ledger, messages, sampling)
+            return completion.plus(*lost(error, self._worker.profile))
+        if certain and format != LADDER[-1] and "{" not in completion.text and not completion.cut:
+            self._formats.forget()  # The server obeys no more, as after an update.
+        return completion
+
+    async def _call(
+        self,
+        ledger: Ledger,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        options: AnswerOptions = DEFAULT_OPTIONS,
+        *,
+        cached: bool = True,
+    ) -> tuple[Reply, Completion]:
+        """Call the worker once, with retries, from the response cache if `cached`."""
+        if sampling.max_tokens is not None and options.max_tokens is None:
+            options = options.model_copy(update={"max_tokens": sampling.max_tokens})
         context = QuestionContext(
             question=Question(text=messages[-1].content),
             pool=self._pool,
@@ -132,22 +242,25 @@ class WorkerPolicy:
         )
         # `duplicate` makes the response cache keep one plan for each seed, even for workers that are sent no seed.
         request = Request(
-            messages, seed=sampling.seed, duplicate=seed_number(sampling.seed), thoughts_alone=True
+            messages,
+            seed=sampling.seed,
+            duplicate=seed_number(sampling.seed),
+            options=options,
+            thoughts_alone=True,
         )
         tries: list[Attempt] = []
         call = WorkerCall(context, self._worker, request, tries, calls=0, wait=True)
-        cache = self._dispatcher.cache
+        cache = self._dispatcher.cache if cached else None
         try:
             reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
         except (WorkerError, asyncio.CancelledError) as error:
             vars(error)["usage"] = total_usage(attempt.usage for attempt in tries)
             vars(error)["cost_usd"] = sum(attempt.cost_usd for attempt in tries)
             raise
-        usd = reply.price(self._worker.profile)
-        cut = reply.finish == "length"
-        return Completion(
+        usd, cut, text = reply.price(self._worker.profile), reply.finish == "length", text_of(reply)
+        return reply, Completion(
             # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
-            reply.text if reply.text.strip() or cut else reply.reasoning,
+            text if text.strip() or cut else reply.reasoning,
             total_usage([reply.usage, *(attempt.usage for attempt in tries)]),
             (0.0 if reply.cached else usd) + sum(attempt.cost_usd for attempt in tries),
             unpriced=not self._priced and reply.cost_usd is None,

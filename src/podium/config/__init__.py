@@ -5,6 +5,6 @@ line or the override, the key, the value, and what to do. Values of keys that lo
 """
 
 from podium.config.explain import closest_name, suggestion
-from podium.config.source import Settings, Source, build, load
+from podium.config.source import MOST_NUMBER, Settings, Source, build, load, read_file
 
-__all__ = ["Settings", "Source", "build", "closest_name", "load", "suggestion"]
+__all__ = ["MOST_NUMBER", "Settings", "Source", "build", "closest_name", "load", "read_file", "suggestion"]

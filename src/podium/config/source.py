@@ -5,11 +5,13 @@ It finds the line or the override that an error is about.
 
 from __future__ import annotations
 
-import io
+import errno
 import json
+import os
 import re
+import stat
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -95,7 +97,7 @@ def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) 
 def _value(text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
     return parsed["value"] if list(parsed) == ["value"] else text
 
@@ -129,7 +131,10 @@ class Source:
         text = _text(path, files)
         try:
             tables = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # A number of thousands of digits is a plain ValueError.
             raise ConfigError(f"{path}: is not valid TOML: {error}; correct that place.") from None
         return cls.of(tables, overrides, str(path), text)
 
@@ -152,6 +157,12 @@ class Source:
         Raises:
             ConfigError: a key is unknown or missing, or a value cannot be used.
         """
+        for where, number in _numbers(self.tables):
+            if abs(number) > MOST_NUMBER:
+                key = ".".join(map(str, where))
+                raise ConfigError(
+                    f"{self.place_of(where)}: {key} is too large; give at most {MOST_NUMBER:,}.", where
+                )
         try:
             return model.model_validate_json(json.dumps(self.tables, default=str), strict=True)
         except ValidationError as error:
@@ -192,11 +203,48 @@ def build(
     return Source.of(data, overrides, source).into(model)
 
 
+MOST_NUMBER = 10**15
+"""No number of a settings file or an option is larger: no count, limit or amount of anybody is."""
+
+
+def _numbers(value: Any, where: Where = ()) -> Iterator[tuple[Where, float]]:
+    """All numbers with their places."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _numbers(item, (*where, key))
+    elif isinstance(value, float | int):
+        yield where, value
+
+
+LONGEST_FILE = 2**26
+"""Bytes that a file of settings, a plan or a tokenizer may have."""
+
+
+def read_file(path: Path, most: int = LONGEST_FILE) -> bytes:
+    """The content of a regular file. A pipe would be waited for, and a device such as /dev/zero never ends.
+
+    Raises:
+        OSError: it cannot be read, is something else, or has more than `most` bytes; the reason is its `strerror`.
+    """
+    with open(path, "rb", opener=_open_now) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+    return content
+
+
+def _open_now(path: str, flags: int) -> int:
+    """Without waiting for the writer of a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _text(path: Path, files: Mapping[Path, bytes] | None) -> str:
     try:
-        if files is None:
-            return path.read_text(encoding="utf-8-sig")
-        return io.StringIO(files[path.absolute()].decode("utf-8-sig"), newline=None).read()
+        content = read_file(path) if files is None else files[path.absolute()]
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
     except (FileNotFoundError, KeyError):
         raise ConfigError(f"{path}: there is no such file; check the path.") from None
     except OSError as error:

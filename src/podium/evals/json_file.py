@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 from pydantic import ValidationError
 
+from podium.config import read_file
 from podium.errors import ConfigError
 from podium.rollout.run_folder import replace_file
 from podium.types import Value
@@ -27,7 +28,7 @@ class JsonFile(Value):
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote. Raises `ConfigError` if the file has something else."""
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+            return cls.model_validate_json(read_file(path))
         except OSError as error:
             raise ConfigError(
                 f"{path}: cannot be read ({error.strerror}); give a file with {cls.description}."

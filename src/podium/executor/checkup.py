@@ -52,6 +52,8 @@ class CheckResult:
     """The model that the provider says answered."""
     note: str | None = None
     """What works, and may surprise."""
+    plan_format: str | None = None
+    """How a model that conducts untrained is asked for plans, as a probe found; None: by text, or it is none."""
 
 
 async def check(

@@ -125,7 +125,8 @@ class InputBound:
         """The size of a call's input, with the worker's own system prompt and further keys."""
         if self._more is None:
             added = self._identity or {}
-            self._more = "".join([*added.get("system", ()), json.dumps(added.get("extra") or "")])
+            system = "".join(added.get("system") or ())  # A text, or a list of texts.
+            self._more = system + json.dumps(added.get("extra") or "")
         return InputSize.of(messages, options, self._more)
 
     def most(self, size: InputSize) -> int:

@@ -22,8 +22,9 @@ from podium.conductor.opening import (
     open_conductor,
     refuse_misfit,
 )
+from podium.conductor.plan_format import FORMAT_WORDS
+from podium.conductor.planner import Conductor
 from podium.conductor.podium_file import read_podium_file
-from podium.conductor.policy import WorkerPolicy
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher, Ledger
@@ -195,7 +196,13 @@ async def check_planner(
         cost_usd=plan.cost_usd,
         unpriced=plan.unpriced,
         role="planner",
+        plan_format=_plan_format(opened.planner),
     )
+
+
+def _plan_format(planner: Planner) -> str | None:
+    known = planner.plan_format if isinstance(planner, Conductor) else None
+    return None if known is None else FORMAT_WORDS[known]
 
 
 def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
@@ -268,11 +275,12 @@ def _of_worker(
     why: str = _CHOSEN,
 ) -> OpenedPlanner:
     """A worker of the pool writes the plans, by the Conductor's prompt."""
-    policy = WorkerPolicy(worker, pool, dispatcher)
+    # The table may be that of another, trained Conductor.
+    settings = table if table.settings is None else ConductorSettings()
     return OpenedPlanner(
-        conductor_of(policy, table.prompt),
-        f"{policy.name}, {why}, untrained",
-        fallback=table.fallback or policy.name,
+        conductor_of(worker, pool, settings, dispatcher),
+        f"{worker.profile.name}, {why}, untrained",
+        fallback=table.fallback or worker.profile.name,
     )
 
 
@@ -324,10 +332,9 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         settings = settings.with_training(trained)
         training = f"trained on {trained.what_it_conducts.questions}"
     endpoint = build_endpoint(settings, pool)
-    policy = WorkerPolicy(endpoint, pool, dispatcher, priced=settings.price is not None)
     return OpenedPlanner(
-        conductor_of(policy, settings.prompt, trained=settings.settings is not None),
-        f"{policy.name} at {settings.base_url}, {training}",
+        conductor_of(endpoint, pool, settings, dispatcher, priced=settings.price is not None),
+        f"{endpoint.profile.name} at {settings.base_url}, {training}",
         release=endpoint.close,
     )
 

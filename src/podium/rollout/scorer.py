@@ -39,6 +39,7 @@ class FixedPlan:
         decision = parse(
             self.text,
             workers=len(request.pool),
+            names=[profile.name for profile in request.pool],
             max_steps=request.max_steps,
             later_round=bool(request.outcomes),
             access=self.access,

@@ -37,6 +37,7 @@ from podium.testing.faults import (
     UnfinishedStream,
     Verbatim,
     WrongContentType,
+    WrongFormat,
     WrongModel,
     WrongUsage,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "UnfinishedStream",
     "Verbatim",
     "WrongContentType",
+    "WrongFormat",
     "WrongModel",
     "WrongUsage",
     "capable",

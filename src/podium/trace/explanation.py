@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from podium.trace.model import Trace
 from podium.types import Profile, Usage, Value, estimate_tokens
-from podium.workflow import before_triple
+from podium.workflow import thought_in
 
 
 class Figure(Value):
@@ -80,7 +80,7 @@ def _reason(trace: Trace) -> str | None:
     """The thoughts before the latest plan that was run; an acceptance is no plan."""
     for round_ in reversed(trace.rounds):
         if round_.workflow is not None:
-            return before_triple(round_.plan_text).strip() or round_.plan_reasoning.strip() or None
+            return thought_in(round_.plan_text).strip() or round_.plan_reasoning.strip() or None
     return None
 
 

@@ -30,9 +30,12 @@ def flaw_of(trace: Trace) -> str | None:
 def _flaws(trace: Trace, depth: int) -> Iterator[str]:
     if not trace.id.strip():
         yield "id is empty"
-    for place, date in (("started_at", trace.started_at), ("outcome.at", trace.outcome and trace.outcome.at)):
-        if date is not None and not _is_date(date):
-            yield f"{place} is no date: {date[:40]!r}"
+    dates = {"started_at": trace.started_at}
+    if trace.outcome is not None:
+        dates["outcome.at"] = trace.outcome.at
+    for name, date in dates.items():
+        if not _is_date(date):
+            yield f"{name} is no date: {date[:40]!r}"
     for place, value in _numbers(trace):
         least = 0 if _FREE.isdisjoint(place) else -MOST
         if not least <= value <= MOST:

@@ -55,6 +55,8 @@ def default_path(environ: Mapping[str, str] = os.environ) -> Path:
         raise UsageError(
             "PODIUM_STORE is the address of a server's database, and this needs a file; name a file instead."
         )
+    if chosen:
+        check_is_file(chosen)
     return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
 
 
@@ -67,6 +69,7 @@ def open_store(place: str | Path, *, alone: bool = True) -> AsyncTraceStore:
     Raises:
         UsageError: it cannot be opened; passwords are never repeated.
     """
+    check_is_address_or_file(place)
     if "://" in str(place):
         from podium.trace.postgres_store import PostgresTraceStore  # noqa: PLC0415 - a file needs none of it
 
@@ -84,6 +87,16 @@ def check_is_file(path: Path | str) -> None:
         raise UsageError(
             "The store is the address of a database, and this needs a file; name a file instead."
         )
+
+
+def check_is_address_or_file(place: Path | str) -> None:
+    """Refuse an address that has lost a slash, which would be a folder whose name has the password.
+
+    Raises:
+        UsageError: it does not repeat the address.
+    """
+    if _ADDRESS.match(str(place)) and "://" not in str(place):
+        raise UsageError("The store's address has one slash too few; write postgresql://USER@HOST/DATABASE.")
 
 
 class TraceStore:

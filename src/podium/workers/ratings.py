@@ -17,7 +17,7 @@ from typing import Literal, Self
 
 from pydantic import AliasChoices, Field, FiniteFloat, ValidationError, model_validator
 
-from podium.config import Settings
+from podium.config import Settings, read_file
 from podium.errors import ConfigError
 from podium.types import Profile, Rating
 
@@ -130,7 +130,7 @@ class Ratings(Settings):
             ConfigError: it cannot be read, or is no ratings file.
         """
         try:
-            return cls.model_validate_json(path.read_bytes())
+            return cls.model_validate_json(read_file(path))
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from None
         except ValidationError as error:

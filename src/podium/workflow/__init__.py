@@ -2,15 +2,18 @@
 
 from podium.workflow.check import AccessRule, check
 from podium.workflow.graph import Topology, depth, edges, live_steps, topology, width
-from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow, render
+from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow, render
 from podium.workflow.parse import parse
-from podium.workflow.triple import before_triple
+from podium.workflow.schema import SchemaKind, plan_schema
+from podium.workflow.search import before_triple, thought_in
 
 __all__ = [
     "Acceptance",
     "Access",
     "AccessRule",
     "PlanError",
+    "PlanForm",
+    "SchemaKind",
     "Step",
     "Topology",
     "Workflow",
@@ -20,7 +23,9 @@ __all__ = [
     "edges",
     "live_steps",
     "parse",
+    "plan_schema",
     "render",
+    "thought_in",
     "topology",
     "width",
 ]

@@ -1,10 +1,12 @@
-r"""Reads one list in the notation of Python or JSON from any position of a text. It evaluates nothing.
+r"""Reads one list or object in the notation of Python or JSON from any position of a text. It evaluates nothing.
 
     list   = "[" [ item { "," item } [ "," ] ] "]"             nested at most 4 deep
-    item   = list | string | number | word
+    object = "{" [ field { "," field } [ "," ] ] "}"           only where objects are read; counts as nesting
+    field  = ( string | word ) ":" item                        of a key that repeats, the last counts
+    item   = list | object | string | number | word
     string = "..." | '...' | either of them tripled | “...” | ‘...’ | `...`
     number = [ "+" | "-" ] digit { digit }                     at most 9 digits
-    word   = anything else up to a space, comma, bracket or quotation mark
+    word   = anything else up to a space, comma, bracket or quotation mark; in an object also up to a brace or colon
 
 Between tokens: spaces, line breaks, `# ...` and `// ...` comments, a bullet at the start of a line.
 Strings may contain line breaks and the escapes of Python and JSON; any other backslash is an ordinary character. In
@@ -14,7 +16,7 @@ Strings may contain line breaks and the escapes of Python and JSON; any other ba
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from podium.workflow.fault import ParseFault, found
 
@@ -24,7 +26,7 @@ MAX_NESTING = 4
 class Item(NamedTuple):
     """One value, with its position."""
 
-    value: list[Item] | str | int
+    value: list[Item] | dict[str, Item] | str | int
     at: int
     """Position of its first character in the text."""
     bare: bool = False
@@ -32,9 +34,18 @@ class Item(NamedTuple):
 
 
 _GAP = r"(?>(?:\n[ \t]*+[-*+•>](?=[ \t])|[\s\u200b\ufeff]|\#[^\n]*+|//[^\n]*+)*)"
-_TOKEN = re.compile(
-    rf"""{_GAP}(?:
-      (?P<open> \[ ) | (?P<close> \] ) | (?P<comma> [,，] )
+
+
+def _tokens(braces: str, stops: str) -> re.Pattern[str]:
+    """The pattern of one token.
+
+    Args:
+        braces: alternatives that only objects have.
+        stops: characters that end a number or a word in an object, and not in a list.
+    """
+    return re.compile(
+        rf"""{_GAP}(?:
+      (?P<open> \[ ) | (?P<close> \] ) | (?P<comma> [,，] ) {braces}
     | (?P<string3> \"""(?> (?: [^"\\]++ | \\. | "(?!"") )* ) \""" | '''(?> (?: [^'\\]++ | \\. | '(?!'') )* ) ''' )
     | (?P<string>
           "(?!"") [^"\\]*+ (?> (?: \\. [^"\\]*+ )* ) "
@@ -42,14 +53,18 @@ _TOKEN = re.compile(
         | [“”„] [^“”\\]*+ (?> (?: \\. [^“”\\]*+ )* ) [“”]
         | ‘ (?> (?: [^’\\]++ | \\. | ’(?=\w) )* ) ’
         | `[^`\n]++` )
-    | (?P<number> [+-]?[0-9]{{1,9}} (?= [\s,，\]\#] ) )
-    | (?P<word> [^\s,，\[\]"'“”„‘’`]++ ) )""",
-    re.VERBOSE | re.DOTALL,
-)
+    | (?P<number> [+-]?[0-9]{{1,9}} (?= [\s,，\]\#{stops}] ) )
+    | (?P<word> [^\s,，\[\]"'“”„‘’`{stops}]++ ) )""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+_TOKEN = _tokens("", "")
+_OBJECT_TOKEN = _tokens(r"| (?P<open_object> \{ ) | (?P<close_object> \} ) | (?P<colon> [:：] )", "{}:：")
 _GAP_ALONE = re.compile(_GAP)
-_STRETCH = re.compile(r"""[“”„‘’"'`,，\[\]]|[^\s,，\[\]]+""")
+_STRETCH = re.compile(r"""[“”„‘’"'`,，\[\]]|[^\s,，\[\]]{1,40}""")
 _QUOTES = "\"'“”„‘`"
-_CLOSING = {"“": "”", "”": "”", "„": "“", "‘": "’"}
+_CLOSING = {"“": "”", "”": "”", "„": "“", "‘": "’", "[": "]", "{": "}"}
 
 _ESCAPE = re.compile(
     r"""\\(?: ([\\"'“”‘’/abfnrtv\n]) | x([0-9a-fA-F]{2}) | u([0-9a-fA-F]{4})
@@ -66,42 +81,136 @@ def read_list(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
     Args:
         name: of the list, for messages.
     """
-    items: list[Item] = []
-    outermost = Item(items, at)
-    outer: list[list[Item]] = []  # the open lists that contain `items`
-    position, fresh = at + 1, True  # fresh: an item may come next
-    while token := _TOKEN.match(text, position):
-        kind = token.lastgroup
-        position = token.end()
-        start = token.start(kind or 0)
+    return _read(text, at, name, _TOKEN)
+
+
+def read_object(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
+    """Read the object that opens at `text[at]`, with the lists and objects in it; as `read_list`."""
+    return _read(text, at, name, _OBJECT_TOKEN)
+
+
+def _read(text: str, at: int, name: str, tokens: re.Pattern[str]) -> tuple[Item | ParseFault, int]:
+    outermost = _opened(text, at)
+    reader, position = _Reader(text, name, outermost), at + 1
+    while token := tokens.match(text, position):
+        kind, position = token.lastgroup or "", token.end()
+        fault = reader.take(kind, token[kind], token.start(kind))
+        if fault is not None or not reader.open:
+            return fault or outermost, position
+    return reader.unclosed(position), len(text)
+
+
+class _Reader:
+    """Takes the tokens after the opening bracket of `outermost`, one by one, until it is closed."""
+
+    def __init__(self, text: str, name: str, outermost: Item) -> None:
+        self._text = text
+        self._name = name
+        self.open = [outermost]
+        """The lists and objects that are open, the outermost first."""
+        self._last = outermost
+        """The item that was read last."""
+        self._key: Item | None = None
+        """The key whose value, or whose colon, comes next."""
+        self._expects: Literal["item", "key", "colon", "comma"] = self._first(outermost)
+
+    def take(self, kind: str, written: str, at: int) -> ParseFault | None:
+        """Take one token of `kind`; returns the fault if it must not stand there."""
+        if self._expects == "colon":
+            self._expects = "item"
+            return None if kind == "colon" else self._misplaced(at, "':' after a key")
+        if kind.startswith("close"):
+            return self._close(written, at)
+        if self._expects == "comma":
+            self._expects = self._first(self.open[-1])
+            return None if kind == "comma" else self._missing_comma(at)
         if kind == "comma":
-            if fresh:
-                return ParseFault(
-                    "misplaced_comma", f"Expected an entry of {name}, found ','.", start
-                ), position
-            fresh = True
-        elif kind == "close":
-            if not outer:
-                return outermost, position
-            items, fresh = outer.pop(), False
-        elif not fresh:
-            return _missing_comma(text, start, name, items[-1]), position
-        elif kind == "open":
-            if len(outer) + 1 == MAX_NESTING:
-                message = f"Expected brackets at most {MAX_NESTING} deep in {name}, found another '['."
-                return ParseFault("too_deep", message, start), position
-            inner: list[Item] = []
-            items.append(Item(inner, start))
-            outer.append(items)
-            items = inner
-        else:
-            items.append(_item(kind or "", token[kind or 0], start))
-            fresh = False
-    return _unclosed(text, position, name), len(text)
+            return ParseFault("misplaced_comma", f"Expected an entry of {self._name}, found ','.", at)
+        if self._expects == "key":
+            self._key, self._expects = _item(kind, written, at), "colon"
+            is_key = kind in ("string", "string3", "word")
+            return None if is_key else self._misplaced(at, "a key in quotation marks")
+        return self._take_item(kind, written, at)
+
+    def _take_item(self, kind: str, written: str, at: int) -> ParseFault | None:
+        opens = kind.startswith("open")
+        if opens and len(self.open) == MAX_NESTING:
+            expected = f"Expected brackets at most {MAX_NESTING} deep in {self._name}"
+            return ParseFault("too_deep", f"{expected}, found another '{written}'.", at)
+        self._last = _opened(self._text, at) if opens else _item(kind, written, at)
+        around = self.open[-1].value
+        if isinstance(around, dict) and self._key is not None:
+            around[str(self._key.value)], self._key = self._last, None
+        elif isinstance(around, list):
+            around.append(self._last)
+        if opens:
+            self.open.append(self._last)
+        self._expects = self._first(self._last) if opens else "comma"
+        return None
+
+    def _close(self, written: str, at: int) -> ParseFault | None:
+        closing = self._closing
+        if written != closing or self._key is not None:
+            return self._misplaced(at, "a value after the key" if self._key else f"'{closing}'")
+        self._last, self._expects = self.open.pop(), "comma"
+        return None
+
+    @staticmethod
+    def _first(item: Item) -> Literal["item", "key"]:
+        """What may come after the opening bracket of `item`, or after a comma in it."""
+        return "key" if isinstance(item.value, dict) else "item"
+
+    @property
+    def _closing(self) -> str:
+        return _CLOSING[self._text[self.open[-1].at]]
+
+    def _found(self, at: int) -> str:
+        stretch = _STRETCH.match(self._text, at)
+        return found(stretch[0] if stretch else self._text[at])
+
+    def _misplaced(self, at: int, expected: str) -> ParseFault:
+        message = f"Expected {expected} in {self._name}, found {self._found(at)}."
+        return ParseFault("misplaced_mark", message, at)
+
+    def _missing_comma(self, at: int) -> ParseFault:
+        before, either = self._last, f"',' or '{self._closing}'"
+        if before.bare:
+            word = found(str(before.value))
+            message = (
+                f"Expected {either} after {word} in {self._name}, found {self._found(at)}: "
+                "put text in quotation marks."
+            )
+            return ParseFault("unquoted_text", message, before.at)
+        way_out = ""
+        if isinstance(before.value, str) and self._text[at] in _QUOTES:
+            way_out = ": put a comma between two texts"
+        elif isinstance(before.value, str):
+            way_out = r""": write \" for a quotation mark inside a text"""
+        message = f"Expected {either} after an entry of {self._name}, found {self._found(at)}{way_out}."
+        return ParseFault("missing_comma", message, at)
+
+    def unclosed(self, position: int) -> ParseFault:
+        """The fault of a text that ends at `position` within the item, or within a text that no mark closes."""
+        text, name = self._text, self._name
+        gap = _GAP_ALONE.match(text, position)
+        start = gap.end() if gap else position
+        fence = text.startswith("```", start)
+        if fence or start == len(text):
+            closing, end = self._closing, "fence" if fence else "text"
+            message = f"Expected '{closing}' at the end of {name}, found the end of the {end}."
+            return ParseFault("unclosed_list" if closing == "]" else "unclosed_object", message, position)
+        quote = text[start : start + 3] if text[start : start + 3] in ('"""', "'''") else text[start]
+        closing = _CLOSING.get(quote, quote)
+        message = f"Expected a closing {closing} for a text of {name}, found the end of the text."
+        return ParseFault("unclosed_text", message, start)
+
+
+def _opened(text: str, at: int) -> Item:
+    return Item([] if text[at] == "[" else {}, at)
 
 
 def _item(kind: str, written: str, at: int) -> Item:
-    if kind == "word":
+    if kind in ("word", "colon"):
         return Item(written, at, bare=True)
     if kind == "number":
         return Item(int(written), at)
@@ -124,33 +233,3 @@ def _character(escape: re.Match[str]) -> str:
 
 def _join(pair: re.Match[str]) -> str:
     return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
-
-
-def _missing_comma(text: str, at: int, name: str, before: Item) -> ParseFault:
-    stretch = _STRETCH.match(text, at)
-    here = found(stretch[0] if stretch else text[at])
-    if before.bare:
-        word = found(str(before.value))
-        message = f"Expected ',' or ']' after {word} in {name}, found {here}: put text in quotation marks."
-        return ParseFault("unquoted_text", message, before.at)
-    way_out = ""
-    if isinstance(before.value, str) and text[at] in _QUOTES:
-        way_out = ": put a comma between two texts"
-    elif isinstance(before.value, str):
-        way_out = r""": write \" for a quotation mark inside a text"""
-    return ParseFault(
-        "missing_comma", f"Expected ',' or ']' after an entry of {name}, found {here}{way_out}.", at
-    )
-
-
-def _unclosed(text: str, position: int, name: str) -> ParseFault:
-    gap = _GAP_ALONE.match(text, position)
-    start = gap.end() if gap else position
-    fence = text.startswith("```", start)
-    if fence or start == len(text):
-        message = f"Expected ']' at the end of {name}, found the end of the {'fence' if fence else 'text'}."
-        return ParseFault("unclosed_list", message, position)
-    quote = text[start : start + 3] if text[start : start + 3] in ('"""', "'''") else text[start]
-    closing = _CLOSING.get(quote, quote)
-    message = f"Expected a closing {closing} for a text of {name}, found the end of the text."
-    return ParseFault("unclosed_text", message, start)

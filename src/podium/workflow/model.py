@@ -1,14 +1,18 @@
-"""The workflow: a sequence of steps, each a subtask, a worker and an access list; and its canonical text.
+"""The workflow: a sequence of steps, each a subtask, a worker and an access list; and its canonical text in two forms.
 
-Policies learn to write the canonical text, and people read it. `parse` reads it back, `check` has the rules of
-validity, and `graph` the facts about the graph.
+Trained policies write the three lists, models that conduct untrained the structured plan. `parse` reads either back,
+`check` has the rules of validity, and `graph` the facts about the graph.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+PlanForm = Literal["lists", "structured"]
+"""The two written forms of a plan: three lists of the same length, or one object with a list of steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Workflow:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Three empty lists in a later round: the planner accepts the previous answer."""
+    """Three empty lists, or `"accept": true`, in a later round: the planner accepts the previous answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +86,39 @@ class PlanError:
         return f"{self.message}\n    {self.text}\n    {' ' * self.column}^"
 
 
-def render(plan: Workflow | Acceptance) -> str:
-    """The three lists as JSON, one a line. `parse` reads every workflow that passes `check` back unchanged."""
+def render(
+    plan: Workflow | Acceptance,
+    form: PlanForm = "lists",
+    *,
+    names: Sequence[str] = (),
+    thought: str = "",
+) -> str:
+    """The plan as JSON in one of the two forms. `parse` reads every workflow that passes `check` back unchanged.
+
+    Args:
+        names: of the workers, for a structured plan that names them; empty: it has their numbers.
+        thought: of a structured plan.
+    """
+    if form == "structured":
+        return _structured(plan, names, thought)
     steps = plan.steps if isinstance(plan, Workflow) else ()
     return (
         f"model_id = {_list(str(step.worker) for step in steps)}\n"
         f"subtasks = {_list(_ENCODER.encode(step.subtask) for step in steps)}\n"
         f"access_list = {_list(_entries(step.access) for step in steps)}"
     )
+
+
+def _structured(plan: Workflow | Acceptance, names: Sequence[str], thought: str) -> str:
+    begins = f'{{"thought": {_ENCODER.encode(thought)}'
+    if isinstance(plan, Acceptance):
+        return f'{begins}, "accept": true}}'
+    steps = ",\n  ".join(
+        f'{{"worker": {_ENCODER.encode(names[step.worker]) if names else step.worker}, '
+        f'"subtask": {_ENCODER.encode(step.subtask)}, "sees": {_entries(step.access)}}}'
+        for step in plan.steps
+    )
+    return f'{begins}, "steps": [\n  {steps}]}}'
 
 
 def _entries(access: Access) -> str:

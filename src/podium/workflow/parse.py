@@ -1,6 +1,6 @@
 r"""The parser of the workflow language: lenient about formatting, strict about meaning.
 
-    plan        = the last readable triple of the text                                    see `triple`
+    plan        = the last readable triple or object of the text                          see `search`, `structured`
     model_id    = list of numbers of workers, plain or in quotes                          see `literal`
     subtasks    = list of strings in quotes
     access_list = list of entries
@@ -10,20 +10,27 @@ r"""The parser of the workflow language: lenient about formatting, strict about 
 
 A list may have one more pair of brackets around it. `none` and `null` stand alone and mean `[]`. Numbers may repeat
 and come in any order. With `all`, the other items of an entry do not count. Nothing is evaluated.
+
+A structured plan may also name its workers: a name counts as it is written, or else in any case if only one worker has
+it so; a number counts if no worker has it as its name.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from podium.workflow.check import MAX_TEXT, AccessRule, Violation, canonical, first_violation, number_range
-from podium.workflow.fault import ParseFault, found
+from podium.workflow.fault import ParseFault, showable
 from podium.workflow.literal import Item
-from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow
-from podium.workflow.triple import find_triple
+from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow
+from podium.workflow.search import find_plan
+from podium.workflow.structured import Columns, read_columns, shown
 
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})\s*")
+_NAMES_WIDTH = 60
+"""Most characters of the pool's names that a message repeats."""
 _WORDS = ("all", "previous", "none", "null")
 
 
@@ -31,18 +38,24 @@ def parse(
     text: str,
     *,
     workers: int,
+    names: Sequence[str] = (),
+    form: PlanForm = "lists",
     max_steps: int = 5,
     later_round: bool = False,
     access: AccessRule = "lists",
     cut: bool = False,
 ) -> Workflow | Acceptance | PlanError:
-    """Parse the text that a planner wrote. Never raises; the time is linear in the length of the text.
+    """Parse the text that a planner wrote, in either form. Never raises; the time is linear in the length of the text.
 
     Args:
-        text: the whole completion, with the three lists anywhere in it.
+        text: the whole completion, with the three lists or the structured plan anywhere in it. Of several, the one
+            that ends last counts.
         workers: number of workers in the pool; they are numbered from 0.
+        names: of the workers in their order, for structured plans; empty: these can only have numbers.
+        form: which form was asked for. It decides what an error says, and not what is read.
         max_steps: most steps.
-        later_round: whether a previous answer exists. Three empty lists then accept it, and "previous" shows it.
+        later_round: whether a previous answer exists. Three empty lists, or `"accept": true`, then accept it, and
+            "previous" shows it.
         access: what an access list may hold.
         cut: whether the text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan.
     """
@@ -50,47 +63,88 @@ def parse(
         size = len(text.encode(errors="surrogatepass"))
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
-    lists = find_triple(text, cut=cut)
-    plan = lists if isinstance(lists, ParseFault) else _plan(lists, workers, max_steps, later_round, access)
+    rules = _Rules(workers, names, max_steps, later_round, access)
+    read = find_plan(text, cut=cut, form=form)
+    plan = read if isinstance(read, ParseFault) else _plan(read, rules)
     return plan.error(text) if isinstance(plan, ParseFault) else plan
 
 
-def _plan(
-    lists: dict[str, Item], workers: int, max_steps: int, later_round: bool, access: AccessRule
-) -> Workflow | Acceptance | ParseFault:
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What `parse` was told of the plan that it reads."""
+
+    workers: int
+    names: Sequence[str]
+    max_steps: int
+    later_round: bool
+    access: AccessRule
+
+    def worker(self, item: Item, step: int) -> int | ParseFault:
+        """The number of the worker that `item` means by its number or its name."""
+        number = self._named(item.value) if isinstance(item.value, str) else None
+        number = _number(item) if number is None else number
+        if number is not None:
+            return number
+        expected, kind = f"a worker's number ({number_range(self.workers)})", "bad_worker"
+        if self.names and isinstance(item.value, str):
+            known = ", ".join(self.names)
+            known = known if len(known) <= _NAMES_WIDTH else f"{known[: _NAMES_WIDTH - 1]}…"
+            expected, kind = f"a worker of the pool ({showable(known)})", "unknown_worker"
+        return ParseFault(kind, f"Expected {expected} for step {step}, found {shown(item)}.", item.at)
+
+    def _named(self, written: str) -> int | None:
+        name = written.strip()
+        if name in self.names:
+            return self.names.index(name)
+        alike = [k for k, other in enumerate(self.names) if other.casefold() == name.casefold()]
+        return alike[0] if len(alike) == 1 else None
+
+
+def _plan(read: dict[str, Item] | Item, rules: _Rules) -> Workflow | Acceptance | ParseFault:
+    if isinstance(read, Item):
+        columns = read_columns(read, later_round=rules.later_round)
+        return _workflow(columns, rules) if isinstance(columns, Columns) else columns
+    return _of_lists(read, rules)
+
+
+def _of_lists(lists: dict[str, Item], rules: _Rules) -> Workflow | Acceptance | ParseFault:
     ids, subtasks = _unwrapped(lists["model_id"]), _unwrapped(lists["subtasks"])
     entries = _unwrapped_entries(lists["access_list"], len(subtasks))
     if not len(ids) == len(subtasks) == len(entries):
         return _unequal(lists, len(ids), len(subtasks), len(entries))
-    if not ids and later_round:
+    if not ids and rules.later_round:
         return Acceptance()
+    return _workflow(Columns(ids, subtasks, entries), replace(rules, names=()))
+
+
+def _workflow(columns: Columns, rules: _Rules) -> Workflow | ParseFault:
     steps: list[Step] = []
-    for position, row in enumerate(zip(ids, subtasks, entries, strict=True)):
-        step = _step(position, *row, workers)
+    for position, row in enumerate(zip(*columns, strict=True)):
+        step = _step(position, *row, rules)
         if isinstance(step, ParseFault):
             return step
         steps.append(step)
     workflow = Workflow(tuple(steps))
     violation = first_violation(
-        workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access
+        workflow,
+        workers=rules.workers,
+        max_steps=rules.max_steps,
+        later_round=rules.later_round,
+        access=rules.access,
     )
     if violation:
-        rows = {"model_id": ids, "subtasks": subtasks, "access_list": entries}[violation.name]
-        return ParseFault(violation.kind, violation.message, _place(violation, rows))
+        return ParseFault(violation.kind, violation.message, _place(violation, columns))
     if any(step.access.all for step in steps):
         return Workflow(tuple(replace(step, access=canonical(step.access)) for step in steps))
     return workflow
 
 
-def _step(position: int, id_: Item, subtask: Item, entry: Item, workers: int) -> Step | ParseFault:
-    worker = _number(id_)
-    if worker is None:
-        message = (
-            f"Expected a worker's number ({number_range(workers)}) for step {position}, found {_shown(id_)}."
-        )
-        return ParseFault("bad_worker", message, id_.at)
+def _step(position: int, id_: Item, subtask: Item, entry: Item, rules: _Rules) -> Step | ParseFault:
+    worker = rules.worker(id_, position)
+    if isinstance(worker, ParseFault):
+        return worker
     if not isinstance(subtask.value, str) or subtask.bare:
-        message = f"Expected text in quotation marks as subtask of step {position}, found {_shown(subtask)}."
+        message = f"Expected text in quotation marks as subtask of step {position}, found {shown(subtask)}."
         return ParseFault("bad_subtask", message, subtask.at)
     access = _access(entry, position)
     return access if isinstance(access, ParseFault) else Step(worker, subtask.value.strip(), access)
@@ -106,18 +160,15 @@ def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> P
     return ParseFault("unequal_lists", message, lists[odd].at)
 
 
-def _place(violation: Violation, entries: list[Item]) -> int | None:
+def _place(violation: Violation, columns: Columns) -> int | None:
     if violation.step is None:
         return None
-    entry = entries[violation.step]
+    column = {"model_id": columns.workers, "subtasks": columns.subtasks, "access_list": columns.sees}
+    entry = column[violation.name][violation.step]
     culprit = (
         item for item in _items(entry) if violation.read is not None and _number(item) == violation.read
     )
     return next(culprit, entry).at
-
-
-def _shown(item: Item) -> str:
-    return "a list" if isinstance(item.value, list) else found(str(item.value))
 
 
 def _items(item: Item) -> list[Item]:
@@ -145,7 +196,7 @@ def _unwrapped_entries(item: Item, steps: int) -> list[Item]:
 def _number(item: Item) -> int | None:
     if isinstance(item.value, int):
         return item.value
-    written = None if isinstance(item.value, list) or item.bare else _NUMBER.fullmatch(item.value)
+    written = None if isinstance(item.value, list | dict) or item.bare else _NUMBER.fullmatch(item.value)
     return int(written[1]) if written else None
 
 
@@ -167,7 +218,7 @@ def _access(entry: Item, step: int) -> Access | ParseFault:
         else:
             way_out = f": write [{number}]" if number is not None else ""
             expected = f'Expected [], ["all"] or numbers of earlier steps for step {step}'
-            return ParseFault("bad_access", f"{expected}, found {_shown(item)}{way_out}.", item.at)
+            return ParseFault("bad_access", f"{expected}, found {shown(item)}{way_out}.", item.at)
     if words & {"none", "null"}:
         if steps or len(words) > 1:
             message = f'Expected "none" alone in the access list of step {step}, found more beside it.'

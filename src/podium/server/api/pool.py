@@ -14,6 +14,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from podium.conductor.format_probe import VerdictFile
+from podium.conductor.plan_format import FORMAT_WORDS, endpoint_of
 from podium.executor.dispatcher import ChannelStatus
 from podium.server.api_errors import error_responses
 from podium.server.service import Service
@@ -95,6 +97,7 @@ def routes(service: Service) -> APIRouter:
         """The workers that the caller's key may use, and the planners."""
         caller = await service.authenticate(request.headers.get("authorization"))
         histories = await reader.read()
+        formats = await asyncio.to_thread(_plan_formats, service)
         now = {status.worker: status for status in service.dispatcher.status}
         allowed = caller.allowed(service.pool.names)
         return {
@@ -105,6 +108,7 @@ def routes(service: Service) -> APIRouter:
                     now.get(worker.profile.name),
                     histories.get(worker.profile.name, CallHistory()),
                 )
+                | {"plan_format": formats.get(worker.profile.name)}
                 for number, worker in enumerate(service.pool)
                 if worker.profile.name in allowed
             ],
@@ -113,6 +117,15 @@ def routes(service: Service) -> APIRouter:
         }
 
     return router
+
+
+def _plan_formats(service: Service) -> dict[str, str]:
+    """How the endpoints of the pool are asked for plans, where a probe has found it in the last day."""
+    file, formats = VerdictFile(), dict[str, str]()
+    for worker in service.pool:
+        if endpoint_of(worker) is not None and (verdict := file.get(worker)) is not None:
+            formats[worker.profile.name] = FORMAT_WORDS[verdict.format]
+    return formats
 
 
 def _row(number: int, worker: Worker, status: ChannelStatus | None, history: CallHistory) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from podium.server.keys.register import (
     matches_digest,
     public_part,
 )
-from podium.trace.store import default_path
+from podium.trace.store import check_is_address_or_file, default_path
 
 _FRESH_S = 1.0
 """Seconds for which the keys that were read are used again. A removed key is refused after that at the latest."""
@@ -199,6 +199,7 @@ def open_register(
         UsageError: the keys cannot be opened, or a package is missing.
     """
     place = str(store or environ.get("PODIUM_STORE") or "")
+    check_is_address_or_file(place)
     if "://" in place:
         from podium.server.keys.postgres import PostgresRegister  # noqa: PLC0415 - an extra
 

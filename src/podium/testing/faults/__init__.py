@@ -44,6 +44,7 @@ from podium.testing.faults.wrong_content import (
     NullContent,
     OddEvents,
     Poison,
+    WrongFormat,
     WrongModel,
     WrongUsage,
 )
@@ -83,6 +84,7 @@ AnyFault: TypeAlias = Annotated[
         | UnfinishedStream
         | Verbatim
         | WrongContentType
+        | WrongFormat
         | WrongModel
         | WrongUsage,
         Field(discriminator="kind"),
@@ -123,6 +125,7 @@ __all__ = [
     "UnfinishedStream",
     "Verbatim",
     "WrongContentType",
+    "WrongFormat",
     "WrongModel",
     "WrongUsage",
 ]

@@ -126,6 +126,36 @@ class ErrorInside(Fault):
             await exchange.send_json(table)
 
 
+FORMAT_KEYS = ("response_format", "structured_outputs", "format", "output_config", "tool_choice")
+"""The keys of a request that ask for an answer in a certain form."""
+
+
+class WrongFormat(Fault):
+    """A request that asks for a certain form of the answer, as by a JSON schema or a forced tool, does not get it.
+
+    Any other request, and one whose keys are all obeyed, gets a good reply.
+    """
+
+    kind: Literal["wrong-format"] = "wrong-format"
+    how: Literal["text", "refused", "garbage"] = "text"
+    """A 200 with free text, a 400, or a 200 with JSON that breaks off."""
+    obeyed: tuple[str, ...] = ()
+    """The keys in which the server does obey, as in ("tool_choice",); "json_object" for that response format."""
+
+    async def serve(self, exchange: Exchange) -> None:
+        wanted = {key for key in FORMAT_KEYS if key in exchange.body}
+        if (exchange.body.get("response_format") or {}).get("type") == "json_object":
+            wanted = (wanted - {"response_format"}) | {"json_object"}
+        if wanted <= {*self.obeyed}:
+            await exchange.reply(await exchange.answer())
+        elif self.how == "refused":
+            message = "This response_format type is unavailable now."
+            await exchange.send_json(error(message, "invalid_request_error"), code=400)
+        else:
+            text = "Hello! How can I help you?" if self.how == "text" else '{"thought": "Hello", "steps": [{'
+            await exchange.reply(replace(await exchange.answer(), text=text, tool_calls=()))
+
+
 class OddEvents(Fault):
     """A good stream in a form that the rules of server-sent events allow and few clients expect.
 

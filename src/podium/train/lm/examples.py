@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from podium.baselines.controls import random_workflow
 from podium.conductor.prompt import renumbered
+from podium.config import read_file
 from podium.errors import ConfigError, GraderError
 from podium.planner import Outcome
 from podium.scoring import RolloutRequest, ScoringSession
@@ -120,7 +121,7 @@ async def _from_file(
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # JSON strings may hold other line separators.
+        lines = read_file(path, 2**32).decode().split("\n")  # JSON strings may hold other line separators.
     except OSError as error:
         raise ConfigError(f"sft.examples: {path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:

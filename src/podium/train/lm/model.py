@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, Conducts, PlanSettings, PodiumFile
 from podium.conductor.codec import Codec
+from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError
 from podium.rollout.run_folder import replace_file
 from podium.train.lm.rollouts import PromptCodec
@@ -82,7 +83,7 @@ def open_tokenizer(experiment: LMExperiment, checkpoint: Checkpoint) -> Any:
         ) from None
     if experiment.chat_template is not None:
         try:
-            tokenizer.chat_template = Path(experiment.chat_template).read_text(encoding="utf-8")
+            tokenizer.chat_template = read_file(Path(experiment.chat_template)).decode()
         except OSError as error:
             raise ConfigError(
                 f"chat_template: {experiment.chat_template} cannot be read: {error.strerror}."

@@ -99,7 +99,7 @@ def run_sft(
             ([message.model_dump() for message in example.messages], example.completion)
             for example in examples
         ]
-        on_first_rank(state, lambda: run and run.require(RunData.of_examples(pairs, pool.profiles)))
+        on_first_rank(state, lambda: RunFolder(folder).require(RunData.of_examples(pairs, pool.profiles)))
         progress.phase("encoding the examples")
         dataset = make_dataset(examples, codec, tokenizer.eos_token_id, start)
         progress.phase("loading the model")

@@ -190,7 +190,7 @@ class ChatClient:
                 vars(error)["usage"] = self._usage(reader, messages, request.body, options)
             raise
         builder = reader.builder
-        if builder.opened_by_template or (builder.finish == "stop" and builder.text):
+        if builder.opened_by_template or builder.finish == "stop":
             known = self._begins_inside_thought.get(model, False)
             self._begins_inside_thought[model] = known or builder.opened_by_template
         self._adaptation |= request.known  # Only now: what did not help shall not be remembered.
@@ -263,7 +263,7 @@ class ChatClient:
         thoughts_alone: bool,
     ) -> Reply:
         builder = reader.builder
-        text, finish = builder.text, builder.finish
+        (reasoning, text), finish = builder.split(), builder.finish
         calls = builder.calls.read() if options.tools else ()
         cut_call = bool(calls) and (finish == "length" or any(call.is_cut for call in calls))
         if cut_call:
@@ -272,7 +272,7 @@ class ChatClient:
         limit = sent_limit(body)
         # What the caller's own limit cuts off is what the caller wants, even if nothing is left.
         wanted = finish == "length" and limit is not None and limit == options.max_tokens
-        wanted = wanted or (thoughts_alone and bool(builder.reasoning.strip()))
+        wanted = wanted or (thoughts_alone and bool(reasoning.strip()))
         if not (text.strip() or calls or wanted) or finish == "content_filter":
             raise self._failures.no_text(builder, cut_call=cut_call)
         if finish == "error":
@@ -284,10 +284,10 @@ class ChatClient:
             model=self._name(builder.model),
             fingerprint=self._name(builder.fingerprint),
             first_token_s=reader.first_token_s,
-            reasoning=self._secrets.scrub(builder.reasoning),
+            reasoning=self._secrets.scrub(reasoning),
             parameters=self._secrets.scrub_values({k: v for k, v in body.items() if k != "messages"}),
             logprobs=builder.logprobs,
-            tool_calls=self._calls(calls),
+            tool_calls=self._calls(calls) if calls else (),
             provider_state=self._state(builder.state.read(calls_tools=bool(calls))),
         )
 

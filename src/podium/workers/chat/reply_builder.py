@@ -91,13 +91,18 @@ class ReplyBuilder:
     @property
     def text(self) -> str:
         """The answer so far, without thoughts."""
-        return encodable(split_thoughts("".join(self._text))[1])
+        return self.split()[1]
 
     @property
     def reasoning(self) -> str:
         """The visible reasoning so far: that of its own field, then the thoughts in the text."""
-        parts = ("".join(self._reasoning), split_thoughts("".join(self._text))[0])
-        return encodable("\n\n".join(filter(None, parts)))
+        return self.split()[0]
+
+    def split(self) -> tuple[str, str]:
+        """The visible reasoning so far, and the answer."""
+        thoughts, answer = split_thoughts("".join(self._text))
+        reasoning = "\n\n".join(filter(None, ("".join(self._reasoning), thoughts)))
+        return encodable(reasoning), encodable(answer)
 
     @property
     def opened_by_template(self) -> bool:
@@ -112,7 +117,7 @@ class ReplyBuilder:
     @property
     def logprobs(self) -> dict[str, Any] | None:
         """Those of all tokens of the answer; None: there are none, or thoughts are among them."""
-        return self._logprobs if split_thoughts("".join(self._text))[0] == "" else None
+        return None if self._logprobs is None or split_thoughts("".join(self._text))[0] else self._logprobs
 
     def add(self, chunk: Mapping[str, Any]) -> tuple[str, str]:
         """Add a whole reply, or the next chunk of a stream; returns the new text and the new reasoning."""
@@ -164,8 +169,8 @@ class ReplyBuilder:
             if piece:
                 pieces.append(piece)
                 self._length += len(piece)
-        if not text:
-            return "", reasoning
+        if not text or (whole and not split_thoughts(text)[0]):
+            return text, reasoning
         if self._splitter is None:
             # A server that parses the thoughts of its model sends none inside the text.
             self._splitter = ThoughtSplitter(hold=self._hold is not False and not self._reasoning)

@@ -181,7 +181,8 @@ class ResponseReader:
 
     def end(self) -> None:
         """Pass on the text that has waited: the reply has ended."""
-        self._pass_on(self.builder.end())
+        if self._listeners != (None, None):
+            self._pass_on(self.builder.end())
 
     def _take(self, data: bytes, response: aiohttp.ClientResponse) -> bool:
         """Take one event; returns whether it ends the stream."""

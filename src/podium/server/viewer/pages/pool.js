@@ -68,6 +68,7 @@ function Worker({ worker, hue }) {
     ["retried", count(worker.retries)],
     ["in flight", count(worker.in_flight)],
     ["waiting", count(worker.waiting)],
+    ...(worker.plan_format ? [["asked for plans", worker.plan_format]] : []),
   ];
   return html`<li class="worker">
     <header>

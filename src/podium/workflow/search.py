@@ -1,6 +1,6 @@
-r"""Finds the three lists of a plan in the text that a planner wrote.
+r"""Finds the plan in the text that a planner wrote: its three lists, or its object.
 
-    text    = anything, with these in it: thought | named
+    text    = anything, with these in it: thought | named | object
     thought = "<think>" ... "</think>"        skipped; what comes before a lone "</think>" is skipped too
     named   = name format ( "=" | ":" | line break ) format list
     name    = "model_id" | "subtasks" | "access_list"      any case; "model id", "model-id", "model\_id"
@@ -8,7 +8,11 @@ r"""Finds the three lists of a plan in the text that a planner wrote.
 
 A `<think>` that is never closed is ignored; if the text was cut off, it hides all that follows. The content of a list
 is not searched for names. Three lists with the three names are a triple, in any order. A repeated name begins the next
-triple, unless it replaces the list right before it, or one that cannot be read. The last readable triple counts.
+triple, unless it replaces the list right before it, or one that cannot be read.
+
+An object with steps, or with `"accept": true`, is a structured plan; what is in it is not searched. Any other object is
+ordinary text, so lists in it count as lists. Of all readable triples and structured plans, the one that ends last
+counts.
 """
 
 from __future__ import annotations
@@ -17,13 +21,17 @@ import re
 from dataclasses import dataclass, field
 
 from podium.workflow.fault import ParseFault, found
-from podium.workflow.literal import Item, read_list
+from podium.workflow.literal import Item, read_list, read_object
+from podium.workflow.model import PlanForm
+from podium.workflow.structured import begins_plan, is_plan
 
 NAMES = ("model_id", "subtasks", "access_list")
 PATIENCE = 8
 """After each of the first 8 unreadable lists, the search continues right after the list's name, so that an unfinished
 draft does not hide the plan after it. After later ones it continues where reading stopped, so that the time stays
-linear."""
+linear. Objects are read until 8 times the text's length was read."""
+_OBJECT_CHARS = 32
+"""Characters that an object counts more than it has, since to begin to read one takes time too."""
 
 _MARK = re.compile(
     r"""
@@ -33,7 +41,8 @@ _MARK = re.compile(
     ["'`*”’ \t]*+ (?>(?:\([^()\n]{0,60}\)["'`*”’ \t]*+)?)
     (?: \s*+ (?P<assigned> :[ ]*+(?:typing\.)?[Ll]ist\b[^=\n]{0,60}= | :=|==?|[:：＝] ) | \r?\n )
     [\s*`>]*+ (?> (?: (?<=`) (?:python|py|json|text)\s++ )? )
-    (?P<open> \[ )?""",
+    (?P<open> \[ )?
+  | (?P<object> \{ (?=\s*+["'“”„‘`\#/\w]) )""",
     re.VERBOSE | re.IGNORECASE,
 )
 _THOUGHT_ENDS = re.compile("</think(?:ing)?>", re.IGNORECASE)
@@ -47,29 +56,46 @@ _MISNAMED = {
 
 
 def before_triple(text: str) -> str:
-    """What stands before the lists that `find_triple` finds: the planner's line of thought. Empty if it finds none."""
-    lists = find_triple(text)
-    if isinstance(lists, ParseFault):
+    """What stands before the lists that `find_plan` finds: the planner's line of thought. Empty if it finds none."""
+    lists = find_plan(text)
+    if not isinstance(lists, dict):
         return ""
     first = min(item.at for item in lists.values())
     starts = [mark.start() for mark in _MARK.finditer(text) if mark.start() <= first <= mark.end()]
     return text[: starts[-1]] if starts else ""
 
 
-def find_triple(text: str, *, cut: bool = False) -> dict[str, Item] | ParseFault:
-    """The lists of the last readable triple of `text`, by name; or the fault, if there is none.
+def thought_in(text: str) -> str:
+    """The planner's line of thought: what stands before its lists, or the thought of its structured plan."""
+    plan = find_plan(text)
+    if isinstance(plan, Item) and isinstance(plan.value, dict):
+        thought = plan.value.get("thought")
+        return thought.value if thought is not None and isinstance(thought.value, str) else ""
+    return before_triple(text)
+
+
+def find_plan(
+    text: str, *, cut: bool = False, form: PlanForm = "lists"
+) -> dict[str, Item] | Item | ParseFault:
+    """The last readable plan of `text`: the lists of a triple by name, or an object; or the fault, if there is none.
+
+    An object that is no plan, but was meant as one, is returned too if nothing else is readable; `parse` says its
+    fault.
 
     Args:
         cut: whether the text was cut off before its end.
+        form: which form was asked for: of two faults, the one that is in this form is returned.
     """
-    search = _Search(text)
+    search = _Search(text, form, room=PATIENCE * (len(text) + _OBJECT_CHARS))
     position, thought_ends = 0, True
     while mark := _MARK.search(text, position):
         position = mark.end()
-        if mark["ends"] is None:
+        if mark["object"]:
+            position = search.take_object(mark.start())
+        elif mark["ends"] is None:
             position = search.take(mark)
         elif mark["ends"]:
-            search = _Search(text, after_thought=True, failures=search.failures)
+            search = _Search(text, form, search.room, after_thought=True, failures=search.failures)
         elif thought_ends:
             end = _THOUGHT_ENDS.search(text, position)
             if end:
@@ -79,7 +105,7 @@ def find_triple(text: str, *, cut: bool = False) -> dict[str, Item] | ParseFault
                 break
             else:
                 thought_ends = False
-    return search.triple or search.fault()
+    return search.plan or search.fault()
 
 
 @dataclass(slots=True)
@@ -87,16 +113,22 @@ class _Search:
     """The state of the search."""
 
     text: str
+    form: PlanForm
+    room: int
+    """How many characters may still be read in search of objects."""
     after_thought: bool = False
     thought_cut: bool = False
     """Whether the text ends within a thought."""
-    triple: dict[str, Item] | None = None
+    plan: dict[str, Item] | Item | None = None
+    """The plan that was read last."""
     group: dict[str, Item | ParseFault] = field(default_factory=dict)
     """The lists of the current, incomplete triple."""
     latest: str = ""
     """The name that was read last."""
     broken: ParseFault | None = None
     """The first fault of the last unreadable triple."""
+    near: Item | ParseFault | None = None
+    """The last object that was meant as a plan and is none."""
     failures: int = 0
     unlisted: dict[str, int] = field(default_factory=dict)
     """Names that no list follows, each with the position of the text that follows instead."""
@@ -119,15 +151,36 @@ class _Search:
             if fault := _first_fault(self.group):
                 self.broken = fault
             else:
-                self.triple = {name: item for name, item in self.group.items() if isinstance(item, Item)}
+                self.plan = {name: item for name, item in self.group.items() if isinstance(item, Item)}
             self.group, self.latest = {}, ""
         return end
 
-    def fault(self) -> ParseFault:
-        """Why there is no triple."""
-        return _first_fault(self.group) or self.broken or self._missing()
+    def take_object(self, at: int) -> int:
+        """Read the object that opens at `at`; returns the position where the search goes on."""
+        if self.room <= 0:
+            return at + 1
+        read, end = read_object(self.text, at, "the plan")
+        self.room -= end - at + _OBJECT_CHARS
+        if isinstance(read, Item) and is_plan(read):
+            self.plan = read
+            return end
+        if begins_plan(self.text, at):
+            self.near = read
+        return at + 1
+
+    def fault(self) -> Item | ParseFault:
+        """Why there is no plan, or the object that was meant as one."""
+        of_lists = _first_fault(self.group) or self.broken
+        first, second = (self.near, of_lists) if self.form == "structured" else (of_lists, self.near)
+        return first or second or self._missing()
 
     def _missing(self) -> ParseFault:
+        where = " after the <think> block" if self.after_thought else ""
+        if self.form == "structured" and not self.group:
+            seen = "a <think> block that is cut off" if self.thought_cut else "none"
+            return ParseFault(
+                "missing_object", f'Expected an object with "thought" and "steps"{where}, found {seen}.'
+            )
         if self.thought_cut:
             message = "Expected the lists model_id, subtasks and access_list, found a <think> block that is cut off."
             return ParseFault("missing_list", message)
@@ -143,7 +196,6 @@ class _Search:
             if misnamed := _MISNAMED[name].search(self.text):
                 message = f"Expected a list called {name}, found {found(misnamed[1])}."
                 return ParseFault("misnamed_list", message, misnamed.start())
-        where = " after the <think> block" if self.after_thought else ""
         absent = " and ".join(f"no {name}" for name in missing) if self.group else "none of them"
         message = f"Expected the lists model_id, subtasks and access_list{where}, found {absent}."
         return ParseFault("missing_list", message)

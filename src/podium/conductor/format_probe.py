@@ -1,0 +1,225 @@
+"""The probe: which plan format an endpoint really obeys, and the file that keeps the verdict for a day.
+
+Status 200 is no proof, since some servers take a schema and ignore it. So the probe asks for an object with an odd key
+whose value can only be one random word that the prompt does not say. Only an answer that has the word is believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from podium.conductor.plan_format import (
+    CHOICES,
+    LADDER,
+    PlanChoice,
+    PlanFormat,
+    asked_by,
+    endpoint_of,
+    text_of,
+)
+from podium.database import FileForm
+from podium.errors import UsageError, WorkerError
+from podium.executor.state_file import default_state_path
+from podium.per_loop import PerLoop
+from podium.types import AnswerOptions, Message
+from podium.workers.base import Reply, Worker
+
+DAY_S = 86_400.0
+"""How long a verdict holds, in seconds."""
+TOKENS = 64
+"""Most tokens of a probe's answer; once, of a model that reasoned until then, `_THINKING_TOKENS`."""
+_THINKING_TOKENS = 1024
+MOST_OUTPUT = 6 * TOKENS + _THINKING_TOKENS
+"""Most output tokens of all requests of one probe."""
+_PROBE_S = 120.0
+"""Seconds after which a probe is given up for this time."""
+_QUESTION = "Say hello."
+
+_FILE = FileForm(
+    "file of plan formats",
+    mark=0x506F4446,  # "PoDF"
+    version=1,
+    tables=(
+        "CREATE TABLE IF NOT EXISTS verdicts ("
+        "endpoint TEXT PRIMARY KEY, format TEXT, version TEXT, at REAL) WITHOUT ROWID",
+    ),
+    way_out="move it away or set PODIUM_STORE to another folder",
+    synchronous="NORMAL",
+)
+_BUSY_MS = 100
+
+Ask = Callable[[tuple[Message, ...], AnswerOptions], Awaitable[Reply]]
+"""Calls the endpoint once, in the shape in which plans are asked for. Raises `WorkerError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The plan format that an endpoint obeys."""
+
+    format: PlanFormat
+    version: str | None
+    """The server's version where it tells one (its `system_fingerprint`)."""
+    at: float
+    """When it was probed, in seconds since 1970."""
+
+
+class VerdictFile:
+    """Verdicts by endpoint, shared by processes. If the file cannot be used, verdicts are not kept, and nothing fails.
+
+    Args:
+        path: None: `plan_formats.sqlite` beside the state file.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = default_state_path().with_name("plan_formats.sqlite") if path is None else path
+
+    def get(self, worker: Worker) -> Verdict | None:
+        """The verdict on the endpoint of `worker`; None: there is none of the last day."""
+        rows = self._run("SELECT format, version, at FROM verdicts WHERE endpoint = ?", (_key(worker),))
+        fresh = [row for row in rows if time.time() - DAY_S < row[2] <= time.time() + 1]
+        return Verdict(*fresh[0]) if fresh and fresh[0][0] in get_args(PlanFormat) else None
+
+    def put(self, worker: Worker, verdict: Verdict) -> None:
+        """Keep a verdict."""
+        values = (_key(worker), verdict.format, verdict.version, verdict.at)
+        self._run("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)", values, create=True)
+
+    def forget(self, worker: Worker) -> None:
+        """Forget the verdict on the endpoint of `worker`."""
+        self._run("DELETE FROM verdicts WHERE endpoint = ?", (_key(worker),))
+
+    def _run(self, statement: str, values: tuple[Any, ...], *, create: bool = False) -> list[Any]:
+        with suppress(sqlite3.Error, OSError, UsageError):
+            if create or self._path.is_file():
+                with _FILE.open(self._path) as file:
+                    file.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+                    rows = file.execute(statement, values).fetchall()
+                file.close()
+                return rows
+        return []
+
+
+def _key(worker: Worker) -> str:
+    return json.dumps(endpoint_of(worker), sort_keys=True)
+
+
+class PlanFormats:
+    """Which format to ask one endpoint for plans by.
+
+    Args:
+        worker: an endpoint.
+        choice: the formats that the user allows.
+        file: where verdicts are kept.
+    """
+
+    def __init__(self, worker: Worker, choice: PlanChoice = "auto", file: VerdictFile | None = None) -> None:
+        self._worker = worker
+        self._allowed = CHOICES[choice]
+        self._file = file or VerdictFile()
+        self._probing = PerLoop(_lock)
+
+    @property
+    def url(self) -> str:
+        """The endpoint's address."""
+        return str((endpoint_of(self._worker) or {}).get("url") or "")
+
+    @property
+    def known(self) -> PlanFormat | None:
+        """The format of the next plan; None: a probe must find it."""
+        if len(self._allowed) == 1:
+            return self._allowed[0]
+        verdict = self._file.get(self._worker)
+        return None if verdict is None else self._best(verdict.format)
+
+    def _best(self, obeyed: PlanFormat) -> PlanFormat:
+        """The format to ask by where `obeyed` is the first of all that is obeyed."""
+        return obeyed if obeyed in self._allowed else "portable"
+
+    async def choose(self, ask: Ask) -> tuple[PlanFormat, bool]:
+        """The best format that the user allows, and whether the endpoint was seen to obey it. Concurrent first calls
+        share one probe.
+
+        If an infrastructure failure stopped the probe, it is text for this time.
+        """
+        if len(self._allowed) == 1:
+            return self._allowed[0], False
+        async with await self._probing.get():
+            verdict = self._file.get(self._worker)
+            if verdict is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_PROBE_S):
+                        verdict = await _probe(ask, self.url)
+                if verdict is None:
+                    return "text", False
+                self._file.put(self._worker, verdict)
+        return self._best(verdict.format), verdict.format in self._allowed
+
+    def after(self, format: PlanFormat) -> PlanFormat:
+        """The format for a second try after a bad plan: one rung on, where the user allows it."""
+        rungs = [rung for rung in self._allowed if rung not in ("portable", "own") or rung == format]
+        place = rungs.index(format) if format in rungs else len(rungs)
+        return rungs[min(place + 1, len(rungs) - 1)]
+
+    def forget(self) -> None:
+        """Probe again before the next plan: the endpoint no longer takes the format."""
+        self._file.forget(self._worker)
+
+
+async def _lock() -> AsyncGenerator[asyncio.Lock]:
+    yield asyncio.Lock()
+
+
+async def _probe(ask: Ask, url: str) -> Verdict | None:
+    """Try the formats in order; None: a failure that says nothing of formats, such as a timeout, came in between."""
+    more = _THINKING_TOKENS
+    for format in LADDER:
+        key, word = f"zq{secrets.token_hex(2)}", "".join(secrets.choice("bdfgklmnprstvz") for _ in range(8))
+        question, options = _question(format, key, word, url)
+        try:
+            reply = await ask(question, options.model_copy(update={"max_tokens": TOKENS}))
+        except WorkerError as error:
+            if error.retryable or error.kind not in ("status", "protocol", "refused"):
+                return None
+            if not more or "max_tokens" not in str(error):
+                continue
+            more, most = 0, more
+            try:
+                reply = await ask(question, options.model_copy(update={"max_tokens": most}))
+            except WorkerError:
+                return None
+        if _obeys(text_of(reply), format, key, word):
+            return Verdict(format, reply.fingerprint, time.time())
+    return None
+
+
+def _question(format: PlanFormat, key: str, word: str, url: str) -> tuple[tuple[Message, ...], AnswerOptions]:
+    """A question in whose answer `key` can only have the value `word`, and the fields that say so."""
+    only = {"type": "string", "enum": [word]}
+    exact = {"type": "array", "prefixItems": [only], "minItems": 1, "maxItems": 1}
+    options = asked_by(format, _object(key, {"anyOf": [exact]}), _object(key, only), url=url)
+    question = f"{_QUESTION} Reply with a JSON object." if format == "json" else _QUESTION
+    return (Message(role="user", content=question),), options
+
+
+def _obeys(text: str, format: PlanFormat, key: str, word: str) -> bool:
+    if format == "text":
+        return True
+    if format == "json":
+        with suppress(ValueError, RecursionError):
+            return isinstance(json.loads(text), dict)
+        return False
+    return re.search(rf'"{key}"\s*:\s*(\[\s*)?"{word}"', text) is not None
+
+
+def _object(key: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}

@@ -1,0 +1,86 @@
+"""The JSON schemas of structured plans, for endpoints that hold a model to one. What comes back is parsed all the same.
+
+"portable" keeps to what the strictest providers take: every property required, no further ones, enums, and no bounds.
+"exact" adds what engines on one's own machine take: the number of steps, for each step the earlier ones alone, and most
+characters of a text, since a small model that repeats itself would write until it is cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from podium.workflow.check import AccessRule
+
+SchemaKind = Literal["exact", "portable"]
+_THOUGHT_CHARS, _SUBTASK_CHARS = 400, 600
+"""Most characters of a thought and of a subtask in the exact schema; `check` allows longer subtasks."""
+
+
+def plan_schema(
+    kind: SchemaKind,
+    *,
+    workers: int,
+    names: Sequence[str] = (),
+    max_steps: int = 5,
+    later_round: bool = False,
+    access: AccessRule = "lists",
+) -> dict[str, Any]:
+    """The schema of the structured plans for a pool. All that `render` writes of plans that pass `check` fits it,
+    but for "exact", if a text is longer than it allows.
+
+    In a later round, "exact" allows either steps or an acceptance. "portable" always has both, since providers want no
+    choice at the top: steps that are empty and `"accept": true`, or steps and `"accept": false`.
+
+    Args:
+        workers, names, max_steps, later_round, access: as `parse`. With names, workers have no numbers.
+    """
+    worker = {"type": "string", "enum": [*names]} if names else {"type": "integer", "enum": [*range(workers)]}
+    thought: dict[str, Any] = {"type": "string"}
+    if kind == "portable":
+        step = _step(worker, _entry(max_steps - 1, later_round, access))
+        steps = {"type": "array", "items": step}
+        accept = {"accept": {"type": "boolean"}} if later_round else {}
+        return _object({"thought": thought, **accept, "steps": steps})
+    thought["maxLength"] = _THOUGHT_CHARS
+    definitions = {
+        f"step{position}": _step(worker, _entry(position, later_round, access, bounded=True), bounded=True)
+        for position in range(max_steps)
+    }
+    lengths = [_first_steps(count) for count in range(1, max_steps + 1)]
+    plan = _object({"thought": thought, "steps": {"anyOf": lengths}})
+    if later_round:
+        acceptance = _object({"thought": thought, "accept": {"type": "boolean", "enum": [True]}})
+        plan = {"anyOf": [plan, acceptance]}
+    return {**plan, "$defs": definitions}
+
+
+def _first_steps(count: int) -> dict[str, Any]:
+    """A list of exactly `count` steps."""
+    steps = [{"$ref": f"#/$defs/step{position}"} for position in range(count)]
+    return {"type": "array", "prefixItems": steps, "minItems": count, "maxItems": count}
+
+
+def _step(worker: dict[str, Any], sees: dict[str, Any], *, bounded: bool = False) -> dict[str, Any]:
+    subtask = {"type": "string", **({"maxLength": _SUBTASK_CHARS} if bounded else {})}
+    return _object({"worker": worker, "subtask": subtask, "sees": sees})
+
+
+def _entry(earlier: int, later_round: bool, access: AccessRule, *, bounded: bool = False) -> dict[str, Any]:
+    """What a step may see that has `earlier` steps before it; at most each of these once if `bounded`."""
+    listed = access == "lists"
+    words = ["all", *(["previous"] if listed and later_round else [])]
+    items: dict[str, Any] = {"type": "string", "enum": words}
+    if listed and earlier:
+        items = {"anyOf": [{"type": "integer", "enum": [*range(earlier)]}, items]}
+    most = max(1, earlier + later_round) if listed else 1
+    return {"type": "array", "items": items, **({"maxItems": most} if bounded else {})}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,111 @@
+"""The structured plan: one object with a thought and a list of steps. Reads the three columns of its steps.
+
+    plan = { "thought": TEXT, "steps": [ step, ... ] }            any order, any further keys
+         | { "thought": TEXT, "accept": true }                    in a later round
+    step = { "worker": NAME or number, "subtask": TEXT, "sees": entry }
+
+`parse` checks the columns as it checks the three lists: an entry of "sees" is one of an access list.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from podium.workflow.fault import ParseFault, found
+from podium.workflow.literal import Item
+from podium.workflow.model import Acceptance
+
+_KEYS = ("worker", "subtask", "sees")
+_PLAN_KEYS = frozenset({"thought", "steps", "accept"})
+_LISTS = frozenset({"model_id", "subtasks", "access_list"})
+_BEGINS = re.compile(r"""\{\s*+["'“”„‘`]?(?:thought|steps|accept)\b""", re.IGNORECASE)
+
+
+class Columns(NamedTuple):
+    """The workers, the subtasks and the access lists of the steps."""
+
+    workers: list[Item]
+    subtasks: list[Item]
+    sees: list[Item]
+
+
+def is_plan(item: Item) -> bool:
+    """Whether an object is a structured plan, right or wrong: it has steps that are objects, or accepts or not."""
+    fields = _fields(item)
+    steps = fields.get("steps")
+    if steps is None or steps.value == []:
+        says = steps is not None or _flag(fields.get("accept")) is not None
+        return says and fields.keys() <= _PLAN_KEYS
+    if _LISTS & fields.keys() or not isinstance(steps.value, list):
+        return False
+    return all({"worker", "subtask"} & _fields(step).keys() for step in steps.value)
+
+
+def begins_plan(text: str, at: int) -> bool:
+    """Whether the object that opens at `text[at]` is meant as a structured plan, by its first key."""
+    return _BEGINS.match(text, at) is not None
+
+
+def read_columns(item: Item, *, later_round: bool) -> Columns | Acceptance | ParseFault:
+    """The columns of a structured plan, or its acceptance of the answer, or the fault in it."""
+    fields = _fields(item)
+    accept, steps = fields.get("accept"), fields.get("steps")
+    if accept is not None and _flag(accept) is None:
+        message = f'Expected true or false for "accept", found {shown(accept)}.'
+        return ParseFault("bad_accept", message, accept.at)
+    listed = steps.value if steps is not None and isinstance(steps.value, list) else None
+    if accept is not None and _flag(accept):
+        return _acceptance(accept, steps=bool(listed), later_round=later_round)
+    if steps is None or listed is None:
+        here = "none" if steps is None else shown(steps)
+        return ParseFault(
+            "no_steps", f'Expected a list "steps" of objects, found {here}.', (steps or item).at
+        )
+    if not listed:
+        way_out = ': write "accept": true to accept the answer' if later_round else ""
+        return ParseFault("empty_plan", f"Expected at least one step, found none{way_out}.", steps.at)
+    return _columns(listed)
+
+
+def _acceptance(accept: Item, *, steps: bool, later_round: bool) -> Acceptance | ParseFault:
+    if not later_round:
+        message = 'Expected steps, found "accept": true in the first round: there is no answer to accept.'
+        return ParseFault("empty_plan", message, accept.at)
+    if steps:
+        message = 'Expected either steps or "accept": true, found both.'
+        return ParseFault("accept_and_steps", message, accept.at)
+    return Acceptance()
+
+
+def _columns(steps: list[Item]) -> Columns | ParseFault:
+    columns = Columns([], [], [])
+    for position, step in enumerate(steps):
+        if not isinstance(step.value, dict):
+            message = f"Expected an object for step {position}, found {shown(step)}."
+            return ParseFault("bad_step", message, step.at)
+        fields = _fields(step)
+        missing = next((key for key in _KEYS if key not in fields), None)
+        if missing is not None:
+            message = f'Expected "{missing}" in step {position}, found none.'
+            return ParseFault("missing_key", message, step.at)
+        for column, key in zip(columns, _KEYS, strict=True):
+            column.append(fields[key])
+    return columns
+
+
+def shown(item: Item) -> str:
+    """The item as a message repeats it."""
+    if isinstance(item.value, list | dict):
+        return "a list" if isinstance(item.value, list) else "an object"
+    return found(str(item.value))
+
+
+def _fields(item: Item) -> dict[str, Item]:
+    """The fields of an object by their keys in lower case."""
+    return {key.lower(): value for key, value in item.value.items()} if isinstance(item.value, dict) else {}
+
+
+def _flag(item: Item | None) -> bool | None:
+    word = item.value.lower() if item is not None and isinstance(item.value, str) else ""
+    return word == "true" if word in ("true", "false") else None

@@ -1,0 +1,140 @@
+"""Files that never end or never begin, numbers that nobody means, and addresses that lost a slash: one sentence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from refusal import one_sentence
+
+from command_line import Podium
+from podium.conductor.checkpoint import shipped
+
+PASSWORD = "hunter2"
+ADDRESS = f"postgresql:/me:{PASSWORD}@db/podium"
+PLACES = ("pipe", "/dev/zero", "folder")
+
+
+@pytest.fixture(autouse=True)
+def _odd_files(tmp_path: Path) -> None:
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ask Q? --pool {}",
+        "ask Q? --config {}",
+        "ask Q? --pool pool.toml --planner constant:{}",
+        "ask Q? --pool pool.toml --planner constant:plan.txt --store {}",
+        "plan Q? --pool {}",
+        "pool list --pool {}",
+        "serve --pool {} --port 0",
+        "eval {} --run r",
+        "eval --recording {}",
+        "tasks show {}",
+        "record out.parquet --tasks {}",
+        "rate {} ratings.json --pool pool.toml",
+        "replay show {}",
+        "replay import table {} out.parquet",
+        "train --run r --config {}",
+        "config show --config {}",
+        "keys list --store {}/traces.sqlite",
+        "traces list --store {}",
+        "cache show {}",
+        "study --pool {} --tasks mine.csv",
+    ],
+)
+def test_what_is_no_file_is_refused_and_not_waited_for(podium: Podium, command: str, place: str) -> None:
+    refused = podium(*command.format(place).split())
+    assert refused.status in (1, 2)
+    assert refused.err.startswith("podium: ")
+    assert refused.err.count("\n") == 1
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["tokenizer.json", "podium.json", "config.json", "model.safetensors"])
+@pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
+def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: str) -> None:
+    shutil.copytree(shipped("warmstart"), "policy")
+    Path("policy", name).unlink(missing_ok=True)
+    Path("policy", name).symlink_to(target if target.startswith("/") else Path(target).absolute())
+    assert name in one_sentence(podium("ask", "Q?", "--conductor", "policy", "--no-store"))
+
+
+@pytest.mark.parametrize("name", ["podium.json", "config.json"])
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "\ud800", '{"a": 1' + "0" * 5000 + "}"])
+def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, text: str) -> None:
+    shutil.copytree(shipped("warmstart"), "policy")
+    Path("policy", name).write_bytes(text.encode("utf-8", "surrogatepass"))
+    assert name in one_sentence(podium("ask", "Q?", "--conductor", "policy", "--no-store"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "ask Q? --max-steps 1" + 26 * "0",
+        "ask Q? --budget-tokens 1" + 26 * "0",
+        "ask Q? --budget-calls 1" + 26 * "0",
+        "ask Q? --budget-usd 1e300",
+        "ask Q? --rounds 1" + 26 * "0",
+        "plan Q? --response-tokens 1" + 26 * "0",
+        "eval --questions 1" + 20 * "0",
+        "eval --questions 1" + 12 * "0",
+        "record out.parquet --questions 1" + 20 * "0",
+        "record out.parquet --questions 1" + 12 * "0",
+        "tasks show embedded --samples 1" + 20 * "0",
+        "traces list --limit 1" + 20 * "0",
+    ],
+)
+def test_absurd_numbers_of_options_are_refused(podium: Podium, options: str) -> None:
+    one_sentence(podium(*options.split()))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "limits = { max_tokens = 1" + 26 * "0" + " }",
+        "price = { input = 1e300 }",
+        "limits = { rpm = 1e40 }",
+        "x = " + "[" * 5000,
+        "latency = 1" + "0" * 5000,
+    ],
+)
+def test_absurd_numbers_of_files_are_refused(podium: Podium, line: str) -> None:
+    Path("bad.toml").write_text(f'[[worker]]\nname = "a"\nkind = "scripted"\nreplies = ["4"]\n{line}\n')
+    assert "bad.toml" in one_sentence(podium("ask", "Q?", "--pool", "bad.toml"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ask Q?",
+        "traces list",
+        "serve --port 0",
+        "keys add ann",
+        "keys list",
+        "plan Q?",
+        "traces export",
+    ],
+)
+@pytest.mark.parametrize("by", ["option", "environment", "file"])
+def test_an_address_without_a_slash_is_no_folder_and_not_repeated(
+    podium: Podium, monkeypatch: pytest.MonkeyPatch, command: str, by: str
+) -> None:
+    tokens = command.split()
+    if by == "option":
+        tokens += ["--store", ADDRESS]
+    elif by == "environment":
+        monkeypatch.setenv("PODIUM_STORE", ADDRESS)
+    else:
+        Path("podium.toml").write_text(f'store = "{ADDRESS}"\n')
+    refused = podium(*tokens)
+    assert refused.status == 2
+    assert PASSWORD not in refused.err + refused.out
+    assert not Path("postgresql:").exists()

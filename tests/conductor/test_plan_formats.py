@@ -1,0 +1,251 @@
+"""The ladder of plan formats and its probe, against real HTTP servers that obey, ignore, refuse and fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stamina
+
+from podium.conductor.format_probe import DAY_S, Verdict, VerdictFile
+from podium.conductor.opening import ConductorSettings, build_endpoint, conductor_of
+from podium.conductor.plan_format import PlanChoice, PlanFormat
+from podium.executor import Ledger
+from podium.planner import Plan, PlanRequest
+from podium.testing import Answer, Fault, FaultServer, Rule, Status, WrongFormat
+from podium.types import Budget, Limits, Price, Profile, Question, ToolCall
+from podium.workers import Pool, ScriptedWorker
+from podium.workflow import PlanError, Workflow
+
+POOL = Pool([ScriptedWorker("coder", []), ScriptedWorker("writer", [])])
+REQUEST = PlanRequest(Question(text="3 + 4?"), (Profile(name="coder"), Profile(name="writer")))
+STEPS = {"steps": [{"worker": "writer", "subtask": "Add them.", "sees": []}]}
+
+
+def obedient(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
+    """Obeys whatever asks for a form, as llama.cpp does, and otherwise writes a plan as text."""
+    form = body.get("response_format") or {}
+    schema = form.get("json_schema", {}).get("schema") or body.get("structured_outputs", {}).get("json")
+    if "tools" in body:
+        tool = body["tools"][0]["function"]
+        written = json.dumps(instance(tool["parameters"]))
+        return Answer("", tool_calls=(ToolCall(id="c", name=tool["name"], arguments=written),))
+    return Answer(json.dumps(STEPS if schema is None else instance(schema)))
+
+
+def instance(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
+    root = root or schema
+    if "$ref" in schema:
+        return instance(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+    if "anyOf" in schema:
+        return instance(schema["anyOf"][0], root)
+    if "enum" in schema:
+        return schema["enum"][-1]
+    if "properties" in schema:
+        return {key: instance(value, root) for key, value in schema["properties"].items()}
+    if schema.get("type") == "array":
+        items = schema.get("prefixItems") or ([schema["items"]] if "properties" in schema["items"] else [])
+        return [instance(item, root) for item in items]
+    return "x"
+
+
+async def plans(
+    server: FaultServer, count: int = 1, *, request: PlanRequest = REQUEST, **table: Any
+) -> list[Plan]:
+    """The plans of `count` Conductors over one endpoint, one after the other."""
+    made = []
+    for _ in range(count):
+        settings = ConductorSettings(base_url=server.url, model="m", **table)
+        endpoint = build_endpoint(settings, POOL)
+        try:
+            with stamina.set_testing(True, attempts=2, cap=True):
+                made.append(await conductor_of(endpoint, POOL, settings).plan(request))
+        finally:
+            await endpoint.close()
+    return made
+
+
+def asked(server: FaultServer) -> list[str]:
+    """By which format each request asked, in order; probes are marked."""
+    formats = []
+    for received in server.requests:
+        body = received.body
+        form = body.get("response_format") or {}
+        schema = form.get("json_schema", {}).get("schema")
+        name = "own" if "structured_outputs" in body else "tool" if "tools" in body else "text"
+        if schema is not None:
+            exact = "prefixItems" in json.dumps(schema)
+            name = "exact" if exact else "portable"
+        elif form:
+            name = "json"
+        formats.append(f"probe {name}" if "Say hello." in str(body["messages"]) else name)
+    return formats
+
+
+LADDER = ["exact", "portable", "own", "tool", "json", "text"]
+CASES: list[tuple[Fault | None, PlanFormat]] = [
+    (None, "exact"),
+    *[
+        (WrongFormat(how=how, obeyed=obeyed), format)
+        for how in ("text", "refused", "garbage")
+        for obeyed, format in (
+            (("structured_outputs",), "own"),
+            (("tool_choice",), "tool"),
+            (("json_object",), "json"),
+            ((), "text"),
+        )
+    ],
+]
+
+
+@pytest.mark.parametrize(("fault", "format"), CASES, ids=repr)
+async def test_the_probe_finds_the_first_format_that_is_obeyed(
+    fault: Fault | None, format: PlanFormat
+) -> None:
+    async with FaultServer(obedient, rules=[Rule(fault=fault)] if fault else []) as server:
+        first, second = await plans(server, 2)
+    tried = LADDER[: LADDER.index(format) + 1]
+    assert asked(server) == [*(f"probe {each}" for each in tried), format, format]
+    for plan in (first, second):
+        assert isinstance(plan.decision, Workflow)
+        assert plan.decision.steps[0].worker == 1
+    assert first.usage.tokens > second.usage.tokens > 0
+
+
+def test_the_verdict_holds_for_a_day_and_for_its_endpoint(tmp_path: Path) -> None:
+    def worker(**table: Any) -> Any:
+        settings = ConductorSettings(**{"base_url": "http://127.0.0.1:9/v1", "model": "m"} | table)
+        return build_endpoint(settings, POOL)
+
+    file = VerdictFile(tmp_path / "formats.sqlite")
+    verdict = Verdict("tool", "b1", time.time())
+    assert file.get(worker()) is None
+    file.put(worker(), verdict)
+    assert VerdictFile(tmp_path / "formats.sqlite").get(worker(temperature=0.5)) == verdict
+    assert file.get(worker(model="other")) is None
+    assert file.get(worker(extra={"thinking": False})) is None
+    file.put(worker(), replace(verdict, at=time.time() - DAY_S - 1))
+    assert file.get(worker()) is None
+    file.put(worker(), verdict)
+    file.forget(worker())
+    assert file.get(worker()) is None
+
+
+async def test_concurrent_first_questions_share_one_probe() -> None:
+    async with FaultServer(obedient) as server:
+        settings = ConductorSettings(base_url=server.url, model="m")
+        endpoint = build_endpoint(settings, POOL)
+        conductor = conductor_of(endpoint, POOL, settings)
+        made = await asyncio.gather(*(conductor.plan(REQUEST) for _ in range(8)))
+        await endpoint.close()
+    assert all(isinstance(plan.decision, Workflow) for plan in made)
+    assert sorted(asked(server)) == ["exact"] * 8 + ["probe exact"]
+
+
+async def test_after_an_infrastructure_failure_it_plans_by_text_and_probes_again() -> None:
+    broken = Rule(fault=Status(code=503), times=2)
+    async with FaultServer(obedient, rules=[broken]) as server:
+        first, second = await plans(server, 2)
+    assert asked(server) == ["probe exact", "probe exact", "text", "probe exact", "exact"]
+    assert isinstance(first.decision, Workflow)
+    assert isinstance(second.decision, Workflow)
+
+
+async def test_the_probe_is_paid_from_the_budget_of_the_question() -> None:
+    price = Price(input=1.0, output=10.0)
+    async with FaultServer(obedient) as server:
+        ledger = Ledger(Budget(usd=1.0))
+        (plan,) = await plans(server, request=replace(REQUEST, ledger=ledger), price=price)
+        sent = [(one.input_tokens, one.output_tokens) for one in server.requests]
+    usd = sum(taken + 10 * given for taken, given in sent) / 1e6
+    assert len(sent) == 2
+    assert plan.cost_usd == pytest.approx(usd)
+    assert ledger.usd == pytest.approx(usd)
+
+
+async def test_a_budget_that_does_not_allow_the_probe_is_asked_for_a_plan_as_text() -> None:
+    table = {"price": Price(output=10.0), "limits": Limits(max_tokens=100)}
+    async with FaultServer(obedient) as server:
+        (plan,) = await plans(server, request=replace(REQUEST, ledger=Ledger(Budget(usd=0.005))), **table)
+    assert asked(server) == ["text"]
+    assert isinstance(plan.decision, Workflow)
+
+
+async def test_a_format_that_is_no_longer_taken_gives_way_to_text_and_is_probed_again() -> None:
+    later = Rule(fault=WrongFormat(how="refused"), after=2)
+    async with FaultServer(obedient, rules=[later]) as server:
+        _, second, third = await plans(server, 3)
+    assert isinstance(second.decision, Workflow)
+    assert isinstance(third.decision, Workflow)
+    assert asked(server) == ["probe exact", "exact", "exact", "text", *(f"probe {f}" for f in LADDER), "text"]
+
+
+async def test_a_server_that_obeys_no_more_is_probed_again() -> None:
+    later = Rule(fault=WrongFormat(), after=2, times=1)
+    async with FaultServer(obedient, rules=[later]) as server:
+        made = await plans(server, 3)
+    assert asked(server) == ["probe exact", "exact", "exact", "probe exact", "tool", "exact"]
+    assert all(isinstance(plan.decision, Workflow) for plan in made)
+
+
+async def test_a_bad_plan_gets_its_second_try_one_rung_on() -> None:
+    def first_bad(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
+        plans = "tools" not in body and "Say hello." not in str(messages)
+        return Answer('{"thought": "I repeat I repeat') if plans else obedient(messages, body)
+
+    async with FaultServer(first_bad) as server:
+        (plan,) = await plans(server)
+    assert asked(server) == ["probe exact", "exact", "tool"]
+    assert isinstance(plan.decision, Workflow)
+    assert [rejected.error_kind for rejected in plan.rejected] == ["unclosed_text"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "formats"),
+    [
+        ("text", ["text"]),
+        ("json", ["json"]),
+        ("tool", ["tool"]),
+        ("schema", ["probe exact", "exact"]),
+    ],
+)
+async def test_the_pool_file_can_choose_the_format(choice: PlanChoice, formats: list[str]) -> None:
+    async with FaultServer(obedient) as server:
+        (plan,) = await plans(server, plans=choice)
+    assert asked(server) == formats
+    assert isinstance(plan.decision, Workflow)
+
+
+async def test_a_schema_that_is_not_obeyed_is_asked_for_where_the_user_says_so() -> None:
+    async with FaultServer(obedient, rules=[Rule(fault=WrongFormat())]) as server:
+        (plan,) = await plans(server, plans="schema")
+    assert asked(server) == [*(f"probe {each}" for each in LADDER), "portable", "portable"]
+    assert isinstance(plan.decision, PlanError)
+
+
+async def test_a_worker_that_is_no_endpoint_is_asked_for_three_lists() -> None:
+    lists = 'model_id = [1]\nsubtasks = ["Add them."]\naccess_list = [[]]'
+    chief = ScriptedWorker("chief", [lists])
+    plan = await conductor_of(chief, POOL, ConductorSettings()).plan(REQUEST)
+    assert isinstance(plan.decision, Workflow)
+    assert "model_id" in plan.messages[0].content
+
+
+async def test_a_thought_comes_before_the_schema_where_the_user_says_so() -> None:
+    async with FaultServer(obedient) as server:
+        (plan,) = await plans(server, prompt={"think": True})
+    assert asked(server) == ["text", "probe exact", "exact"]
+    assert server.requests[0].body["max_tokens"] == 150
+    assert [message.role for message in plan.messages] == ["system", "user", "assistant", "user"]
+    assert plan.usage.input_tokens == sum(one.input_tokens for one in server.requests)
+
+
+def test_plans_is_refused_for_a_trained_conductor() -> None:
+    with pytest.raises(ValueError, match="plans is for a model that conducts untrained"):
+        ConductorSettings(checkpoint="x", plans="schema")

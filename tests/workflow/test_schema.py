@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from plan_texts import WORKERS, workflows
+from podium.workflow import Acceptance, PlanError, Workflow, parse, plan_schema, render
+from podium.workflow.schema import SchemaKind
+
+NAMES = ("coder", "vote", "7", "mini")
+KINDS: list[SchemaKind] = ["exact", "portable"]
+
+
+def fits(plan: Any, kind: SchemaKind, *, names: tuple[str, ...] = NAMES, later_round: bool = False) -> bool:
+    schema = plan_schema(kind, workers=WORKERS, names=names, later_round=later_round)
+    Draft202012Validator.check_schema(schema)
+    return bool(Draft202012Validator(schema).is_valid(plan))
+
+
+def written(workflow: Workflow, names: tuple[str, ...] = NAMES) -> Any:
+    return json.loads(render(workflow, "structured", names=names, thought="x"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("names", [NAMES, ()])
+@given(workflow=workflows())
+def test_what_is_rendered_fits_the_schema(
+    kind: SchemaKind, names: tuple[str, ...], workflow: Workflow
+) -> None:
+    assert fits(written(workflow, names), kind, names=names)
+
+
+@given(workflow=workflows(later_round=True))
+def test_what_is_rendered_in_a_later_round_fits_the_schema(workflow: Workflow) -> None:
+    plan = written(workflow)
+    assert fits(plan, "exact", later_round=True)
+    assert fits(plan | {"accept": False}, "portable", later_round=True)
+
+
+def test_an_acceptance_fits_the_schema_of_later_rounds_alone() -> None:
+    plan = json.loads(render(Acceptance(), "structured"))
+    assert fits(plan, "exact", later_round=True)
+    assert fits(plan | {"steps": []}, "portable", later_round=True)
+    assert not any(fits(plan, kind) for kind in KINDS)
+
+
+@given(workflows(max_steps=6), st.data())
+def test_a_plan_that_breaks_a_rule_does_not_fit(workflow: Workflow, data: st.DataObject) -> None:
+    plan = written(workflow)
+    step = data.draw(st.sampled_from(plan["steps"]))
+    position = plan["steps"].index(step)
+    breaks: dict[str, Any] = {
+        "no thought": lambda: plan.pop("thought"),
+        "a further key": lambda: step.update(note="x"),
+        "no sees": lambda: step.pop("sees"),
+        "an unknown worker": lambda: step.update(worker="codr"),
+        "a number": lambda: step.update(worker=0),
+        "no text": lambda: step.update(subtask=1),
+        "another word": lambda: step.update(sees=["none"]),
+        "previous in the first round": lambda: step.update(sees=["previous"]),
+        "no list": lambda: step.update(sees="all"),
+    }
+    exact = {
+        "itself": lambda: step.update(sees=[position]),
+        "a later step": lambda: step.update(sees=[position + 1]),
+        "too many steps": lambda: plan.update(steps=[step | {"sees": []}] * 6),
+        "no step": lambda: plan.update(steps=[]),
+    }
+    how = data.draw(st.sampled_from([*breaks, *exact]))
+    (breaks | exact)[how]()
+    assert not fits(plan, "exact")
+    assert how in exact or not fits(plan, "portable")
+
+
+@given(workflows(), st.integers(1, 5))
+def test_exact_allows_as_many_steps_as_parse_does(workflow: Workflow, most: int) -> None:
+    schema = plan_schema("exact", workers=WORKERS, names=NAMES, max_steps=most)
+    read = parse(render(workflow, "structured", names=NAMES), workers=WORKERS, names=NAMES, max_steps=most)
+    assert Draft202012Validator(schema).is_valid(written(workflow)) == isinstance(read, Workflow)
+
+
+def test_all_or_none_allows_no_numbers() -> None:
+    def sees(*entries: object) -> Any:
+        steps = [{"worker": 0, "subtask": "x", "sees": []}, {"worker": 1, "subtask": "y", "sees": [*entries]}]
+        return {"thought": "", "steps": steps}
+
+    for kind in KINDS:
+        validator = Draft202012Validator(
+            plan_schema(kind, workers=2, access="all_or_none", later_round=False)
+        )
+        assert validator.is_valid(sees("all"))
+        assert not validator.is_valid(sees(0))
+
+
+@pytest.mark.parametrize("later_round", [False, True])
+def test_portable_has_only_what_the_strictest_providers_take(later_round: bool) -> None:
+    def objects(schema: Any) -> list[dict[str, Any]]:
+        if isinstance(schema, list):
+            return [found for entry in schema for found in objects(entry)]
+        if not isinstance(schema, dict):
+            return []
+        return [schema, *(found for value in schema.values() for found in objects(value))]
+
+    schema = plan_schema("portable", workers=WORKERS, names=NAMES, later_round=later_round)
+    assert schema["type"] == "object"
+    for part in objects(schema):
+        if part.get("type") == "object":
+            assert part["required"] == [*part["properties"]]
+            assert part["additionalProperties"] is False
+        bounds = {"minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "pattern", "oneOf"}
+        assert not bounds & part.keys()
+        assert "prefixItems" not in part
+    assert next(iter(schema["properties"])) == "thought"
+
+
+def test_a_plan_of_the_schema_can_still_be_wrong() -> None:
+    plan = {"thought": "", "steps": [{"worker": "mini", "subtask": " ", "sees": []}]}
+    assert fits(plan, "exact")
+    assert isinstance(parse(json.dumps(plan), workers=WORKERS, names=NAMES), PlanError)
