@@ -97,7 +97,13 @@ def _pool(ground: Ground) -> None:
 
 
 def _written_pool(ground: Ground) -> None:
-    ground.write("pool.toml", ground.pool)
+    """As `podium init` writes it: what it calls costs nothing."""
+    worker = (
+        '[[worker]]\nname = "{0}"\nkind = "openai"\nmodel = "{0}"\nbase_url = "http://models.example/v1"\n'
+        "price = {{ input = 0, output = 0 }}\n"
+    )
+    vote = '[[worker]]\nname = "vote"\nkind = "vote"\n'
+    ground.write("pool.toml", "\n".join([*map(worker.format, ("qwen3-8b", "gemma3-4b")), vote]))
 
 
 def _replay_pool(ground: Ground) -> None:
