@@ -72,7 +72,8 @@ class Proposal:
             )
         if self.is_paid:
             notes.append(
-                "Prices are list prices that Podium knows; look at the provider's, since budgets count by them."
+                "Prices are list prices as of this version, not looked up now; compare them with the provider's, since "
+                "budgets count by them."
             )
         return tuple(notes)
 
