@@ -9,6 +9,7 @@ from typing import Any
 
 from chat_model import ChatModel, Say, chat_model
 
+from podium.config import Source
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 
@@ -23,7 +24,9 @@ def approving_team(plan: str = PLAN, answer: str = "42.") -> Iterator[tuple[Chat
         return Say(plan if is_planning(body) else answer)
 
     with chat_model(say) as model:
-        yield model, Pool([model.worker(), model.worker("lark")])
+        # This endpoint knows no schema.
+        settings = Source.of({"conductor": {"plans": "text"}}, (), "the team of a test")
+        yield model, Pool([model.worker(), model.worker("lark")], source=settings)
 
 
 def is_planning(body: dict[str, Any]) -> bool:

@@ -91,8 +91,10 @@ def test_a_conductor_without_a_system_role_gets_its_second_try(
 ) -> None:
     plans = iter(["No plan.", 'model_id = [0]\nsubtasks = ["Answer it."]\naccess_list = [[]]', "4"])
     strict = start(StrictTemplate(system=False), answer=lambda messages, body: next(plans))
-    url = serve(written(tmp_path / "pool.toml", a=model(strict)), planner="conductor:a")
-    told = ask(url)
+    pool = tmp_path / "pool.toml"
+    written(pool, a=model(strict))
+    pool.write_text('[conductor]\nplans = "text"\n\n' + pool.read_text())
+    told = ask(serve(str(pool), planner="conductor:a"))
     assert (told["choices"][0]["message"]["content"], told["podium"]["status"]) == ("4", "ok")
     assert [request.status for request in strict.requests] == [400, 200, 200, 200]
 

@@ -63,7 +63,7 @@ def pool_file(folder: Path, url: str, *, name: str = "ada") -> Path:
     path = folder / "pool.toml"
     price = "price = { input = 1.0, output = 2.0 }"
     path.write_text(
-        f'[conductor]\nworker = "{name}"\n\n'
+        f'[conductor]\nworker = "{name}"\nplans = "text"\n\n'
         f'[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "m-1"\nbase_url = "{url}"\n'
         f"{price}\nlimits = {{ retries = 0, timeout = 90, max_tokens = 100 }}\n"
     )
