@@ -15,6 +15,9 @@ from podium.workflow import Access, Step, Workflow, render
 
 PLAN = render(Workflow((Step(0, "Multiply."), Step(1, "Check it.", Access(all=True)))))
 
+TEXT_PLANS = Source.of({"conductor": {"plans": "text"}}, (), "the team of a test")
+"""The settings of a pool whose endpoint knows no schema."""
+
 
 @contextmanager
 def approving_team(plan: str = PLAN, answer: str = "42.") -> Iterator[tuple[ChatModel, Pool]]:
@@ -24,9 +27,7 @@ def approving_team(plan: str = PLAN, answer: str = "42.") -> Iterator[tuple[Chat
         return Say(plan if is_planning(body) else answer)
 
     with chat_model(say) as model:
-        # This endpoint knows no schema.
-        settings = Source.of({"conductor": {"plans": "text"}}, (), "the team of a test")
-        yield model, Pool([model.worker(), model.worker("lark")], source=settings)
+        yield model, Pool([model.worker(), model.worker("lark")], source=TEXT_PLANS)
 
 
 def is_planning(body: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from approving_team import PLAN, approving_team, is_planning
+from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
 
 from podium.server.keys import Caller, Keys, open_register
@@ -109,7 +109,7 @@ def test_plan_steps_and_answer_are_seen_as_they_come_and_survive_leaving_the_pag
         return Say("word0 |word1", wait=wait if wait is not bool else lambda number: seen.is_set())
 
     with chat_model(say) as model:
-        pool = Pool([model.worker(stream=True), model.worker("lark", stream=True)])
+        pool = Pool([model.worker(stream=True), model.worker("lark", stream=True)], source=TEXT_PLANS)
         page = opened.go(kept_server(pool), "chat", "#message")
         send(page, "Count.")
         page.wait_for_selector(".chat-steps li:has(.mark.live):has-text('Multiply.')")
