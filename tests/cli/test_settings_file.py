@@ -105,7 +105,7 @@ def test_what_the_file_cannot_hold_is_refused_with_its_line(podium, text, senten
 
 
 @pytest.mark.usefixtures("file")
-def test_what_holds_is_shown_with_where_it_is_from(podium):
+def test_what_holds_is_shown_whole_with_where_it_is_from(podium, monkeypatch):
     rows = shown(podium, "--budget-calls", "5")
     assert rows["budget.calls"] | {"key": ""} == {
         "key": "", "option": "--budget-calls", "value": "5", "origin": "option", "place": "--budget-calls",
@@ -115,6 +115,8 @@ def test_what_holds_is_shown_with_where_it_is_from(podium):
     assert list(rows) == list(OPTIONS)
     table = podium("config", "show").out
     assert "podium.toml, line 6" in table
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "…" not in podium("config", "show").out
     refused = podium("config", "show", "--budget-cals", "5")
     assert "did you mean '--budget-calls'?" in refused.err
 

@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import subprocess
@@ -360,7 +361,8 @@ def test_of_the_users_limit_of_a_day_and_the_files_the_smaller_holds(
         assert bound["calls"].day_budget_usd == holds
         assert bound["budget"].budget_usd == 0.25
     place = "$PODIUM_DAY_BUDGET_USD" if own == holds else "podium.toml, line 2"
-    assert place in podium("config", "show").out
+    rows = {row["key"]: row for row in json.loads(podium("config", "show", "--json").out)}
+    assert (rows["budget.day_usd"]["value"], rows["budget.day_usd"]["place"]) == (holds, place)
 
 
 @pytest.mark.parametrize("key", ["rounds = 50", "calls = 3\nrounds = 2"])

@@ -36,7 +36,8 @@ def step(worker: str, usd: float = 0.0, *, tokens: int = 10, **changes: object) 
 
 
 def round_(spans: Sequence[Span], plan_usd: float = 0.0, **changes: object) -> RoundTrace:
-    values = {"plan_text": "", "spans": tuple(spans), "plan_cost_usd": plan_usd}
+    numbered = tuple(span.model_copy(update={"position": at}) for at, span in enumerate(spans))
+    values = {"plan_text": "", "spans": numbered, "plan_cost_usd": plan_usd}
     return RoundTrace.model_validate(values | changes)
 
 

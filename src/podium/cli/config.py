@@ -45,7 +45,7 @@ def show(
         return 0
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("setting", "value", "from", "option"):
-        table.add_column(column, no_wrap=True)
+        table.add_column(column, overflow="fold")
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""
         value = "" if setting.value is None else printable(str(setting.value))

@@ -157,20 +157,21 @@ class Source:
         Raises:
             ConfigError: a key is unknown or missing, or a value cannot be used.
         """
-        for where, number in _numbers(self.tables):
-            if abs(number) > MOST_NUMBER:
-                key = ".".join(map(str, where))
-                raise ConfigError(
-                    f"{self.place_of(where)}: {key} is too large; give at most {MOST_NUMBER:,}.", where
-                )
         try:
-            return model.model_validate_json(json.dumps(self.tables, default=str), strict=True)
+            read = model.model_validate_json(json.dumps(self.tables, default=str), strict=True)
         except ValidationError as error:
             # Unknown keys first: a misspelt key is also reported as a missing one.
             problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
             where, sentence = explain(problems[0], model, self.tables)
             unknown = problems[0]["type"] == "extra_forbidden"
             raise ConfigError(f"{self.place_of(where, unknown)}: {sentence}", where) from None
+        for where, number in _numbers(self.tables):
+            if abs(number) > MOST_NUMBER:
+                key = ".".join(map(str, where))
+                raise ConfigError(
+                    f"{self.place_of(where)}: {key} is too large; give at most {MOST_NUMBER:,}.", where
+                )
+        return read
 
     def refuse(self, error: ConfigError) -> ConfigError:
         """The same error, with the line or override that it is about in front of the message."""

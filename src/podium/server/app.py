@@ -66,6 +66,7 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        redirect_slashes=False,  # `CarelessPaths` drops the slash again: a client would be led in a circle.
         responses=api_errors.error_responses(*api_errors.ANY_ROUTE),
     )
     app.state.service = service

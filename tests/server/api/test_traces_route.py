@@ -180,7 +180,12 @@ def test_an_id_has_to_name_one_trace_and_the_whole_of_it_is_wanted_to_delete(
 
 def test_a_server_without_a_store_says_so(serve: Serve) -> None:
     with httpx.Client(base_url=serve()) as client:
-        assert client.get("/api/traces").json() == {"traces": [], "next": None, "total": 0}
+        assert client.get("/api/traces").json() == {
+            "traces": [],
+            "next": None,
+            "total": 0,
+            "damaged": 0,
+        }
         for path in ("/api/traces/export", "/api/traces/1", "/api/traces/1/events"):
             assert refusal(client.get(path))[0] == 404
 

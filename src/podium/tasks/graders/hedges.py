@@ -9,6 +9,8 @@ import re
 from decimal import Decimal
 from itertools import pairwise
 
+from podium.workers.math_words import changes_value
+
 _ELLIPSIS = r"(?:\.{3,}|…|\\[lc]?dots(?![a-z]))"
 _GOES_ON = re.compile(
     rf"""[,;]\s*(?:and\s)?\s*{_ELLIPSIS}(?!\s*[,;.]?\s*(?!and\b|or\b|to\b)[A-Za-z]{{2}})      # 1, 2, ...
@@ -33,6 +35,8 @@ _RANGE = re.compile(
 )
 """Nothing but two numbers, each with a unit: "11 seconds - 95 minutes"."""
 _EQUATED = re.compile(r"(?:[A-Za-z] ?= ?)?[-+]?\d{1,40}(?:\.\d{1,40})?(?: ?= ?[-+]?\d{1,40}(?:\.\d{1,40})?)+")
+_APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|double|triple|quadruple) $")
+"""Ends the words of an operation on the number behind them: "half of 10 = 5" is true."""
 
 
 def settles(statement: str, gold: str) -> bool:
@@ -45,6 +49,9 @@ def settles(statement: str, gold: str) -> bool:
 def is_false(equation: str, statement: str) -> bool:
     """Whether an equation, with all numbers of its statement, equates different ones: `4 = 5`, not `1.667 = 1.67`."""
     if not _EQUATED.fullmatch(equation) or re.sub(r"\D", "", equation) != re.sub(r"\D", "", statement):
+        return False
+    before = re.split(r"[-+]?\d", " ".join(statement.casefold().split()), maxsplit=1)[0]
+    if _APPLIED.search(before) and changes_value(before.strip(), "", ""):
         return False
     numbers = [Decimal(side) for side in map(str.strip, equation.split("=")) if not side.isalpha()]
     return any(not _rounds(one, other) for one, other in pairwise(numbers))

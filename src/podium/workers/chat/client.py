@@ -300,12 +300,13 @@ class ChatClient:
     ) -> Usage:
         """What was taken so far."""
         builder = reader.builder
+        reasoning, text = builder.split()
         calls = "".join(call.name + call.arguments for call in builder.calls.read())
         return read_usage(
             builder.usage,
             messages,
-            builder.text + builder.refusal + calls + reader.unread.decode("utf-8", "replace"),
-            builder.reasoning,
+            text + builder.refusal + calls + reader.unread.decode("utf-8", "replace"),
+            reasoning,
             options=options,
             max_tokens=sent_limit(body),
         )

@@ -58,11 +58,12 @@ def read_usage(
     for message in messages:
         texts += estimate_tokens(message.content)
     read = sent_tokens(messages, options)
-    shown = estimate_tokens(text) + estimate_tokens(reasoning_text)
+    answered = estimate_tokens(text)
+    shown = answered + estimate_tokens(reasoning_text)
     limit = _MOST_WRITTEN if max_tokens is None else _MOST * max_tokens
     refused = (
         _refused("input", sent, texts, _MOST * read + _HIDDEN),
-        _refused("output", written, estimate_tokens(text), max(limit, shown) + _HIDDEN),
+        _refused("output", written, answered, max(limit, shown) + _HIDDEN),
     )
     estimated = sent is None or written is None or any(refused)
     if sent is None or refused[0]:
