@@ -14,6 +14,7 @@ def record_small(
     train: int,
     output_tokens: int | None = None,
     held_out: str = "test",
+    seconds: float | None = None,
 ) -> None:
     """Write one of so many questions, numbered from 0; the first `train` are training questions, others `held_out`."""
     with RecordingWriter() as writer:
@@ -24,6 +25,14 @@ def record_small(
                 right = is_known(number)
                 text = f"Answer: {'yes' if right else f'no {worker}'}"
                 writer.add(
-                    f"q{number}", Response(worker, 0, text, score=float(right), output_tokens=output_tokens)
+                    f"q{number}",
+                    Response(
+                        worker,
+                        0,
+                        text,
+                        score=float(right),
+                        output_tokens=output_tokens,
+                        seconds=seconds,
+                    ),
                 )
         writer.write(file, name=file.stem)

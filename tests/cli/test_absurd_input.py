@@ -64,7 +64,9 @@ def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: 
     shutil.copytree(shipped("warmstart"), "policy")
     Path("policy", name).unlink(missing_ok=True)
     Path("policy", name).symlink_to(target if target.startswith("/") else Path(target).absolute())
-    assert name in one_sentence(podium("ask", "Q?", "--conductor", "policy", "--no-store"))
+    assert name in one_sentence(
+        podium("ask", "Q?", "--pool", "embedded", "--conductor", "policy", "--no-store")
+    )
 
 
 @pytest.mark.parametrize("name", ["podium.json", "config.json"])
@@ -72,7 +74,9 @@ def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: 
 def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, text: str) -> None:
     shutil.copytree(shipped("warmstart"), "policy")
     Path("policy", name).write_bytes(text.encode("utf-8", "surrogatepass"))
-    assert name in one_sentence(podium("ask", "Q?", "--conductor", "policy", "--no-store"))
+    assert name in one_sentence(
+        podium("ask", "Q?", "--pool", "embedded", "--conductor", "policy", "--no-store")
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,15 @@ NAMED = ("--tasks", "mine.parquet", "--pool", "mine.toml")
 MINE = {"tasks": "mine.parquet", "pool": "mine.toml"}
 
 
+def record(seconds: float | None = None) -> None:
+    """8 questions, of which ada knows the even ones and bob none; each response took so long."""
+    knows = {"ada": lambda number: number % 2 == 0, "bob": lambda number: False}
+    record_small(Path("mine.parquet"), knows, questions=8, train=5, seconds=seconds)
+
+
 @pytest.fixture(autouse=True)
 def _recording() -> None:
-    """8 questions, of which ada knows the even ones and bob none."""
-    knows = {"ada": lambda number: number % 2 == 0, "bob": lambda number: False}
-    record_small(Path("mine.parquet"), knows, questions=8, train=5)
+    record()
     Path("mine.toml").write_text(POOL + '[[worker]]\nname = "vote"\nkind = "vote"\n')
 
 
@@ -152,7 +156,8 @@ def test_a_table_is_printed_even_if_it_cannot_be_written(podium: Podium) -> None
 
 
 def test_a_worker_that_takes_for_ever_loses_neither_table_nor_report(podium: Podium) -> None:
-    Path("mine.toml").write_text(POOL.replace("price", "latency = 1e308\nprice", 1))
+    record(seconds=1e308)
+    Path("mine.toml").write_text(POOL)
     shown = podium("eval", *NAMED, "--run", "r", "--markdown")
     assert (shown.status, "| inf |" in shown.out) == (0, True)
     assert podium("report", "r").status == 0

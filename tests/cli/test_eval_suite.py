@@ -224,11 +224,11 @@ def test_plans_of_a_paid_conductor_are_in_the_runs_account_those_of_a_control_to
         Path("free.toml").write_text('[[worker]]\nname = "one"\nkind = "scripted"\nreplies = { "" = "1" }\n')
         measured = podium("eval", "conducted.toml", "--run", "r", "--day-budget-usd", "1")
         assert measured.status == 0, measured.err
-        plans = len(endpoint.requests)
+        calls = len(endpoint.requests)
         with closing(Account(Path("r/spending.sqlite"), "run", 1.0)) as account:
-            assert account.spent_usd == pytest.approx(0.001 * plans)
-        assert plans == 103
-        refused = podium("eval", "conducted.toml", "seeds=2", "--run", "s", "--day-budget-usd", "0.1035")
+            assert account.spent_usd == pytest.approx(0.001 * calls)
+        assert calls == 6 + 103  # Six probes of a server that obeys no format, and the plans.
+        refused = podium("eval", "conducted.toml", "seeds=2", "--run", "s", "--day-budget-usd", "0.1095")
         assert (refused.status, refused.out) == (1, "")
-        assert "of the day's $0.1035 are left" in refused.err
-        assert len(endpoint.requests) == plans
+        assert "of the day's $0.1095 are left" in refused.err
+        assert len(endpoint.requests) == calls

@@ -16,6 +16,8 @@ from podium.trace.store import TraceStore
 
 COMMAND = [sys.executable, "-m", "podium"]
 PLAN = 'model_id = [0, 1]\nsubtasks = ["Add the numbers.", "Check the sum."]\naccess_list = [[], [0]]'
+PROBES = 6
+"""Requests that find out that a server obeys no plan format."""
 OVER_SCRIPT = ["--pool", "pool.toml", "--planner", "constant:plan.txt"]
 
 
@@ -99,12 +101,12 @@ async def test_a_served_model_conducts(tmp_path):
     assert (command.returncode, err) == (0, b"")
     trace = Trace.model_validate_json(out)
     assert (trace.planner, trace.answer) == ("conductor:wise", "Right.\nAnswer: 5")
-    assert trace.rounds[0].plan_usage.tokens == 1100
-    assert trace.rounds[0].plan_cost_usd == pytest.approx(0.002)
-    ((authorization, body),) = seen
-    assert authorization == "Bearer s3cret-key"
-    assert body["model"] == "wise"
-    assert "What is 2 + 3?" in str(body["messages"])
+    assert len(seen) == PROBES + 1
+    assert trace.rounds[0].plan_usage.tokens == 1100 * len(seen)
+    assert trace.rounds[0].plan_cost_usd == pytest.approx(0.002 * len(seen))
+    assert {authorization for authorization, _ in seen} == {"Bearer s3cret-key"}
+    assert {body["model"] for _, body in seen} == {"wise"}
+    assert ["What is 2 + 3?" in str(body["messages"]) for _, body in seen] == [False] * PROBES + [True]
     assert b"s3cret-key" not in out + b"".join(file.read_bytes() for file in (tmp_path / "kept").iterdir())
 
 
@@ -144,7 +146,7 @@ async def test_a_served_model_that_writes_no_plan_is_called_once_more_and_then_s
     assert command.returncode == 1
     assert b"I would rather not plan." in out
     assert err.startswith(b"podium: There is no plan. ")
-    assert len(bodies) == 2
+    assert len(bodies) == PROBES + 2
 
 
 async def test_retries_are_recorded_in_the_trace_alone(tmp_path, unused_tcp_port):

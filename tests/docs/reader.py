@@ -57,7 +57,8 @@ async def conduct(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
         await asyncio.sleep(PATIENCE_S)
     if "RIGHT or WRONG" in said:
         return "RIGHT"
-    return PLAN if "access_list" in said else "Answer: 42"
+    asked = "access_list" in said or '"steps"' in said
+    return PLAN if asked else "Answer: 42"
 
 
 @dataclass

@@ -272,6 +272,16 @@ def test_a_recording_without_a_noted_setting_is_refused() -> None:
     )
 
 
+def test_a_setting_that_is_adopted_is_held_from_then_on() -> None:
+    with RecordingWriter() as writer:
+        writer.identify({"seed": 0})
+        with pytest.raises(RunMismatchError, match=r"\(seed\)"):
+            writer.identify({"seed": 1, "grader": "a"}, adopted=["grader"])
+        writer.identify({"seed": 0, "grader": "a"}, adopted=["grader"])
+        with pytest.raises(RunMismatchError, match=r"\(grader\)"):
+            writer.identify({"seed": 0, "grader": "b"}, adopted=["grader"])
+
+
 def test_a_setting_that_is_gone_is_named_too() -> None:
     with RecordingWriter() as writer:
         writer.identify({"pool": ["a"], "seed": 0})

@@ -112,7 +112,8 @@ def record(
                 "grader": digest(grader_settings(next(iter(parts.values())).tasks[0].grader)),
                 # The seeds of plans depend on the recording's name.
                 **({"plans": plans, "name": name} if plans else {}),
-            }
+            },
+            adopted=("grader",),
         )
         writer.grow({"questions": questions, "samples": samples})
         writer.commit()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import astuple
 from pathlib import Path
@@ -91,8 +91,11 @@ class RecordingWriter:
     ) -> None:
         self._db.close()
 
-    def identify(self, configuration: Mapping[str, Any]) -> None:
+    def identify(self, configuration: Mapping[str, Any], *, adopted: Collection[str] = ()) -> None:
         """Save the configuration that the responses come from. Later runs must have the same one.
+
+        Args:
+            adopted: keys that are saved now where the recording was begun without them.
 
         Raises:
             RunMismatchError: the recording was begun with another configuration.
@@ -103,6 +106,10 @@ class RecordingWriter:
             self._execute("insert into made_by values (?)", (wanted,))
         elif found[0] != wanted:
             before = json.loads(found[0])
+            before |= {key: configuration[key] for key in adopted if key not in before}
+            if before == json.loads(wanted):
+                self._execute("update made_by set configuration = ?", (wanted,))
+                return
             if unknown := sorted(configuration.keys() - before.keys()):
                 raise RunMismatchError(
                     f"The unfinished recording does not say its {', '.join(unknown)}, because an earlier Podium wrote "
