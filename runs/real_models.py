@@ -28,11 +28,12 @@ MODELS = {
     "qwen-1.5b": "Qwen2.5-Coder, 1.5 billion parameters. The strongest: mathematics step by step, and code.",
 }
 FORMATS = {
-    "text": 'plans = "text"',
-    "json": 'plans = "json"',
-    "schema": 'plans = "schema"',
-    "thought, schema": 'plans = "schema"\nthink = true',
+    "text": ("text", ""),
+    "json": ("json", ""),
+    "schema": ("schema", ""),
+    "thought, schema": ("schema", ", think = true"),
 }
+"""By its name in the table: `plans` of the table [conductor], and what is added to its prompt."""
 STYLES = ("full", "short")
 FAMILIES = (
     "chain_sum",
@@ -52,8 +53,8 @@ PER_SET = 100
 POOL = """# Three published models and a Python interpreter; {title} prompt, plans by: {form}.
 [conductor]
 worker = "qwen-1.5b"
-{plans}
-prompt = {{ style = "{title}" }}
+plans = "{plans}"
+prompt = {{ style = "{title}"{more} }}
 """
 WORKER = """
 [[worker]]
@@ -85,8 +86,8 @@ def write_files(folder: Path, urls: Sequence[str], gsm8k: Path | None) -> None:
         WORKER.format(name=name, url=url, profile=profile)
         for (name, profile), url in zip(MODELS.items(), urls, strict=True)
     )
-    for (form, plans), style in product(FORMATS.items(), STYLES):
-        head = POOL.format(title=style, form=form, plans=plans)
+    for (form, (plans, more)), style in product(FORMATS.items(), STYLES):
+        head = POOL.format(title=style, form=form, plans=plans, more=more)
         (folder / f"{pool_name(form, style)}.toml").write_text(head + workers + PYTHON)
     words = "gsm8k" if gsm8k is None else str(_own_set(folder, gsm8k))
     families = json.dumps(FAMILIES)

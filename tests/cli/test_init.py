@@ -52,7 +52,8 @@ def test_a_pool_of_what_answers_here_is_written_checked_and_answers(podium: Podi
     models = [name for name, worker in workers.items() if worker["kind"] == "openai"]
     assert models[:2] == ["qwen3-8b", "gemma3-4b"]
     assert set(models) >= {"qwen-0.5b", "smollm2-135m"}
-    assert tomllib.loads(Path("pool.toml").read_text())["conductor"]["worker"] == "qwen3-8b"
+    conductor = tomllib.loads(Path("pool.toml").read_text())["conductor"]
+    assert conductor == {"worker": "qwen3-8b", "prompt": {"style": "short"}}
     assert {"calculator", "vote"} < set(workers)
     assert all(worker["profile"] for worker in workers.values() if worker["kind"] == "openai")
     assert "conductor:qwen3-8b" in done.out  # Its plan was tried.

@@ -52,7 +52,11 @@ class Proposal:
         """The pool file's tables."""
         workers = [self._worker(position) for position in range(len(self.models))]
         tools = [{"name": tool, "kind": tool} for tool in self.tools]
-        return {"conductor": {"worker": self.conductor}, "worker": [*workers, *tools]}
+        conductor: dict[str, Any] = {"worker": self.conductor}
+        if self.models[0].price is None:
+            # A model on one's own machine takes half a minute to read the long prompt, and plans as well without it.
+            conductor["prompt"] = {"style": "short"}
+        return {"conductor": conductor, "worker": [*workers, *tools]}
 
     @property
     def notes(self) -> tuple[str, ...]:
