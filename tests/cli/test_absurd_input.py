@@ -10,6 +10,8 @@ import pytest
 from refusal import one_sentence
 
 from command_line import Podium
+from podium.cli.found_files import FoundFiles
+from podium.cli.trusted import trust
 from podium.conductor.checkpoint import shipped
 
 PASSWORD = "hunter2"
@@ -118,12 +120,12 @@ def test_absurd_numbers_of_files_are_refused(podium: Podium, line: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "ask Q?",
+        "ask Q? --pool pool.toml",
         "traces list",
         "serve --port 0",
         "keys add ann",
         "keys list",
-        "plan Q?",
+        "plan Q? --pool pool.toml",
         "traces export",
     ],
 )
@@ -138,7 +140,9 @@ def test_an_address_without_a_slash_is_no_folder_and_not_repeated(
         monkeypatch.setenv("PODIUM_STORE", ADDRESS)
     else:
         Path("podium.toml").write_text(f'store = "{ADDRESS}"\n')
+        trust(FoundFiles.read(Path("podium.toml")))
     refused = podium(*tokens)
     assert refused.status == 2
+    assert " address of a database" in refused.err or "://" in refused.err
     assert PASSWORD not in refused.err + refused.out
     assert not Path("postgresql:").exists()
