@@ -25,7 +25,10 @@ MODELS = Path(os.environ.get("PODIUM_MODELS") or Path(sys.prefix) / "models")
 
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[Callable[[str], str]]:
-    """`endpoint("smol")` is the address of a server of that model; each model is loaded once."""
+    """`endpoint("smol")` is the address of a server of that model; each model is loaded once.
+
+    With one thread: several wait for each other at each layer, which takes minutes on cores that other tests use.
+    """
     urls: dict[str, str] = {}
     with ExitStack() as servers:
 
@@ -34,7 +37,9 @@ def endpoint() -> Iterator[Callable[[str], str]]:
                 with socket() as free:
                     free.bind(("127.0.0.1", 0))
                     port = free.getsockname()[1]
-                urls[name] = servers.enter_context(served(MODELS / f"{name}.gguf", port, name, slots=2))
+                urls[name] = servers.enter_context(
+                    served(MODELS / f"{name}.gguf", port, name, slots=2, threads=1)
+                )
             return urls[name]
 
         yield start

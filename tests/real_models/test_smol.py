@@ -12,6 +12,8 @@ from podium import Budget, Team
 from podium.orchestrator.events import StepText
 from podium.workflow import Workflow
 
+pytestmark = pytest.mark.timeout(600)
+
 WORKER = """
 [[worker]]
 name = "{name}"
@@ -20,7 +22,7 @@ model = "smol"
 base_url = "{url}"
 temperature = 0.0
 profile = "{profile}"
-limits = {{ max_tokens = {most}, retries = 0, timeout = 150 }}
+limits = {{ max_tokens = {most}, retries = 0, timeout = 500 }}
 """
 
 
@@ -42,7 +44,7 @@ def pool(endpoint: Callable[[str], str], tmp_path: Path):
 
 
 async def test_an_untrained_model_writes_a_plan_by_schema(pool) -> None:
-    head = '[conductor]\nworker = "writer"\nplans = "schema"\n'
+    head = '[conductor]\nworker = "writer"\nplans = "schema"\nprompt = { style = "short" }\n'
     async with Team.open(pool(head=head, most=400)) as team:
         plan = await team.plan("Which day comes after Monday?", seed="0")
     assert isinstance(plan.decision, Workflow), plan.decision
