@@ -8,7 +8,7 @@ bin=$PWD/.venv/bin
 place=${PLACE:-$PWD/runs/real-models}
 export PODIUM_MODELS=$place/models
 "$bin/python" runs/published_models.py fetch "$PODIUM_MODELS"
-"$bin/pytest" -n 0 --timeout 1800 tests/real_models tests/real_models/real_tool_loops.py
+"$bin/pytest" -n 0 --timeout 1800 tests/real_models
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true' EXIT
 urls=()

@@ -15,8 +15,7 @@ from socket import socket
 
 import pytest
 
-for folder in ("runs", "tests/server"):
-    sys.path.append(str(Path(__file__).parents[2] / folder))
+sys.path.append(str(Path(__file__).parents[2] / "runs"))
 
 from published_models import served  # noqa: E402
 
