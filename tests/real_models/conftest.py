@@ -17,7 +17,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "runs"))
 
-from published_models import served  # noqa: E402
+from published_models import served
 
 MODELS = Path(os.environ.get("PODIUM_MODELS") or Path(sys.prefix) / "models")
 
