@@ -20,7 +20,7 @@ from command_line import Outcome, Podium, run_command
 from podium.cli.app import build_app
 from podium.cli.found_files import FoundFiles
 from podium.cli.settings_file import SettingsFile
-from podium.cli.trusted import trust, trust_written
+from podium.cli.trusted import trust
 from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
 from podium.testing import FaultServer
@@ -300,16 +300,6 @@ def test_settings_that_were_swapped_after_they_were_read_are_not_trusted(tmp_pat
     Path("podium.toml").write_text(good)
     with pytest.raises(UsageError, match=r"podium\.toml has changed"):
         build_app(read.fill).parse_args(["ask", "Hm?"], exit_on_error=False, print_error=False)
-
-
-def test_what_podium_wrote_is_trusted_only_if_it_is_still_so(podium: Podium, tmp_path: Path) -> None:
-    write(FOLDERS["command"], tmp_path)
-    written = Path("podium.toml").read_bytes()
-    with pytest.raises(UsageError, match="changed while it was written"):
-        trust_written(Path("podium.toml"), written + b"#")
-    assert podium("ask", "Hm?").status == 2
-    trust_written(Path("podium.toml"), written)
-    assert podium("ask", "Hm?").status == 0
 
 
 @pytest.mark.parametrize("named", ["--pool", "--config", "--no-config"])

@@ -103,23 +103,6 @@ def trust(found: FoundFiles) -> None:
         file.execute("INSERT OR REPLACE INTO trusted VALUES (?, ?, ?)", row)
 
 
-def trust_written(path: Path, content: bytes) -> None:
-    """Keep that the user trusts a settings file that Podium has just written at their wish.
-
-    Args:
-        content: what was written. If the file holds anything else by now, it is not trusted.
-
-    Raises:
-        UsageError: it holds something else, or the record cannot be written.
-    """
-    found = FoundFiles.read(path)
-    if found.toml.get(path.absolute()) != content:
-        raise UsageError(
-            f"{path} was changed while it was written; look at it, and run `podium trust {path}`."
-        )
-    trust(found)
-
-
 def revoke(path: Path) -> bool:
     """Trust a settings file no longer; it need not exist. False: it was not trusted.
 
