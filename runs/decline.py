@@ -3,7 +3,7 @@ otherwise, and on the others.
 
     python runs/decline.py RUN
 
-RUN is the folder of a suite whose pool has `decline` and whose first row leaves the worker (`leave_failing`). Only
+RUN is the folder of a suite whose pool has `decline` and whose first row leaves the worker (`quarantine_failing`). Only
 questions that came at least 50 after the worker turned bad count; until then the first row may still call it.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from podium.evals.evaluation import share_right
+from podium.evals.evaluation import accuracy
 from podium.evals.suite.manifest import SUITE, Manifest
 from podium.evals.suite.results import Results
 from podium.evals.suite.tables import SOON, calls_worker, evaluations_of, in_order, points
@@ -38,7 +38,7 @@ def show(run: Path) -> None:
                 for needs in (True, False):
                     part = [rollout for rollout in rollouts[begin:] if calls_worker(rollout, worker) == needs]
                     same = [left[key, rollout.task_id] for rollout in part]
-                    right = [f"{points(share_right(found), 1)} %" for found in (part, same)]
+                    right = [f"{points(accuracy(found), 1)} %" for found in (part, same)]
                     cells = (label, key[0], str(len(part)), "yes" if needs else "no", *right)
                     print(f"| {' | '.join(cells)} |")
         print()

@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 import podium
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.evals.stats import accuracy_interval
 from podium.lab.world import RELATIONS, Problem, word_question, world
 from podium.orchestra.abilities import ABILITIES, JOINS, Ability
@@ -40,7 +40,7 @@ VARIANTS: dict[str, Callable[[Step], Step]] = {
     "what a step needs is shown": lambda step: step,
     "all earlier steps are shown": lambda step: replace(step, access=Access(all=True)),
     "no earlier step is shown": lambda step: replace(step, access=Access()),
-    "every subtask is the whole question": lambda step: replace(step, subtask=WHOLE),
+    "every subtask is the whole question": lambda step: replace(step, subtask=ANSWER_WHOLE_QUESTION),
 }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from random import Random
 from statistics import median
 
-from podium.conductor import LeavingPlanner
+from podium.conductor import QuarantinePlanner
 from podium.planner import Plan, PlanRequest
 
 WORKERS = tuple("abcdefgh")
@@ -31,7 +31,7 @@ class NoPlans:
 
 
 def ask(
-    planner: LeavingPlanner, rng: Random, right: float, lost: float, *, bad: str = "", fails: bool = False
+    planner: QuarantinePlanner, rng: Random, right: float, lost: float, *, bad: str = "", fails: bool = False
 ) -> None:
     """One question with its outcome. A plan with a failed call is wrong, and so is every one with the bad worker."""
     shown = [name for name in WORKERS if name not in planner.left] or WORKERS
@@ -43,7 +43,7 @@ def ask(
 
 def is_kept(rng: Random, right: float, lost: float) -> bool:
     """Whether nobody is left while all stay as they are."""
-    planner = LeavingPlanner(NoPlans())
+    planner = QuarantinePlanner(NoPlans())
     for _ in range(QUIET):
         ask(planner, rng, right, lost)
         if planner.left:
@@ -53,7 +53,7 @@ def is_kept(rng: Random, right: float, lost: float) -> bool:
 
 def questions_until_left(rng: Random, right: float, lost: float, fails: bool) -> int:
     """Questions from a worker's turn until it is left; `AFTER` + 1: it is not left."""
-    planner = LeavingPlanner(NoPlans())
+    planner = QuarantinePlanner(NoPlans())
     for _ in range(BEFORE):
         ask(planner, rng, right, lost)
     if "a" in planner.left:  # It was left without need.

@@ -26,7 +26,7 @@ import numpy as np
 from podium.baselines import Committee, Single
 from podium.baselines.routers import Router, RoutingRule, learn_router
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.evals.looks import TEST, Looks
+from podium.evals.looks import TEST, EvaluationLedger
 from podium.evals.stats import mean_interval
 from podium.evals.suite.cells import digest
 from podium.orchestrator.team import open_pool
@@ -126,7 +126,7 @@ def planners(pairs: Sequence[Pair], recording: Recording) -> dict[str, Planner]:
 
 def declare(recording: Path, note: str, rows: Sequence[str]) -> int:
     """Write down what will be measured. Returns how many looks at the test questions there are with this one."""
-    looks, labels = Looks(recording.with_suffix(".looks.jsonl")), tuple(rows)
+    looks, labels = EvaluationLedger(recording.with_suffix(".looks.jsonl")), tuple(rows)
     return len(looks.count(str(recording), TEST, digest([Path(__file__).name, *labels]), labels, note))
 
 

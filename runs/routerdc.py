@@ -19,7 +19,7 @@ from statistics import fmean
 import numpy as np
 
 from podium.baselines.routers import learn_router
-from podium.evals.looks import TEST, Looks
+from podium.evals.looks import TEST, EvaluationLedger
 from podium.evals.suite.cells import digest
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter
 from podium.recordings.importers import import_routerdc
@@ -122,7 +122,7 @@ def main() -> None:
         LEDGER.parent.mkdir(exist_ok=True)
         labels = tuple(label for label, _ in rules(train, scores))
         config = digest([Path(__file__).name, *labels])
-        Looks(LEDGER).count("RouterDC", TEST, config, labels, options.declare)
+        EvaluationLedger(LEDGER).count("RouterDC", TEST, config, labels, options.declare)
         test = scores.whole(recording.of_split("test"))
         rows = {label: by_family(rule, test, scores) for label, rule in rules(train, scores)}
     else:

@@ -29,7 +29,13 @@ PROGRAMS = {"podium": "podium.cli:main", "inspect": "inspect_ai._cli.main:main"}
 _LATE = {
     "podium train": ("podium.cli.training", "sympy"),
     "podium replay": ("pyarrow.parquet", "pandas"),
-    "inspect eval": ("podium.inspection.provider", "IPython", "acp", "anthropic", "openai.types.responses"),
+    "inspect eval": (
+        "podium.inspect_provider.provider",
+        "IPython",
+        "acp",
+        "anthropic",
+        "openai.types.responses",
+    ),
 }
 """What some commands load only when they run."""
 _PROGRAM = """#!{python} -IS

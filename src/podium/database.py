@@ -28,7 +28,7 @@ def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class FileForm:
+class SQLiteSchema:
     """One kind of file."""
 
     noun: str

@@ -77,7 +77,7 @@ class Plan:
     """The visible reasoning of the planner's model."""
     rejected: tuple[RejectedPlan, ...] = ()
     """Further plans that are not run. Usage and dollars above include theirs."""
-    settled: bool = False
+    cost_recorded: bool = False
     """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does, or
     `paid_plan`."""
     seconds: float | None = None
@@ -91,7 +91,7 @@ class Plan:
     max_tokens: tuple[int | None, ...] = ()
     """The most output tokens of each step, besides the limits of its worker; None: no further limit. Steps beyond its
     end have none."""
-    shows: tuple[tuple[int, int], ...] = ()
+    visible_responses: tuple[tuple[int, int], ...] = ()
     """With a workflow: (round, step) of each response of earlier rounds that its steps with "previous" or "all" see, in
     this order, without those that failed. Empty: they see the latest response alone."""
 
@@ -128,7 +128,7 @@ class Plan:
         """The steps that `shows` names, without those that gave no response."""
         return tuple(
             EarlierStep(step, outcomes[round].workflow.steps[step].subtask, response, round)
-            for round, step in self.shows
+            for round, step in self.visible_responses
             if (response := outcomes[round].responses[step]) is not None
         )
 
@@ -159,7 +159,7 @@ def round_trace(
         workflow=workflow,
         accepted=accepted,
         accepted_step=plan.accepted_step if accepted else None,
-        shows=() if accepted else plan.shows,
+        visible_responses=() if accepted else plan.visible_responses,
         plan_error=None if error is None else str(error),
         plan_error_kind=None if error is None else error.kind,
         plan_usage=plan.usage,
@@ -190,7 +190,7 @@ async def paid_plan(planner: Planner, request: PlanRequest, ledger: Ledger) -> P
         WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
     """
     plan = await planner.plan(replace(request, ledger=ledger))
-    if not plan.settled:
+    if not plan.cost_recorded:
         ledger.record(plan.usage, plan.cost_usd)
     return plan
 
@@ -212,7 +212,7 @@ class Learner(Planner, Protocol):
 
 
 @runtime_checkable
-class ReadsAhead(Planner, Protocol):
+class BatchPlanner(Planner, Protocol):
     """A planner that decides on many questions at once in much less time than on one after the other."""
 
     def read_ahead(self, questions: Sequence[str]) -> None:

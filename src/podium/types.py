@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-NAMED_BY = 2**16
+SEED_PREFIX_CHARS = 2**16
 """Only the first characters of a question seed its randomness, since hashing 10 MB takes 0.3 s. Two longer questions
 with the same beginning share their randomness."""
 
@@ -27,7 +27,7 @@ IMAGE_TOKENS = 1000
 """Assumed tokens of an image."""
 
 
-WHOLE = "Answer the whole question."
+ANSWER_WHOLE_QUESTION = "Answer the whole question."
 """The subtask of a step that answers the whole question."""
 
 

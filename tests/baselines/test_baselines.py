@@ -16,7 +16,7 @@ from podium.baselines import (
     random_workflow,
     read_constant,
 )
-from podium.baselines.phrases import PHRASES, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, PHRASES
 from podium.baselines.plans import voting_step
 from podium.errors import ConfigError
 from podium.planner import Outcome, Plan, PlanRequest
@@ -30,7 +30,9 @@ def request(*names: str, **others) -> PlanRequest:
     )
 
 
-CHAIN = Workflow((Step(0, WHOLE), Step(1, "Check the work shown and mend it.", Access(all=True))))
+CHAIN = Workflow(
+    (Step(0, ANSWER_WHOLE_QUESTION), Step(1, "Check the work shown and mend it.", Access(all=True)))
+)
 PLANNERS = [
     Single("b"),
     SelfConsistency("b", 3),
@@ -65,13 +67,13 @@ async def test_self_consistency_samples_side_by_side_and_votes_on_all():
     plan = await SelfConsistency("a", 3).plan(request("vote", "a"))
     assert isinstance(plan.decision, Workflow)
     *samples, vote = plan.decision.steps
-    assert samples == [Step(1, WHOLE)] * 3
+    assert samples == [Step(1, ANSWER_WHOLE_QUESTION)] * 3
     assert (vote.worker, plan.decision.reads(3)) == (0, (0, 1, 2))
 
 
 async def test_one_sample_needs_no_vote():
     plan = await SelfConsistency("a", 1).plan(request("a"))
-    assert plan.decision == Workflow((Step(0, WHOLE),))
+    assert plan.decision == Workflow((Step(0, ANSWER_WHOLE_QUESTION),))
 
 
 async def test_self_consistency_without_a_vote_says_what_to_add():
@@ -161,7 +163,7 @@ def test_a_vote_is_on_all_steps_and_on_the_answer_of_the_round_before() -> None:
     vote = voting_step(request("ada", "vote").pool)
     assert vote == Step(1, "Give the most frequent answer.", Access(all=True))
     assert vote.access.sees_previous
-    plan = Workflow((*[Step(0, WHOLE)] * 4, vote))
+    plan = Workflow((*[Step(0, ANSWER_WHOLE_QUESTION)] * 4, vote))
     assert plan.reads(4) == (0, 1, 2, 3)
     assert parse(render(plan), workers=2, max_steps=5) == plan
 

@@ -53,5 +53,5 @@ async def test_a_plan_that_a_user_rewords_goes_on_and_one_with_other_steps_ends(
         return await PLANNER.plan(request)
 
     reworded = await next_plan(Step(0, "Try."), Step(1, "Try."), Step(1, "Judge.", Access(all=True)))
-    assert reworded.shows == ((0, 0), (0, 1), (0, 2))
+    assert reworded.visible_responses == ((0, 0), (0, 1), (0, 2))
     assert (await next_plan(Step(0, "Try."))).decision == Acceptance()

@@ -12,7 +12,7 @@ from podium.baselines.learned_routers import PricedRouter, _RightCounts, indepen
 from podium.baselines.predictors import METHODS, fit, fit_calibrated, spread_of
 from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
-from podium.planner import PlanRequest, ReadsAhead
+from podium.planner import BatchPlanner, PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 
@@ -69,7 +69,7 @@ async def test_questions_that_are_read_ahead_get_the_plans_that_they_get_one_by_
     alone = open_baseline(name.format(5), POOL, scored=scored)
     expected = [await alone.plan(request) for request in requests]
     ahead = open_baseline(name.format(5), POOL, scored=replace(scored, memo={}))
-    assert isinstance(ahead, ReadsAhead)
+    assert isinstance(ahead, BatchPlanner)
     ahead.read_ahead(unseen)
     assert [await ahead.plan(request) for request in requests] == expected
     if isinstance(alone, PricedRouter):

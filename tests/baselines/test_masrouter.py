@@ -20,7 +20,7 @@ from podium.baselines.masrouter_controller import (
     train_on_scores,
     walk,
 )
-from podium.baselines.phrases import CHECK, NEXT, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, NEXT
 from podium.baselines.reflection import AGAIN
 from podium.baselines.routers import text_features
 from podium.baselines.scored import ScoredAnswers
@@ -33,13 +33,21 @@ POOL = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        ("io", [(1, NEXT, ()), (0, WHOLE, ()), (0, WHOLE, ()), (2, "", (0, 1, 2))]),
-        ("chain", [(1, NEXT, ()), (0, WHOLE, (0,)), (0, CHECK, (1,))]),
-        ("full", [(1, NEXT, ()), (0, WHOLE, (0,)), (0, CHECK, (0, 1))]),
+        (
+            "io",
+            [
+                (1, NEXT, ()),
+                (0, ANSWER_WHOLE_QUESTION, ()),
+                (0, ANSWER_WHOLE_QUESTION, ()),
+                (2, "", (0, 1, 2)),
+            ],
+        ),
+        ("chain", [(1, NEXT, ()), (0, ANSWER_WHOLE_QUESTION, (0,)), (0, CHECK, (1,))]),
+        ("full", [(1, NEXT, ()), (0, ANSWER_WHOLE_QUESTION, (0,)), (0, CHECK, (0, 1))]),
         (
             "debate",
             [
-                *((1, NEXT, ()), (0, WHOLE, ()), (0, WHOLE, ())),
+                *((1, NEXT, ()), (0, ANSWER_WHOLE_QUESTION, ()), (0, ANSWER_WHOLE_QUESTION, ())),
                 *((1, REVISE, (0, 1, 2)), (0, REVISE, (0, 1, 2)), (0, REVISE, (0, 1, 2))),
                 (2, "", (3, 4, 5)),
             ],
@@ -47,7 +55,7 @@ POOL = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))
         (
             "reflection",
             [
-                *((1, NEXT, ()), (0, WHOLE, ()), (0, WHOLE, ())),
+                *((1, NEXT, ()), (0, ANSWER_WHOLE_QUESTION, ()), (0, ANSWER_WHOLE_QUESTION, ())),
                 *((1, AGAIN, (0,)), (0, AGAIN, (1,)), (0, AGAIN, (2,))),
                 (2, "", (3, 4, 5)),
             ],

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from podium.baselines.phrases import CHECK, PARTS, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, PARTS
 from podium.workers.view import requests_whole_question
 
 
 @pytest.mark.parametrize(
     ("subtask", "question", "whole"),
     [
-        (WHOLE, "What is 2 + 3?", True),
-        (f"1. {WHOLE}", "What is 2 + 3?", True),
-        (f"3. {WHOLE} ", "What is 2 + 3?", True),
+        (ANSWER_WHOLE_QUESTION, "What is 2 + 3?", True),
+        (f"1. {ANSWER_WHOLE_QUESTION}", "What is 2 + 3?", True),
+        (f"3. {ANSWER_WHOLE_QUESTION} ", "What is 2 + 3?", True),
         ("What is 2 + 3?", "What is 2 + 3?", True),
         ("2. What is 2 + 3?", " What is 2 + 3?\n", True),
         ("1. Which is it?", "1. Which is it?", True),
         ("2. 1. Which is it?", "1. Which is it?", True),
         (PARTS[0], "What is 2 + 3?", False),
         (f"1. {CHECK}", "What is 2 + 3?", False),
-        (f"{WHOLE} Then check.", "What is 2 + 3?", False),
+        (f"{ANSWER_WHOLE_QUESTION} Then check.", "What is 2 + 3?", False),
         ("What is 2 + 4?", "What is 2 + 3?", False),
         ("", "What is 2 + 3?", False),
     ],

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.baselines import Constant, random_workflow
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plan_controls import PLAN_CONTROLS, ControlContext, find_control, most_frequent
 from podium.errors import ConfigError
 from podium.planner import Plan, Planner, PlanRequest
@@ -84,7 +84,7 @@ def test_each_control_does_what_its_name_says() -> None:
         "a question draws one of the two permutations of three workers that leave none in its place"
     )
     assert {step.worker for step in plan_of("best-worker").steps[:3]} == {1}
-    assert {step.subtask for step in plan_of("whole-question").steps[:3]} == {WHOLE}
+    assert {step.subtask for step in plan_of("whole-question").steps[:3]} == {ANSWER_WHOLE_QUESTION}
     assert {step.access for step in plan_of("no-access").steps[:3]} == {Access()}
     shuffled = [plan_of("steps-shuffled", question=str(n)) for n in range(20)]
     assert all(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from podium.baselines import Cascade, Committee
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import voting_step
 from podium.baselines.predictors import Method
 from podium.baselines.routers import Router, learn_router, text_features
@@ -45,16 +45,16 @@ async def steps_of(planner: Planner, *names: str) -> list[tuple[int, str, Access
 
 async def test_a_committee_answers_side_by_side_and_the_tool_votes_on_all() -> None:
     assert await steps_of(Committee(("b", "a", "b")), "a", "vote", "b") == [
-        (2, WHOLE, Access()),
-        (0, WHOLE, Access()),
-        (2, WHOLE, Access()),
+        (2, ANSWER_WHOLE_QUESTION, Access()),
+        (0, ANSWER_WHOLE_QUESTION, Access()),
+        (2, ANSWER_WHOLE_QUESTION, Access()),
         (1, PLAIN, Access(all=True)),
     ]
 
 
 async def test_a_committee_of_one_needs_no_vote_even_weighted() -> None:
     for weights in ((), (2.0,)):
-        assert await steps_of(Committee(("b",), weights), "a", "b") == [(1, WHOLE, Access())]
+        assert await steps_of(Committee(("b",), weights), "a", "b") == [(1, ANSWER_WHOLE_QUESTION, Access())]
 
 
 async def test_the_weights_of_a_committee_stand_in_the_votes_subtask_in_its_order() -> None:
@@ -71,16 +71,24 @@ async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
     ("response", "votes", "decision"),
     [
         ("2 of 2 responses agree.\nAnswer: 4", VoteCount(agreeing=2, of=2), Acceptance()),
-        ("1 of 2 responses agree.\nAnswer: 4", VoteCount(agreeing=1, of=2), Workflow((Step(2, WHOLE),))),
-        ("1 of 1 responses agree.\nAnswer: 4", VoteCount(agreeing=1, of=1), Workflow((Step(2, WHOLE),))),
-        (NOTHING, None, Workflow((Step(2, WHOLE),))),
-        ("", None, Workflow((Step(2, WHOLE),))),
+        (
+            "1 of 2 responses agree.\nAnswer: 4",
+            VoteCount(agreeing=1, of=2),
+            Workflow((Step(2, ANSWER_WHOLE_QUESTION),)),
+        ),
+        (
+            "1 of 1 responses agree.\nAnswer: 4",
+            VoteCount(agreeing=1, of=1),
+            Workflow((Step(2, ANSWER_WHOLE_QUESTION),)),
+        ),
+        (NOTHING, None, Workflow((Step(2, ANSWER_WHOLE_QUESTION),))),
+        ("", None, Workflow((Step(2, ANSWER_WHOLE_QUESTION),))),
     ],
 )
 async def test_a_cascade_calls_the_expensive_worker_unless_all_agree(
     response: str, votes: VoteCount | None, decision: Workflow | Acceptance
 ) -> None:
-    outcome = Outcome(Workflow((Step(0, WHOLE),)), response, votes)
+    outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), response, votes)
     asked = request("a", "b", "c", "vote", outcomes=(outcome,))
     plan = await Cascade(("a", "b"), "c").plan(asked)
     assert plan.decision == decision
@@ -88,16 +96,16 @@ async def test_a_cascade_calls_the_expensive_worker_unless_all_agree(
 
 
 async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
-    outcome = Outcome(Workflow((Step(0, WHOLE),)), "1 of 2 responses agree.\nAnswer: 4")
+    outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
     plan = await Cascade(("a", "b"), "c").plan(request("a", "b", "c", "vote", outcomes=(outcome, outcome)))
     assert plan.decision == Acceptance()
 
 
 async def test_a_chosen_worker_gets_the_whole_question() -> None:
     planner = Router("by-length", lambda text: "a" if len(text) < 5 else "b")
-    assert await steps_of(planner, "b", "a") == [(0, WHOLE, Access())]
+    assert await steps_of(planner, "b", "a") == [(0, ANSWER_WHOLE_QUESTION, Access())]
     short = await planner.plan(request("b", "a", text="6?"))
-    assert short.decision == Workflow((Step(1, WHOLE),))
+    assert short.decision == Workflow((Step(1, ANSWER_WHOLE_QUESTION),))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +114,7 @@ async def test_a_chosen_worker_gets_the_whole_question() -> None:
     ids=lambda planner: planner.name,
 )
 async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
-    outcome = Outcome(Workflow((Step(0, WHOLE),)), "42")
+    outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "42")
     plan: Plan = await planner.plan(request("a", "b", "vote", outcomes=(outcome,)))
     assert plan.decision == Acceptance()
 
@@ -144,7 +152,7 @@ async def test_a_worker_that_the_pool_lacks_is_refused_with_the_nearest(planner:
 
 
 async def test_a_cascade_whose_expensive_worker_is_missing_is_refused_when_it_plans() -> None:
-    outcome = Outcome(Workflow((Step(0, WHOLE),)), "1 of 2 responses agree.\nAnswer: 4")
+    outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
     with pytest.raises(ConfigError, match="no worker named 'cyy'; did you mean 'cy'"):
         await Cascade(("ada", "bob"), "cyy").plan(request("ada", "bob", "cy", "vote", outcomes=(outcome,)))
 

@@ -6,7 +6,7 @@ from teams import answered, called, team
 from podium.baselines import find_baseline, open_baseline
 from podium.baselines.debate import REVISE, Debate
 from podium.baselines.mixture import AGGREGATE
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rectify import RETRY, RectifyOrReject, counts_as_finding
 from podium.baselines.refiner import REFINE, VERIFY, GeneratorVerifierRefiner
 from podium.baselines.self_refine import CRITICISE, SelfRefine
@@ -68,7 +68,9 @@ async def test_a_spent_budget_ends_with_the_latest_version_and_not_with_its_crit
 
 async def test_each_layer_of_a_mixture_reads_the_whole_layer_before():
     pool = team(
-        ada={AGGREGATE: "a2", WHOLE: "a1"}, bo={AGGREGATE: "b2", WHOLE: "b1"}, cy={AGGREGATE: "the answer"}
+        ada={AGGREGATE: "a2", ANSWER_WHOLE_QUESTION: "a1"},
+        bo={AGGREGATE: "b2", ANSWER_WHOLE_QUESTION: "b1"},
+        cy={AGGREGATE: "the answer"},
     )
     trace = await answered(open_baseline("mixture-of-agents:ada+bo>ada+bo>cy", pool.profiles), pool)
     assert trace.answer == "the answer"
@@ -78,7 +80,7 @@ async def test_each_layer_of_a_mixture_reads_the_whole_layer_before():
 
 
 async def test_in_fusion_a_panel_answers_and_one_worker_writes_from_all():
-    pool = team(ada={WHOLE: "a"}, bo={AGGREGATE: "the answer", WHOLE: "b"})
+    pool = team(ada={ANSWER_WHOLE_QUESTION: "a"}, bo={AGGREGATE: "the answer", ANSWER_WHOLE_QUESTION: "b"})
     planner = open_baseline("fusion:ada+bo:bo", pool.profiles)
     trace = await answered(planner, pool)
     assert (trace.answer, trace.planner, called(trace)) == (
@@ -143,9 +145,9 @@ def test_what_cannot_be_fused_is_refused(name):
 @pytest.mark.parametrize(("third", "debated"), [("4", False), ("5", False), ("6", True)])
 async def test_a_debate_has_a_second_round_only_without_a_two_thirds_majority(third, debated):
     pool = team(
-        ada={WHOLE: "Answer: 4", REVISE: "Answer: 5"},
-        bo={WHOLE: "Answer: 5", REVISE: "Answer: 5"},
-        cy={WHOLE: f"Answer: {third}", REVISE: "Answer: 6"},
+        ada={ANSWER_WHOLE_QUESTION: "Answer: 4", REVISE: "Answer: 5"},
+        bo={ANSWER_WHOLE_QUESTION: "Answer: 5", REVISE: "Answer: 5"},
+        cy={ANSWER_WHOLE_QUESTION: f"Answer: {third}", REVISE: "Answer: 6"},
     )
     trace = await answered(Debate(("ada", "bo", "cy")), pool, rounds=5)
     assert called(trace) == [["ada", "bo", "cy"]] * (1 + debated)
@@ -164,7 +166,9 @@ async def test_three_chains_of_generator_verifier_and_refiner_are_voted_on():
 
 
 async def test_a_worker_rectifies_its_own_answer_and_sees_only_the_findings():
-    pool = team(ada={WHOLE: "Answer: 3", RETRY: "Answer: 4"}, bo={WHOLE: "Answer: 4"})
+    pool = team(
+        ada={ANSWER_WHOLE_QUESTION: "Answer: 3", RETRY: "Answer: 4"}, bo={ANSWER_WHOLE_QUESTION: "Answer: 4"}
+    )
     trace = await answered(RectifyOrReject(("ada", "bo"), "cy"), Pool([*pool, Auditor("Answer: 3")]))
     assert trace.answer == "Answer: 4"
     assert seen(pool, "ada") == [[], ["Answer: 3", FINDING]]
@@ -173,7 +177,9 @@ async def test_a_worker_rectifies_its_own_answer_and_sees_only_the_findings():
 
 async def test_an_answer_that_fails_its_audits_three_more_times_is_rejected():
     pool = team(
-        ada={WHOLE: "Answer: 3", RETRY: "Answer: 3"}, bo={WHOLE: "Answer: 4"}, di={WHOLE: "Answer: 5"}
+        ada={ANSWER_WHOLE_QUESTION: "Answer: 3", RETRY: "Answer: 3"},
+        bo={ANSWER_WHOLE_QUESTION: "Answer: 4"},
+        di={ANSWER_WHOLE_QUESTION: "Answer: 5"},
     )
     trace = await answered(RectifyOrReject(("ada", "bo", "di"), "cy"), Pool([*pool, Auditor("Answer: 3")]))
     assert trace.answer == "Answer: 4"

@@ -178,7 +178,7 @@ def test_every_key_of_a_reinforcement_is_known() -> None:
         start="start",
         pool="pools/rated.toml",
         tasks="small.parquet",
-        pool_draw=PoolDraw(random=True, least=3, most=4),
+        pool_draw=PoolDraw(random=True, min_workers=3, max_workers=4),
         curriculum=(
             Stage(start=0, hop_shares=(0.5, 0.5)),
             Stage(start=10, hop_shares=(0.25, 0.25, 0.25, 0.25)),

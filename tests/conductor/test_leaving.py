@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from podium.conductor.leaving import LeavingPlanner
+from podium.conductor.leaving import QuarantinePlanner
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
 from podium.planner import Learner, Outcome, Plan, Planner, PlanRequest
@@ -39,12 +39,12 @@ class FirstAndAnother:
         return Plan(render(workflow), workflow)
 
 
-async def ask(planner: LeavingPlanner, number: int, pool: Pool = POOL) -> Trace:
+async def ask(planner: QuarantinePlanner, number: int, pool: Pool = POOL) -> Trace:
     return await Orchestrator(planner, pool).answer(Question(text=f"Question {number}?"), seed=str(number))
 
 
 async def serve(
-    planner: LeavingPlanner, numbers: range, *, bad: Collection[str] = (), right: float = 0.85
+    planner: QuarantinePlanner, numbers: range, *, bad: Collection[str] = (), right: float = 0.85
 ) -> list[set[str]]:
     """Ask questions and tell the outcomes: each worker does its step rightly with probability `right`, a bad one never.
 
@@ -62,7 +62,7 @@ async def serve(
 
 async def test_who_begins_to_fail_is_left_within_fifty_questions_and_nobody_else() -> None:
     for bad in ("ada", "cy"):
-        planner = LeavingPlanner(FirstAndAnother())
+        planner = QuarantinePlanner(FirstAndAnother())
         assert isinstance(planner, Learner)
         before = await serve(planner, range(60))
         assert any(bad in workers for workers in before)
@@ -75,7 +75,7 @@ async def test_who_begins_to_fail_is_left_within_fifty_questions_and_nobody_else
 async def test_workers_that_stay_as_they_are_are_kept_whether_they_are_good_or_poor() -> None:
     alarms = 0
     for right in (0.95, 0.85, 0.75, 0.5):
-        planner = LeavingPlanner(FirstAndAnother())
+        planner = QuarantinePlanner(FirstAndAnother())
         for number in range(0, 300, 20):
             await serve(planner, range(number, number + 20), right=right)
             alarms += bool(planner.left)
@@ -85,7 +85,7 @@ async def test_workers_that_stay_as_they_are_are_kept_whether_they_are_good_or_p
 
 
 async def test_who_was_left_is_tried_again_and_left_sooner_if_it_still_fails() -> None:
-    planner = LeavingPlanner(FirstAndAnother())
+    planner = QuarantinePlanner(FirstAndAnother())
     await serve(planner, range(40))
     called = await serve(planner, range(40, 240), bad={"ada"})
     tries = [place for place, workers in enumerate(called) if "ada" in workers]
@@ -100,7 +100,7 @@ async def test_who_was_left_is_tried_again_and_left_sooner_if_it_still_fails() -
 
 async def test_a_failed_call_says_who_is_to_blame() -> None:
     broken = POOL.replaced({"bob": ScriptedWorker("bob", {"": WorkerError("It is down.", kind="status")})})
-    planner = LeavingPlanner(FirstAndAnother())
+    planner = QuarantinePlanner(FirstAndAnother())
     await serve(planner, range(40))
     failed = 0
     for number in range(40, 90):
@@ -115,7 +115,7 @@ async def test_a_failed_call_says_who_is_to_blame() -> None:
 
 
 def test_a_failed_call_counts_even_if_the_answer_is_right() -> None:
-    planner = LeavingPlanner(FirstAndAnother())
+    planner = QuarantinePlanner(FirstAndAnother())
     for _ in range(40):
         planner.update(("ada", "bob"), (), 1.0)
     for _ in range(6):
@@ -126,7 +126,7 @@ def test_a_failed_call_counts_even_if_the_answer_is_right() -> None:
 def test_a_worker_whose_calls_fail_as_seldom_as_ever_is_kept() -> None:
     alarms = 0
     for stream in range(10):
-        rng, planner = Random(f"flaky/{stream}"), LeavingPlanner(FirstAndAnother())
+        rng, planner = Random(f"flaky/{stream}"), QuarantinePlanner(FirstAndAnother())
         for _ in range(300):
             fails = rng.random() < 0.05
             planner.update(("ada",) if fails else ("ada", "bob"), ("bob",) if fails else (), float(not fails))
@@ -138,7 +138,7 @@ def test_a_worker_whose_calls_fail_as_seldom_as_ever_is_kept() -> None:
 
 async def test_plans_over_fewer_workers_have_the_pool_s_numbers_and_earlier_plans_the_planner_s() -> None:
     inner = FirstAndAnother()
-    planner = LeavingPlanner(inner)
+    planner = QuarantinePlanner(inner)
     await serve(planner, range(40))
     await serve(planner, range(40, 90), bad={"ada"})
     assert planner.left == ("ada",)
@@ -178,9 +178,9 @@ class Wants:
         return paid if self.alone is None else replace(paid, text="?", decision=self.alone)
 
 
-def without_ada(inner: Planner) -> LeavingPlanner:
+def without_ada(inner: Planner) -> QuarantinePlanner:
     """The planner after it has left ada, whose answers were right forty times and then wrong."""
-    planner = LeavingPlanner(inner)
+    planner = QuarantinePlanner(inner)
     for score in (1.0,) * 40 + (0.0,) * 20:
         planner.update(["ada"], [], score)
     assert planner.left == ("ada",)
@@ -228,13 +228,13 @@ async def test_a_worker_who_was_left_is_called_where_there_is_no_plan_without_it
 
 
 async def test_a_tool_is_suspected_for_its_failed_calls_and_not_for_what_it_was_given() -> None:
-    planner = LeavingPlanner(FirstAndAnother(), tools=NAMES[1:])
+    planner = QuarantinePlanner(FirstAndAnother(), tools=NAMES[1:])
     for number in range(40):
         planner.learn(await ask(planner, number), 0.0)
     assert planner.left == ("ada",)
 
     broken = POOL.replaced({"bob": ScriptedWorker("bob", {"": WorkerError("It is down.", kind="status")})})
-    planner = LeavingPlanner(FirstAndAnother(), tools=("bob",))
+    planner = QuarantinePlanner(FirstAndAnother(), tools=("bob",))
     await serve(planner, range(40))
     for number in range(40, 90):
         trace = await ask(planner, number, broken)

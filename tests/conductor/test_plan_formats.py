@@ -14,7 +14,7 @@ import pytest
 import stamina
 
 from podium.conductor.format_probe import DAY_S, Verdict, VerdictFile
-from podium.conductor.opening import ConductorSettings, build_endpoint, conductor_of
+from podium.conductor.opening import ConductorSettings, build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.executor import Ledger
 from podium.planner import Plan, PlanRequest
@@ -65,7 +65,7 @@ async def plans(
         endpoint = build_endpoint(settings, POOL)
         try:
             with stamina.set_testing(True, attempts=2, cap=True):
-                made.append(await conductor_of(endpoint, POOL, settings).plan(request))
+                made.append(await make_worker_conductor(endpoint, POOL, settings).plan(request))
         finally:
             await endpoint.close()
     return made
@@ -141,7 +141,7 @@ async def test_concurrent_first_questions_share_one_probe() -> None:
     async with FaultServer(obedient) as server:
         settings = ConductorSettings(base_url=server.url, model="m")
         endpoint = build_endpoint(settings, POOL)
-        conductor = conductor_of(endpoint, POOL, settings)
+        conductor = make_worker_conductor(endpoint, POOL, settings)
         made = await asyncio.gather(*(conductor.plan(REQUEST) for _ in range(8)))
         await endpoint.close()
     assert all(isinstance(plan.decision, Workflow) for plan in made)
@@ -232,7 +232,7 @@ async def test_a_schema_that_is_not_obeyed_is_asked_for_where_the_user_says_so()
 async def test_a_worker_that_is_no_endpoint_is_asked_for_three_lists() -> None:
     lists = 'model_id = [1]\nsubtasks = ["Add them."]\naccess_list = [[]]'
     chief = ScriptedWorker("chief", [lists])
-    plan = await conductor_of(chief, POOL, ConductorSettings()).plan(REQUEST)
+    plan = await make_worker_conductor(chief, POOL, ConductorSettings()).plan(REQUEST)
     assert isinstance(plan.decision, Workflow)
     assert "model_id" in plan.messages[0].content
 

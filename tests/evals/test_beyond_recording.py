@@ -8,7 +8,7 @@ import pytest
 from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_recording
 
 from podium.baselines import Committee, Constant
-from podium.baselines.phrases import CHECK, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.evals import Evaluation, evaluate
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker
@@ -53,22 +53,43 @@ SEES = Access(all=True)
 @pytest.mark.parametrize(
     ("rounds", "share"),
     [
-        ([(Step(ADA, WHOLE),)], 0),
-        ([(Step(ADA, WHOLE, SEES),)], 0),
-        ([(Step(ADA, f"1. {WHOLE}"), Step(BOB, f"2. {CHECK}"), Step(VOTE, "Vote.", SEES))], 1 / 2),
+        ([(Step(ADA, ANSWER_WHOLE_QUESTION),)], 0),
+        ([(Step(ADA, ANSWER_WHOLE_QUESTION, SEES),)], 0),
+        (
+            [(Step(ADA, f"1. {ANSWER_WHOLE_QUESTION}"), Step(BOB, f"2. {CHECK}"), Step(VOTE, "Vote.", SEES))],
+            1 / 2,
+        ),
         ([(Step(ADA, "Only this: add."),)], 1),
-        ([(Step(ADA, WHOLE), Step(BOB, WHOLE), Step(VOTE, "Vote.", SEES))], 0),
-        ([(Step(ADA, WHOLE), Step(BOB, CHECK), Step(VOTE, "Vote.", SEES))], 1 / 2),
-        ([(Step(ADA, WHOLE), Step(BOB, WHOLE, SEES))], 1 / 2),
-        ([(Step(ADA, WHOLE), Step(BOB, CHECK, SEES), Step(CY, WHOLE, Access(steps=(1,))))], 2 / 3),
-        ([(Step(ADA, WHOLE), Step(LIVE, CHECK, SEES))], 0),
-        ([(Step(LIVE, "Guess."), Step(ADA, WHOLE, SEES))], 1),
+        (
+            [(Step(ADA, ANSWER_WHOLE_QUESTION), Step(BOB, ANSWER_WHOLE_QUESTION), Step(VOTE, "Vote.", SEES))],
+            0,
+        ),
+        ([(Step(ADA, ANSWER_WHOLE_QUESTION), Step(BOB, CHECK), Step(VOTE, "Vote.", SEES))], 1 / 2),
+        ([(Step(ADA, ANSWER_WHOLE_QUESTION), Step(BOB, ANSWER_WHOLE_QUESTION, SEES))], 1 / 2),
+        (
+            [
+                (
+                    Step(ADA, ANSWER_WHOLE_QUESTION),
+                    Step(BOB, CHECK, SEES),
+                    Step(CY, ANSWER_WHOLE_QUESTION, Access(steps=(1,))),
+                )
+            ],
+            2 / 3,
+        ),
+        ([(Step(ADA, ANSWER_WHOLE_QUESTION), Step(LIVE, CHECK, SEES))], 0),
+        ([(Step(LIVE, "Guess."), Step(ADA, ANSWER_WHOLE_QUESTION, SEES))], 1),
         ([(Step(LIVE, "Guess."),)], 0),
-        ([(Step(ADA, CHECK), Step(BOB, WHOLE))], 0),
-        ([(Step(ADA, WHOLE),), (Step(BOB, WHOLE),)], 0),
-        ([(Step(ADA, WHOLE),), (Step(BOB, WHOLE), Step(CY, CHECK, SEES))], 1 / 3),
-        ([(Step(ADA, WHOLE),), (Step(BOB, WHOLE, Access(previous=True)),)], 1 / 2),
-        ([(Step(ADA, WHOLE),), (Step(BOB, WHOLE, SEES),)], 1 / 2),
+        ([(Step(ADA, CHECK), Step(BOB, ANSWER_WHOLE_QUESTION))], 0),
+        ([(Step(ADA, ANSWER_WHOLE_QUESTION),), (Step(BOB, ANSWER_WHOLE_QUESTION),)], 0),
+        (
+            [(Step(ADA, ANSWER_WHOLE_QUESTION),), (Step(BOB, ANSWER_WHOLE_QUESTION), Step(CY, CHECK, SEES))],
+            1 / 3,
+        ),
+        (
+            [(Step(ADA, ANSWER_WHOLE_QUESTION),), (Step(BOB, ANSWER_WHOLE_QUESTION, Access(previous=True)),)],
+            1 / 2,
+        ),
+        ([(Step(ADA, ANSWER_WHOLE_QUESTION),), (Step(BOB, ANSWER_WHOLE_QUESTION, SEES),)], 1 / 2),
     ],
 )
 async def test_rewritten_subtasks_and_sight_of_others_work_go_beyond_the_recording_and_nothing_else(
@@ -80,10 +101,10 @@ async def test_rewritten_subtasks_and_sight_of_others_work_go_beyond_the_recordi
 @pytest.mark.parametrize(
     ("steps", "share"),
     [
-        ((Step(0, WHOLE),), 0),
+        ((Step(0, ANSWER_WHOLE_QUESTION),), 0),
         ((Step(0, "Only this: add."),), 1),
-        ((Step(1, WHOLE), Step(0, WHOLE, SEES)), 2 / 3),
-        ((Step(1, WHOLE), Step(1, CHECK, SEES)), 1 / 2),
+        ((Step(1, ANSWER_WHOLE_QUESTION), Step(0, ANSWER_WHOLE_QUESTION, SEES)), 2 / 3),
+        ((Step(1, ANSWER_WHOLE_QUESTION), Step(1, CHECK, SEES)), 1 / 2),
     ],
 )
 async def test_the_subtask_of_a_team_counts_for_the_responses_within_it(

@@ -17,7 +17,7 @@ from recorded_world import TOKENS, UNIT, Right, pool_of, replayed, tasks_of, wor
 from rich.console import Console
 
 from podium.baselines import Committee, Constant, SelfConsistency, Single
-from podium.baselines.phrases import CHECK, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.errors import UsageError
 from podium.evals import (
     SIMULATED,
@@ -547,7 +547,7 @@ async def test_a_pool_that_is_lent_the_tool_keeps_its_ratings(recording: Recordi
 
 
 async def test_a_comparison_says_how_far_a_row_goes_beyond_the_recording(recording: Recording) -> None:
-    conductor = Constant(Workflow((Step(0, WHOLE), Step(1, CHECK, Access(all=True)))), NAMES)
+    conductor = Constant(Workflow((Step(0, ANSWER_WHOLE_QUESTION), Step(1, CHECK, Access(all=True)))), NAMES)
     found = await compare_recorded(contest(recording, questions=4), {"Conductor": conductor})
     assert found.rows[0].beyond_recording == pytest.approx(1 / 2)
     sentence = "Conductor: 50.0 % of its recorded responses answer the plain question, although the step had"

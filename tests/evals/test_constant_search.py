@@ -3,7 +3,7 @@
 import pytest
 
 from podium.baselines import Constant
-from podium.baselines.phrases import CHECK, PHRASES, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, PHRASES
 from podium.errors import ConfigError, UsageError
 from podium.evals import ConstantPlan, ConstantPlanFront, search_constant
 from podium.evals.constant_search import rank_by_front, undominated
@@ -22,7 +22,7 @@ TASKS = [
 
 def scripted(name: str, price: float, **replies: str) -> ScriptedWorker:
     """Says "yes" to the phrase of each keyword, and "no" to every other."""
-    phrases = {"whole": WHOLE, "check": CHECK}
+    phrases = {"whole": ANSWER_WHOLE_QUESTION, "check": CHECK}
     said = {phrases[key]: f"Answer: {reply}" for key, reply in replies.items()}
     return ScriptedWorker(
         name, said | {"": "Answer: no"}, profile=Profile(name=name, price=Price(input=0, output=price))

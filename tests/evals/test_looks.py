@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from podium.errors import ConfigError
-from podium.evals.looks import Looks, ledger_file, sentence_on
+from podium.evals.looks import EvaluationLedger, ledger_file, sentence_on
 
 PLANNERS = ("Conductor", "ada alone")
 
 
 def test_each_configuration_is_one_look_at_its_split(tmp_path: Path) -> None:
-    ledger = Looks(tmp_path / "mine.looks.jsonl")
+    ledger = EvaluationLedger(tmp_path / "mine.looks.jsonl")
     ledger.count("mine.parquet", "validation", "a", PLANNERS)
     ledger.count("mine.parquet", "test", "a", PLANNERS)
     looks = ledger.count("mine.parquet", "validation", "b", PLANNERS)
@@ -23,7 +23,7 @@ def test_each_configuration_is_one_look_at_its_split(tmp_path: Path) -> None:
 
 
 def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Path) -> None:
-    ledger = Looks(tmp_path / "mine.looks.jsonl")
+    ledger = EvaluationLedger(tmp_path / "mine.looks.jsonl")
     ledger.declare("mine.parquet", "test", "a", PLANNERS, "The one run on test.")
     assert ledger.of_split("test") == ()
     assert ledger.is_declared("test", "a")
@@ -36,7 +36,7 @@ def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Pa
 
 
 def test_the_same_configuration_declared_anew_is_a_further_look(tmp_path: Path) -> None:
-    ledger = Looks(tmp_path / "mine.looks.jsonl")
+    ledger = EvaluationLedger(tmp_path / "mine.looks.jsonl")
     for note in ("Before the change.", "After it."):
         assert not ledger.is_declared("test", "a", note)
         ledger.declare("mine.parquet", "test", "a", PLANNERS, note)
@@ -60,4 +60,4 @@ def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.looks.jsonl"
     file.write_text('{"split": "test"}\n')
     with pytest.raises(ConfigError, match="is no ledger of looks"):
-        Looks(file).read()
+        EvaluationLedger(file).read()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.baselines.phrases import CHECK, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.errors import ConfigError, UsageError
 from podium.evals.workflow_search import search_workflows
 from podium.tasks.graders.text_graders import Exact
@@ -17,14 +17,14 @@ TASKS = [
 ]
 TRICK = "Think of the trick first."
 RIGHT = Workflow((Step(0, TRICK),))
-DEARER = Workflow((Step(0, WHOLE), Step(0, TRICK, Access(all=True))))
+DEARER = Workflow((Step(0, ANSWER_WHOLE_QUESTION), Step(0, TRICK, Access(all=True))))
 
 
 def pool(*proposals: str, says: str = "yes") -> Pool:
     """A worker that is right only after the trick, and a model that proposes."""
     cheap = ScriptedWorker(
         "cheap",
-        {TRICK: f"Answer: {says}", WHOLE: "Answer: no", CHECK: "Answer: no"},
+        {TRICK: f"Answer: {says}", ANSWER_WHOLE_QUESTION: "Answer: no", CHECK: "Answer: no"},
         profile=Profile(name="cheap", price=Price(output=1.0)),
     )
     # It answers the questions of the workflows that the archive begins with, too: 4 alone, 2 x 4 in checks.
@@ -46,7 +46,7 @@ async def test_what_the_model_proposes_is_tried_and_the_archive_tells_it_the_res
 
 
 async def test_a_proposal_that_cannot_be_read_or_is_known_is_written_again_three_times_at_most():
-    known = render(Workflow((Step(0, WHOLE),)))
+    known = render(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)))
     team = pool("no lists", known, render(RIGHT), "no", "no", "no")
     found = await search_workflows(team, TASKS, "writer", proposals=2)
     assert found.plans[-1].plan == render(RIGHT)

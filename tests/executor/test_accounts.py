@@ -244,7 +244,7 @@ async def test_who_waits_for_an_account_that_cannot_be_written_is_told(account: 
     assert account.reserve(0.75) is None
     ledger = Ledger(Budget(), accounts=[account])
     waiting = [
-        asyncio.create_task(account.quiet()),
+        asyncio.create_task(account.wait_until_unreserved()),
         asyncio.create_task(ledger.reserve(Reservation(1, 10, 0.75))),
     ]
     await asyncio.sleep(0)
@@ -255,7 +255,7 @@ async def test_who_waits_for_an_account_that_cannot_be_written_is_told(account: 
         errors = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(error) for error in errors] == [StoreError, StoreError]
     account._file.execute("ALTER TABLE lost RENAME TO spending")
-    await account.quiet()
+    await account.wait_until_unreserved()
     assert (account.reserved_usd, account.spent_usd) == (0.0, 0.25)
 
 
@@ -300,7 +300,7 @@ async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
     ledger.settle(reservation, Usage(), 0.125)
     assert account.reserved_usd == 0.25, "what is not booked stays counted"
     other.execute("ROLLBACK")
-    await account.quiet()
+    await account.wait_until_unreserved()
     assert (account.spent_usd, account.reserved_usd) == (0.125, 0.0)
     assert loop.time() - began < 20
     other.close()

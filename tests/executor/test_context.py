@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor import Context, build_messages, fence_token
-from podium.types import NAMED_BY, Message, Question, ToolCall
+from podium.types import SEED_PREFIX_CHARS, Message, Question, ToolCall
 from podium.workers.view import EarlierStep, read_view
 
 PAST = (Message(role="user", content="Hello."), Message(role="assistant", content="Hello!"))
@@ -118,6 +118,6 @@ def test_plain_cannot_show_earlier_work():
 
 
 def test_the_mark_of_a_long_question_is_made_of_its_beginning():
-    begun = "a" * NAMED_BY
+    begun = "a" * SEED_PREFIX_CHARS
     assert fence_token("1", Question(text=begun)) == fence_token("1", Question(text=begun + "b" * 10_000_000))
     assert fence_token("1", Question(text=begun[1:])) != fence_token("1", Question(text=begun))

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.conductor.checkpoint import Conducts
 from podium.errors import ConfigError
 from podium.lab.world import RELATIONS, world
@@ -203,7 +203,7 @@ def test_the_share_of_plans_that_ask_the_whole_question_is_as_the_settings_say()
     for _ in range(300):
         _, parts = LABORATORY.draw_question(rng)
         plan, _ = draw_world_workflow(rng, parts, TEAM, shares=Shares(fitting=1.0, whole=0.45))
-        asked.append(all(step.subtask.endswith(WHOLE) for step in plan.steps))
+        asked.append(all(step.subtask.endswith(ANSWER_WHOLE_QUESTION) for step in plan.steps))
     assert 0.37 < sum(asked) / len(asked) < 0.6
 
 

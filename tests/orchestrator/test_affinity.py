@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from podium.orchestrator.affinity import KeepingPlanner, PastTurn, loss_usd
+from podium.orchestrator.affinity import PastTurn, StickyWorkerPlanner, loss_usd
 from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import Acceptance, Access, Step, Workflow, render
@@ -80,7 +80,7 @@ ASKED = PlanRequest(Question(text="Why?", history=HISTORY), (LARGE, MEDIUM, FREE
 
 async def test_only_the_last_step_is_kept_and_the_reason_says_why() -> None:
     past = PastTurn("large", 500, {"large": 12_400})
-    plan = await KeepingPlanner(Fixed(TWO_STEPS), past).plan(ASKED)
+    plan = await StickyWorkerPlanner(Fixed(TWO_STEPS), past).plan(ASKED)
     assert plan.decision == Workflow((Step(1, "Draft."), Step(0, "Answer.", Access(all=True))))
     assert plan.text == render(TWO_STEPS), "as the planner wrote it"
     # 12,502 tokens: 102 at $10 and 12,400 at $1 and the answer at $30, against all at $3 and the answer at $12.
@@ -110,5 +110,5 @@ async def test_only_the_last_step_is_kept_and_the_reason_says_why() -> None:
 async def test_any_other_plan_is_left_as_it_is(
     decision: Workflow | Acceptance, past: PastTurn, request_: PlanRequest
 ) -> None:
-    plan = await KeepingPlanner(Fixed(decision), past).plan(request_)
+    plan = await StickyWorkerPlanner(Fixed(decision), past).plan(request_)
     assert (plan.decision, plan.reason) == (decision, None)

@@ -287,7 +287,7 @@ class Away:
     async def settled(self) -> None:
         return None
 
-    async def quiet(self) -> None:
+    async def wait_until_unreserved(self) -> None:
         return None
 
 

@@ -28,7 +28,9 @@ class Rounds:
 
     async def plan(self, request):
         workflow = SECOND if request.outcomes else FIRST
-        return Plan(render(workflow), workflow, shows=((0, 1), (0, 2), (0, 0)) if request.outcomes else ())
+        return Plan(
+            render(workflow), workflow, visible_responses=((0, 1), (0, 2), (0, 0)) if request.outcomes else ()
+        )
 
 
 @pytest.mark.parametrize("style", ["packed", "chat"])
@@ -57,6 +59,6 @@ def test_a_step_sees_the_chosen_responses_without_those_that_failed(style):
     assert [step.response for step in read_view(look.messages).earlier] == ["2", "1", "4"]
     if style == "packed":
         assert read_view(look.messages).earlier == look.view.earlier
-    assert trace.rounds[1].shows == ((0, 1), (0, 2), (0, 0))
+    assert trace.rounds[1].visible_responses == ((0, 1), (0, 2), (0, 0))
     assert trace.rounds[1].spans[-1].votes.agreeing == 2  # 2, 1, 4, 1.
     assert trace.answer.endswith("Answer: 1")

@@ -13,14 +13,14 @@ from podium.errors import WorkerError
 from podium.executor.context import Context, Style, build_messages
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, Seen
 from podium.recordings.files import COLUMNS
-from podium.types import WHOLE, Message, Profile, Question
+from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile, Question
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker
 from podium.workers.view import EarlierStep
 
 FOUR = "What is 2 + 2?"
-CRITIC = Seen("Find a fault.", ((WHOLE, "Answer: 5"),))
-MENDED = Seen("Mend it.", ((WHOLE, "Answer: 5"), ("Find a fault.", "It is 4.")))
+CRITIC = Seen("Find a fault.", ((ANSWER_WHOLE_QUESTION, "Answer: 5"),))
+MENDED = Seen("Mend it.", ((ANSWER_WHOLE_QUESTION, "Answer: 5"), ("Find a fault.", "It is 4.")))
 
 
 def made(folder: Path, *, conditioned: bool = True) -> Recording:
@@ -53,31 +53,35 @@ async def test_what_the_step_shows_finds_the_response_whatever_the_style_and_the
     recording = made(tmp_path)
     critics = [
         await replay(recording, "judge").answer(
-            request("Find a fault.", (WHOLE, " Answer: 5\n"), style=style, duplicate=number)
+            request("Find a fault.", (ANSWER_WHOLE_QUESTION, " Answer: 5\n"), style=style, duplicate=number)
         )
         for number in range(3)
     ]
     assert [reply.text for reply in critics] == ["It is 4.", "You added wrongly.", "It is 4."]
     assert critics[1].recorded == f"r#q0/judge/1@{CRITIC.key}"
     mended = await replay(recording, "ada").answer(
-        request("Mend it.", (WHOLE, "Answer: 5"), ("Find a fault.", "It is 4."), style=style)
+        request("Mend it.", (ANSWER_WHOLE_QUESTION, "Answer: 5"), ("Find a fault.", "It is 4."), style=style)
     )
     assert (mended.text, mended.usage.input_tokens) == ("Answer: 4", 60)
-    bare = await replay(recording, "ada").answer(request(WHOLE, style=style))
+    bare = await replay(recording, "ada").answer(request(ANSWER_WHOLE_QUESTION, style=style))
     assert (bare.text, bare.recorded) == ("Answer: 5", "r#q0/ada/0")
 
 
 @pytest.mark.parametrize(
     ("worker", "subtask", "shown"),
     [
-        ("judge", "Find the fault.", [(WHOLE, "Answer: 5")]),
-        ("judge", "Find a fault.", [(WHOLE, "Answer: 6")]),
+        ("judge", "Find the fault.", [(ANSWER_WHOLE_QUESTION, "Answer: 5")]),
+        ("judge", "Find a fault.", [(ANSWER_WHOLE_QUESTION, "Answer: 6")]),
         ("judge", "Find a fault.", [("Do part 1 only.", "Answer: 5")]),
-        ("judge", "Find a fault.", [(WHOLE, "Answer: 5"), (WHOLE, "Answer: 5")]),
+        (
+            "judge",
+            "Find a fault.",
+            [(ANSWER_WHOLE_QUESTION, "Answer: 5"), (ANSWER_WHOLE_QUESTION, "Answer: 5")],
+        ),
         ("judge", "Find a fault.", []),
-        ("judge", WHOLE, []),
-        ("ada", "Find a fault.", [(WHOLE, "Answer: 5")]),
-        ("ada", "Mend it.", [("Find a fault.", "It is 4."), (WHOLE, "Answer: 5")]),
+        ("judge", ANSWER_WHOLE_QUESTION, []),
+        ("ada", "Find a fault.", [(ANSWER_WHOLE_QUESTION, "Answer: 5")]),
+        ("ada", "Mend it.", [("Find a fault.", "It is 4."), (ANSWER_WHOLE_QUESTION, "Answer: 5")]),
     ],
 )
 async def test_a_step_that_shows_anything_else_fails(
@@ -90,8 +94,8 @@ async def test_a_step_that_shows_anything_else_fails(
 
 async def test_within_a_team_what_the_team_was_shown_counts_too(tmp_path: Path) -> None:
     recording = made(tmp_path)
-    (outer,) = request("Find a fault.", (WHOLE, "Answer: 5")).messages
-    inner = build_messages(Context(Question(text=outer.content), WHOLE), "packed", "beef")
+    (outer,) = request("Find a fault.", (ANSWER_WHOLE_QUESTION, "Answer: 5")).messages
+    inner = build_messages(Context(Question(text=outer.content), ANSWER_WHOLE_QUESTION), "packed", "beef")
     assert (await replay(recording, "judge").answer(Request(inner, seed="0"))).text == "It is 4."
     other = build_messages(Context(Question(text=outer.content), "Mend it."), "packed", "beef")
     with pytest.raises(WorkerError, match="with this subtask and these earlier responses"):

@@ -12,7 +12,7 @@ from podium.recordings import Seen
 from podium.recordings.importers import import_dylan, import_judgebench, import_llmverify
 from podium.recordings.importers.judgebench import COMPARE
 from podium.recordings.importers.llmverify import VERIFY
-from podium.types import WHOLE
+from podium.types import ANSWER_WHOLE_QUESTION
 
 # --- JudgeBench --------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ def test_a_judgment_is_found_by_the_two_answers_in_the_order_in_which_the_judge_
     assert told == ["acme_R/reward_model", "wise-1/vanilla"]
     answers = recording.responses("Which?")["able"]
     assert [(answer.text, answer.score) for answer in answers] == [("It is X.", 1.0), ("It is Y.", 0.0)]
-    shown = ((WHOLE, "It is X."), (WHOLE, "It is Y."))
+    shown = ((ANSWER_WHOLE_QUESTION, "It is X."), (ANSWER_WHOLE_QUESTION, "It is Y."))
     (first,) = recording.conditioned_responses("Which?", "wise-1/vanilla", Seen(COMPARE, shown))
     (second,) = recording.conditioned_responses("Which?", "wise-1/vanilla", Seen(COMPARE, shown[::-1]))
     assert (first.text, first.score, second.text, second.score) == (
@@ -123,8 +123,8 @@ def test_an_agent_of_a_debate_saw_the_latest_answer_of_each_other_one(tmp_path: 
         found = recording.conditioned_responses("What is 2 + 2?", worker, Seen(MEND, shown))
         return [(response.text, response.score) for response in found]
 
-    assert given((WHOLE, CODE), (WHOLE, FOUR)) == [(r"Now \boxed{4}.", 1.0)]
-    assert given((MEND, r"Now \boxed{4}."), (WHOLE, FOUR)) == [("I agree.", 0.0)]
+    assert given((ANSWER_WHOLE_QUESTION, CODE), (ANSWER_WHOLE_QUESTION, FOUR)) == [(r"Now \boxed{4}.", 1.0)]
+    assert given((MEND, r"Now \boxed{4}."), (ANSWER_WHOLE_QUESTION, FOUR)) == [("I agree.", 0.0)]
     assert given((MEND, "X"), (MEND, "Y")) == [(r"Sure: \boxed{4}", 1.0)]
     assert recording.header.conditioned == {worker: 3}
     assert import_report.left_out == {"answers to others whose own messages the logs lack": 2}
@@ -157,7 +157,7 @@ def test_a_verification_is_found_by_the_one_answer_that_the_verifier_saw(tmp_pat
     given = recording.responses("What is 2 + 2?")["acme/able"]
     assert [(response.text, response.score) for response in given] == [("It is 4.", 1.0), ("It is 5.", 0.0)]
     of_four = recording.conditioned_responses(
-        "What is 2 + 2?", "Qwen/Qwen3-8B", Seen(VERIFY, ((WHOLE, "It is 4."),))
+        "What is 2 + 2?", "Qwen/Qwen3-8B", Seen(VERIFY, ((ANSWER_WHOLE_QUESTION, "It is 4."),))
     )
     assert [(response.text, response.score) for response in of_four] == [
         ("Correct, it is.", 1.0),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podium.baselines import SelfConsistency, Single
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
@@ -82,7 +82,7 @@ async def test_traces_give_the_answers_to_bare_questions_and_no_others(tmp_path:
             ScriptedWorker("spare", ["Answer: 5"]),
         ]
     )
-    apart = Fixed(Step(0, "Add the first two."), Step(0, WHOLE, Access(all=True)))
+    apart = Fixed(Step(0, "Add the first two."), Step(0, ANSWER_WHOLE_QUESTION, Access(all=True)))
     traces = await store_of(
         tmp_path / "traces.sqlite",
         (SelfConsistency("ada", 3), pool, four),
@@ -146,7 +146,7 @@ class Twice:
 
     async def plan(self, request: PlanRequest) -> Plan:
         access = self._access if request.outcomes else Access()
-        return Plan("", Workflow((Step(0, WHOLE, access),)))
+        return Plan("", Workflow((Step(0, ANSWER_WHOLE_QUESTION, access),)))
 
 
 @pytest.mark.parametrize("access", [Access(all=True), Access(previous=True), Access()])
@@ -207,7 +207,9 @@ async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_pa
 
 async def test_numbered_steps_count_as_the_whole_question(tmp_path: Path) -> None:
     asked = Question(text="1. Which is it?")
-    plan = Fixed(Step(0, f"1. {WHOLE}"), Step(0, f"2. {asked.text}"), Step(0, "3. Do part 1 only."))
+    plan = Fixed(
+        Step(0, f"1. {ANSWER_WHOLE_QUESTION}"), Step(0, f"2. {asked.text}"), Step(0, "3. Do part 1 only.")
+    )
     pool = Pool([ScriptedWorker("ada", ["one", "two", "three"])])
     orchestrator = Orchestrator(plan, pool, settings=ExecutionSettings(run_all=True))
     trace = await orchestrator.answer(asked, seed="0")
@@ -248,7 +250,9 @@ async def test_with_conditioned_responses_the_same_plan_is_replayed_whole(tmp_pa
     question = Question(text="What is 2 + 2?")
     said = ["Answer: 5", "It is 4.", "Answer: 4", "Answer: 6", "Is it?", "Answer: four", "Answer: 7"]
     plan = Fixed(
-        Step(0, WHOLE), Step(0, "Find a fault.", Access(steps=(0,))), Step(0, "Mend.", Access(all=True))
+        Step(0, ANSWER_WHOLE_QUESTION),
+        Step(0, "Find a fault.", Access(steps=(0,))),
+        Step(0, "Mend.", Access(all=True)),
     )
     live = Pool([ScriptedWorker("ada", said), VoteWorker()])
     two_rounds = Orchestrator(plan, live, budget=Budget(rounds=2))

@@ -63,8 +63,9 @@ def test_no_set_of_workers_is_in_training_and_test() -> None:
             "pool_draw.without names 'clio', which is not in the pool; did you mean 'cleo'?",
         ),
         (
-            PoolDraw(random=True, least=4, most=6),
-            "Random pools of 4 to 6 cannot be drawn from 5 workers; set pool_draw.least and pool_draw.most to fit.",
+            PoolDraw(random=True, min_workers=4, max_workers=6),
+            "Random pools of 4 to 6 cannot be drawn from 5 workers; set pool_draw.min_workers and "
+            "pool_draw.max_workers to fit.",
         ),
         (
             PoolDraw(subsets="test"),

@@ -68,7 +68,7 @@ def test_outcomes_change_who_answers_and_a_restart_keeps_it_until_they_are_taken
 
 
 def test_a_conductor_leaves_who_begins_to_fail_and_a_restart_keeps_it(serve: Serve, tmp_path: Path) -> None:
-    planner = PlannerSettings(planner="conductor:first", leave_failing=True)
+    planner = PlannerSettings(planner="conductor:first", quarantine_failing=True)
     store = tmp_path / "traces.sqlite"
     first = serve(team(), planner=planner, store=store)
     with httpx.Client(base_url=first) as client:

@@ -194,7 +194,7 @@ def test_a_token_that_was_certain_when_it_was_drawn_is_read_and_not_trained_on()
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "freeze_prob", "count"),
+    ("probabilities", "skip_suffix_min_prob", "count"),
     [
         ((0.5, 0.9, 0.999), 0.99, 2),
         ((0.5, 0.999, 0.7, 0.999, 1.0), 0.99, 3),
@@ -206,6 +206,6 @@ def test_a_token_that_was_certain_when_it_was_drawn_is_read_and_not_trained_on()
     ],
 )
 def test_tokens_after_the_last_uncertain_one_are_not_trained_on(
-    probabilities: tuple[float, ...], freeze_prob: float, count: int
+    probabilities: tuple[float, ...], skip_suffix_min_prob: float, count: int
 ) -> None:
-    assert count_trainable_tokens([log(value) for value in probabilities], freeze_prob) == count
+    assert count_trainable_tokens([log(value) for value in probabilities], skip_suffix_min_prob) == count

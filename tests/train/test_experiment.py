@@ -64,10 +64,10 @@ async def test_a_run_of_another_configuration_is_refused_by_the_key(policy: Path
 
 
 async def test_a_run_begun_under_earlier_names_of_settings_is_resumed(policy: Path, tmp_path: Path) -> None:
-    settings = experiment(policy, "grpo.std_eps=0.1", "grpo.freeze_prob=0.99")
+    settings = experiment(policy, "grpo.std_eps=0.1", "grpo.skip_suffix_min_prob=0.99")
     await run_experiment(settings, tmp_path / "run")
     now = json.loads((tmp_path / "run" / "config.json").read_text())
-    old = {"std_eps": "floor", "freeze_prob": "sure", "cost_weights": "thrift"}
+    old = {"std_eps": "floor", "skip_suffix_min_prob": "sure", "cost_weights": "thrift"}
     then = {**now, "grpo": {old.get(key, key): value for key, value in now["grpo"].items()}}
     (tmp_path / "run" / "config.json").write_text(json.dumps(then))
     await run_experiment(settings, tmp_path / "run")
@@ -75,13 +75,13 @@ async def test_a_run_begun_under_earlier_names_of_settings_is_resumed(policy: Pa
     (tmp_path / "run" / "config.json").write_text(json.dumps(then))
     with pytest.raises(RunMismatchError, match=r"grpo\.std_eps was 0\.1 and is now 0\.2"):
         await run_experiment(
-            experiment(policy, "grpo.std_eps=0.2", "grpo.freeze_prob=0.99"), tmp_path / "run"
+            experiment(policy, "grpo.std_eps=0.2", "grpo.skip_suffix_min_prob=0.99"), tmp_path / "run"
         )
 
 
 @pytest.mark.parametrize(
     ("earlier", "now"),
-    [("floor", "std_eps"), ("sure", "freeze_prob"), ("kl", "beta"), ("kl_end", "beta_end")],
+    [("floor", "std_eps"), ("sure", "skip_suffix_min_prob"), ("kl", "beta"), ("kl_end", "beta_end")],
 )
 def test_a_setting_is_read_under_its_earlier_name(earlier: str, now: str) -> None:
     settings = Experiment.model_validate({"grpo": {earlier: 0.25}}).grpo

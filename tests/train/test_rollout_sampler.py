@@ -191,7 +191,7 @@ def test_a_group_takes_the_advantages_of_its_own_rollouts_and_its_trainable_toke
         prompt_suffixes=((8,), (9, 9)),
         samples=samples,
     )
-    group = sampled.group([0.0, 1.5, None, -0.5], freeze_prob=0.99)
+    group = sampled.group([0.0, 1.5, None, -0.5], skip_suffix_min_prob=0.99)
     assert group == Group(
         (1, 4),
         ((5, 6, 2), (7, 2)),
@@ -200,8 +200,8 @@ def test_a_group_takes_the_advantages_of_its_own_rollouts_and_its_trainable_toke
         trainable_tokens=(1, 2),
         old_logprobs=samples.logprobs,
     )
-    assert sampled.group([0.0, None, None, -0.5], freeze_prob=0.99).advantages == (-0.5, None)
-    assert sampled.group([0.0] * 4, freeze_prob=1.0).trainable_tokens == (2, 2)
+    assert sampled.group([0.0, None, None, -0.5], skip_suffix_min_prob=0.99).advantages == (-0.5, None)
+    assert sampled.group([0.0] * 4, skip_suffix_min_prob=1.0).trainable_tokens == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from podium.workers.pool import Pool
 from podium.workflow import parse
 
 TWO = SETTINGS.model_copy(update={"rounds": 2})
-HELD = TWO.model_copy(update={"beta": 0.05, "beta_end": 0.01, "freeze_prob": 0.99})
+HELD = TWO.model_copy(update={"beta": 0.05, "beta_end": 0.01, "skip_suffix_min_prob": 0.99})
 
 
 def rows(folder: Path) -> list[dict]:
@@ -198,7 +198,13 @@ async def test_without_a_kl_weight_no_kl_is_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("rounds", 0), ("beta", -0.1), ("beta_end", -0.1), ("freeze_prob", 0.0), ("freeze_prob", 1.01)],
+    [
+        ("rounds", 0),
+        ("beta", -0.1),
+        ("beta_end", -0.1),
+        ("skip_suffix_min_prob", 0.0),
+        ("skip_suffix_min_prob", 1.01),
+    ],
 )
 def test_settings_without_a_meaning_are_refused(field: str, value: float) -> None:
     with pytest.raises(ValidationError, match=f"^1 validation error for GRPOSettings\n{field}\n"):

@@ -17,7 +17,7 @@ from podium.workers.specialist import THINKING_TOKENS, Specialist
 
 QUESTION = "First write 'planet' backwards; next count the vowels in it; last, add 40 to the result."
 TRUTHS = ("tenalp", "2", "42")
-WHOLE, CHECK = "Answer the whole question.", "Check the work shown and mend it."
+ANSWER_WHOLE_QUESTION, CHECK = "Answer the whole question.", "Check the work shown and mend it."
 MANY = 400
 
 
@@ -44,7 +44,9 @@ def reply(
 
 
 def test_a_question_that_cannot_be_computed_has_an_answer_too() -> None:
-    assert "do not know" in ask(able(), WHOLE, question="Find the remainder of 17 after division by 0.")
+    assert "do not know" in ask(
+        able(), ANSWER_WHOLE_QUESTION, question="Find the remainder of 17 after division by 0."
+    )
 
 
 def correct(task: Task, response: str) -> bool:
@@ -68,7 +70,7 @@ def answered(worker: Specialist, subtask: str, shown: Sequence[str] = ()) -> flo
 @pytest.mark.parametrize(
     ("subtask", "shown", "text"),
     [
-        (WHOLE, [], "Part 1: tenalp\nPart 2: 2\nPart 3: 42\nAnswer: 42"),
+        (ANSWER_WHOLE_QUESTION, [], "Part 1: tenalp\nPart 2: 2\nPart 3: 42\nAnswer: 42"),
         ("Do part 1 only.", [], "Part 1: tenalp\nAnswer: tenalp"),
         ("Do the second step.", [], "Part 1: tenalp\nPart 2: 2\nAnswer: 2"),
         ("Do the last part.", ["Part 2: 2\nAnswer: 2"], "Part 2: 2\nPart 3: 42\nAnswer: 42"),
@@ -93,14 +95,17 @@ def test_an_able_worker_does_what_the_subtask_says(subtask: str, shown: list[str
 
 
 def test_a_question_of_another_kind_gets_no_answer_line() -> None:
-    assert ask(able(), WHOLE, question="Who wrote Hamlet?") == "I do not know how to work this out."
+    assert (
+        ask(able(), ANSWER_WHOLE_QUESTION, question="Who wrote Hamlet?")
+        == "I do not know how to work this out."
+    )
 
 
 def test_a_worker_without_the_skill_is_wrong_in_a_plausible_way() -> None:
     for task in EmbeddedTasks("train", size=100, hop_shares=(1,)):
         problem = read_problem(task.question.text)
         assert problem is not None
-        wrong = ask(able(0.0), WHOLE, question=task.question.text).rpartition("Answer: ")[2]
+        wrong = ask(able(0.0), ANSWER_WHOLE_QUESTION, question=task.question.text).rpartition("Answer: ")[2]
         assert not correct(task, f"Answer: {wrong}")
         VALUE_TYPES[problem.hops[0].operation.gives].read(wrong)
 
@@ -123,7 +128,7 @@ def test_a_wrong_result_in_view_is_taken_too_unless_it_is_noticed() -> None:
 def test_who_is_weak_in_a_skill_is_not_sure_and_says_so() -> None:
     assert ask(able(words=0.59), "Do part 1 only.").startswith("Part 1: ")
     assert ask(able(words=0.59), "Do part 1 only.").split("\n")[0].endswith(" (not sure)")
-    assert "not sure" not in ask(able(words=0.6), WHOLE)
+    assert "not sure" not in ask(able(words=0.6), ANSWER_WHOLE_QUESTION)
     assert "not sure" not in ask(
         able(words=0.0), "Finish the rest.", ["Part 1: tenalp\nPart 2: 2\nAnswer: 2"]
     )
@@ -131,10 +136,10 @@ def test_who_is_weak_in_a_skill_is_not_sure_and_says_so() -> None:
 
 def test_a_doubted_result_is_done_again_by_who_is_sure_and_passed_on_by_others() -> None:
     shown = ["Part 1: tenalp\nPart 2: 5 (not sure)\nPart 3: 45\nAnswer: 45"]
-    for subtask in (WHOLE, CHECK, "Finish the rest.", "Do part 3 only."):
+    for subtask in (ANSWER_WHOLE_QUESTION, CHECK, "Finish the rest.", "Do part 3 only."):
         for seed in map(str, range(20)):
             assert ask(able(), subtask, shown, seed=seed).endswith("Part 2: 2\nPart 3: 42\nAnswer: 42")
-    assert "Part 2: 5 (not sure)" in ask(able(words=0.0), WHOLE, shown)
+    assert "Part 2: 5 (not sure)" in ask(able(words=0.0), ANSWER_WHOLE_QUESTION, shown)
     assert "Part 2: 5 (not sure)" in ask(able(words=0.0), CHECK, shown)
 
 
@@ -165,7 +170,7 @@ def test_a_narrow_subtask_is_done_better_than_a_whole_question() -> None:
             right.append(correct(task, shown[-1]))
         return share(right)
 
-    assert by_parts(able(0.9)) > answered(able(0.9), WHOLE) + 0.05
+    assert by_parts(able(0.9)) > answered(able(0.9), ANSWER_WHOLE_QUESTION) + 0.05
 
 
 def test_a_checker_mends_more_than_it_breaks_and_an_unskilled_one_spoils() -> None:
@@ -175,7 +180,7 @@ def test_a_checker_mends_more_than_it_breaks_and_an_unskilled_one_spoils() -> No
         assert problem is not None
         first, second = problem.truths
         right = f"Part 1: {first}\nPart 2: {second}\nAnswer: {second}"
-        wrong = ask(able(0.0), WHOLE, question=task.question.text)
+        wrong = ask(able(0.0), ANSWER_WHOLE_QUESTION, question=task.question.text)
         for worker, shown, to in [
             (able(0.9), wrong, mended),
             (able(0.9), right, broken),
@@ -193,9 +198,9 @@ def test_asking_again_helps_less_than_asking_another() -> None:
     one, other = able(0.6), Specialist(Profile(name="other"), dict.fromkeys(SKILLS, 0.6))
     both_same, both_other = [], []
     for task in EmbeddedTasks("train", size=MANY, hop_shares=(1,)):
-        first = correct(task, ask(one, WHOLE, question=task.question.text, seed="a"))
-        again = correct(task, ask(one, WHOLE, question=task.question.text, seed="b"))
-        another = correct(task, ask(other, WHOLE, question=task.question.text, seed="b"))
+        first = correct(task, ask(one, ANSWER_WHOLE_QUESTION, question=task.question.text, seed="a"))
+        again = correct(task, ask(one, ANSWER_WHOLE_QUESTION, question=task.question.text, seed="b"))
+        another = correct(task, ask(other, ANSWER_WHOLE_QUESTION, question=task.question.text, seed="b"))
         both_same.append(first or again)
         both_other.append(first or another)
     assert share(both_other) > share(both_same) + 0.05
@@ -203,12 +208,14 @@ def test_asking_again_helps_less_than_asking_another() -> None:
 
 def test_the_same_seed_gives_the_same_reply() -> None:
     for seed in map(str, range(20)):
-        assert reply(able(0.5), WHOLE, seed=seed) == reply(able(0.5), WHOLE, seed=seed)
-    assert len({ask(able(0.5), WHOLE, seed=str(seed)) for seed in range(40)}) > 1
+        assert reply(able(0.5), ANSWER_WHOLE_QUESTION, seed=seed) == reply(
+            able(0.5), ANSWER_WHOLE_QUESTION, seed=seed
+        )
+    assert len({ask(able(0.5), ANSWER_WHOLE_QUESTION, seed=str(seed)) for seed in range(40)}) > 1
 
 
 def test_work_costs_tokens_and_claimed_seconds() -> None:
-    one, three = reply(able(), "Do part 1 only."), reply(able(), WHOLE)
+    one, three = reply(able(), "Do part 1 only."), reply(able(), ANSWER_WHOLE_QUESTION)
     assert three.usage.output_tokens > 2 * one.usage.output_tokens
     assert three.latency_s is not None
     assert one.latency_s is not None

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import (
     Rounds,
     StepOf,
@@ -68,7 +68,7 @@ class AdaptiveConsistency:
                 break
             left = self.most - asked
             count = min(left, samples_needed(leading, second)) if last else left
-            step = step_of(request, self.worker, WHOLE)
+            step = step_of(request, self.worker, ANSWER_WHOLE_QUESTION)
             outcome = yield side_by_side(request, [step] * count)
             for position, response in enumerate(outcome.responses[:count]):
                 answer = comparable(response)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import position_of
 from podium.baselines.voting import Committee
 from podium.planner import Outcome, Plan, PlanRequest
@@ -37,7 +37,7 @@ class Cascade:
             return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()
         if len(request.outcomes) == 1 and not self._is_unanimous(request.outcomes[0]):
-            decision = Workflow((Step(position_of(self.then, request.pool), WHOLE),))
+            decision = Workflow((Step(position_of(self.then, request.pool), ANSWER_WHOLE_QUESTION),))
         return Plan(text=render(decision), decision=decision)
 
     def _is_unanimous(self, outcome: Outcome) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import (
     Draft,
     Rounds,
@@ -41,7 +41,7 @@ _RECRUIT = (
     "Name the experts for this question, as many as the decision that you are shown says, with fields that do not "
     'overlap. Reply with this JSON object and nothing else: {"experts": ["a field and what the expert looks at", ...]}'
 )
-_SOLVE = f"If you are shown a solution, improve it by what is said of it. {WHOLE}"
+_SOLVE = f"If you are shown a solution, improve it by what is said of it. {ANSWER_WHOLE_QUESTION}"
 _CRITICISE = (
     "Check the solution that you are shown and say what is wrong with it. End with [Agree] if it is right as it is, "
     "otherwise with [Disagree]."
@@ -113,7 +113,7 @@ class CEO:
             remarks.append((number, 0))
             number += 1
         if solution is None:
-            yield Draft(Workflow((step_of(request, self.members[0], WHOLE),)))
+            yield Draft(Workflow((step_of(request, self.members[0], ANSWER_WHOLE_QUESTION),)))
         return solution
 
     def _decide(self, request: PlanRequest, shown: tuple[StepOf, ...]) -> Draft:

@@ -17,7 +17,7 @@ from podium.baselines.plans import plan_once, position_of
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
-from podium.types import NAMED_BY
+from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
 from podium.workflow.check import MAX_TEXT
 
@@ -63,7 +63,9 @@ class RandomPlans:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """A random valid plan for the pool of the request."""
-        random = Random(f"random-plans/{self.seed}/{request.seed}/{request.question.text[:NAMED_BY]}")
+        random = Random(
+            f"random-plans/{self.seed}/{request.seed}/{request.question.text[:SEED_PREFIX_CHARS]}"
+        )
         workflow = random_workflow(random, workers=len(request.pool), max_steps=request.max_steps)
         return plan_once(request, workflow)
 

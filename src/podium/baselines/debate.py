@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import Rounds, commonest, comparable, plan_rounds, side_by_side, step_of
 from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
@@ -41,7 +41,9 @@ class Debate:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         count = len(self.members)
-        outcome = yield side_by_side(request, [step_of(request, member, WHOLE) for member in self.members])
+        outcome = yield side_by_side(
+            request, [step_of(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
+        )
         _, agreeing = commonest(comparable(response) for response in outcome.responses[:count])
         if 3 * agreeing < 2 * count and count > 1:
             revising = [step_of(request, member, REVISE, sees=True) for member in self.members]

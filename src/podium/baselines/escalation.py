@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import Rounds, StepOf, commonest, comparable, plan_rounds, side_by_side, step_of
 from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
@@ -43,7 +43,9 @@ class Escalation:
         number = 0
         while waiting:
             asked, waiting = (waiting[:1], waiting[1:]) if number else (waiting[:2], waiting[2:])
-            outcome = yield side_by_side(request, [step_of(request, worker, WHOLE) for worker in asked])
+            outcome = yield side_by_side(
+                request, [step_of(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
+            )
             for step in range(len(asked)):
                 answer = comparable(outcome.responses[step])
                 if answer is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_worker
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, read_object, step_of
 from podium.planner import Plan, PlanRequest
 from podium.workflow import Workflow
@@ -19,7 +19,7 @@ from podium.workflow import Workflow
 _PERFECT = 10.0
 _BETTER = (
     "You are shown the best candidate answer so far, then the worst, if there are two, and last what a verifier said "
-    f"of candidates. Keep what is right, mend what is wrong, and write a better answer. {WHOLE}"
+    f"of candidates. Keep what is right, mend what is wrong, and write a better answer. {ANSWER_WHOLE_QUESTION}"
 )
 _VERIFY = (
     "Check each candidate answer that you are shown. Then reply with this JSON object and nothing else: "
@@ -60,12 +60,12 @@ class Iterative:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         if all_rounds(request) == 1:  # Nothing could be accepted after the verifier.
-            yield Draft(Workflow((step_of(request, self.worker, WHOLE),)))
+            yield Draft(Workflow((step_of(request, self.worker, ANSWER_WHOLE_QUESTION),)))
             return None
         known: list[Scored] = []
         shows: tuple[StepOf, ...] = ()
         for number in range(min(self.iterations, all_rounds(request) - 1)):
-            subtask = _BETTER if shows else WHOLE
+            subtask = _BETTER if shows else ANSWER_WHOLE_QUESTION
             written = [step_of(request, self.worker, subtask, sees=bool(shows))] * self.candidates
             judged = step_of(request, self.verifier, _VERIFY, reads=range(self.candidates))
             outcome = yield Draft(Workflow((*written, judged)), shows)

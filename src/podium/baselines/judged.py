@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import Draft, Rounds, commonest, comparable, plan_rounds, step_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -52,7 +52,7 @@ class Judged:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         count = len(self.members)
-        steps = [step_of(request, member, WHOLE) for member in self.members]
+        steps = [step_of(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         if count > 1:
             steps.append(step_of(request, self.judge, self.subtask, reads=range(count)))
         outcome = yield Draft(Workflow(tuple(steps)))

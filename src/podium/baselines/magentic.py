@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, read_object, step_of
 from podium.planner import Plan, PlanRequest
 from podium.types import Profile
@@ -104,7 +104,7 @@ class Magentic:
             else:
                 told = (ledger.speaker, ledger.instruction)
                 draft, starts = self._after(request, told, [*notes, *said]), False
-        answer = step_of(request, self.leader, _FINAL if number else WHOLE, sees=number > 0)
+        answer = step_of(request, self.leader, _FINAL if number else ANSWER_WHOLE_QUESTION, sees=number > 0)
         yield Draft(Workflow((answer,)), (*notes, *said))
         return None
 
@@ -160,7 +160,7 @@ def _read(response: str | None, members: Sequence[str]) -> Ledger | None:
     if not done and speaker not in members:
         return None
     stalled = is_true("is_in_loop") or not is_true("is_progress_being_made")
-    return Ledger(done, stalled, speaker, instruction or WHOLE)
+    return Ledger(done, stalled, speaker, instruction or ANSWER_WHOLE_QUESTION)
 
 
 def _open(argument: str, context: BaselineContext) -> Magentic:

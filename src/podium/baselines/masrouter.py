@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.by_ratings import read_per_usd
 from podium.baselines.debate import REVISE
-from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE, FINISH, NEXT
 from podium.baselines.plans import plan_once, position_of, refuse_without_vote, voting_step
 from podium.baselines.reflection import AGAIN
 from podium.baselines.voting import Committee
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
-from podium.types import NAMED_BY, Profile
+from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from podium.baselines.masrouter_controller import Controller, Mode, Role, Team
 
 _SUBTASKS: dict[Role, str] = {
-    "solver": WHOLE,
+    "solver": ANSWER_WHOLE_QUESTION,
     "starter": NEXT,
     "finisher": FINISH,
     "checker": CHECK,
@@ -73,7 +73,7 @@ class ScoredMasRouter:
 
 def _drawn(controller: Controller, request: PlanRequest) -> Team:
     text = request.question.text
-    return controller.draw(text, Random(f"masrouter/{text[:NAMED_BY]}"))
+    return controller.draw(text, Random(f"masrouter/{text[:SEED_PREFIX_CHARS]}"))
 
 
 def team_workflow(team: Team, pool: Sequence[Profile]) -> Workflow:
@@ -104,7 +104,7 @@ def team_workflow(team: Team, pool: Sequence[Profile]) -> Workflow:
 def _step(mode: Mode, role: Role, worker: int, number: int) -> Step:
     """The first step of member `number`."""
     seen = {"chain": range(number)[-1:], "full": range(number)}.get(mode, range(0))
-    subtask = _SUBTASKS[role] if seen or role not in _READERS else WHOLE
+    subtask = _SUBTASKS[role] if seen or role not in _READERS else ANSWER_WHOLE_QUESTION
     if mode == "cot":
         subtask = f"{subtask} {_STEP_BY_STEP}"
     return Step(worker, subtask, Access(steps=tuple(seen)))

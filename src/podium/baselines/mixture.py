@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, Layers, named_in, read_layers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import plan_once
 from podium.baselines.rounds import step_of
 from podium.errors import ConfigError
@@ -46,7 +46,7 @@ class MixtureOfAgents:
         steps: list[Step] = []
         before = range(0)
         for layer in self.layers:
-            subtask = AGGREGATE if before else WHOLE
+            subtask = AGGREGATE if before else ANSWER_WHOLE_QUESTION
             start = len(steps)
             steps += [step_of(request, worker, subtask, reads=before) for worker in layer]
             before = range(start, len(steps))

@@ -24,7 +24,7 @@ from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.trace import Trace
-from podium.types import NAMED_BY, Profile
+from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Workflow
 
@@ -123,7 +123,7 @@ class OnlineRouter:
         penalty = np.eye(len(x_D)) * (_UNRATED_PENALTY if rating is None else _RATED_PENALTY)
         # Another outcome gives another draw for the same question.
         learned = f"{np.arange(len(x_ND)) @ surprise_N:.9g}"
-        random = Random(f"thompson/{request.seed}/{learned}/{text[:NAMED_BY]}")
+        random = Random(f"thompson/{request.seed}/{learned}/{text[:SEED_PREFIX_CHARS]}")
         worth = []
         for worker in workers:
             own_N = np.array([evidence.worker == worker.name for evidence in self._evidence], dtype=bool)

@@ -5,9 +5,9 @@ Simulated specialists recognise these texts. Real models read them as ordinary i
 
 from __future__ import annotations
 
-from podium.types import WHOLE
+from podium.types import ANSWER_WHOLE_QUESTION
 
-__all__ = ("CHECK", "COMPARE", "FINISH", "NEXT", "PARTS", "PHRASES", "WHOLE")
+__all__ = ("ANSWER_WHOLE_QUESTION", "CHECK", "COMPARE", "FINISH", "NEXT", "PARTS", "PHRASES")
 
 PARTS = (
     "Do part 1 only.",
@@ -20,5 +20,5 @@ FINISH = "Finish the rest."
 CHECK = "Check the work shown and mend it."
 COMPARE = "Compare the answers shown and give the best one."
 
-PHRASES = (WHOLE, *PARTS, NEXT, FINISH, CHECK, COMPARE)
+PHRASES = (ANSWER_WHOLE_QUESTION, *PARTS, NEXT, FINISH, CHECK, COMPARE)
 """All phrases. Do not change the order: seeded draws depend on it."""

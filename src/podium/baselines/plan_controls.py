@@ -14,13 +14,13 @@ from random import Random
 from typing import Literal
 
 from podium.baselines.controls import Constant, RandomPlans
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import PlannerWrapper, position_of
 from podium.baselines.voting import SelfConsistency
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import Plan, Planner, PlanRequest
-from podium.types import NAMED_BY, Profile
+from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workflow import Access, Step, Workflow, render
 
 Need = Literal["best worker", "plans", "ability", "dollars", "untrained"]
@@ -97,7 +97,7 @@ class Changed(PlannerWrapper):
         if not isinstance(plan.decision, Workflow):
             return plan
         written = f"{self.control}/{self.context.seed}/{request.seed}/{len(request.outcomes)}"
-        random = Random(f"plan-control/{written}/{request.question.text[:NAMED_BY]}")
+        random = Random(f"plan-control/{written}/{request.question.text[:SEED_PREFIX_CHARS]}")
         setting = Setting(_models(request.pool, self.context), self.context, request.pool, random)
         workflow = self.change(plan.decision, setting)
         return replace(plan, text=render(workflow), decision=workflow)
@@ -156,7 +156,7 @@ def _by_the_best(workflow: Workflow, setting: Setting) -> Workflow:
 
 
 def _without_subtasks(workflow: Workflow, setting: Setting) -> Workflow:
-    return setting.each(workflow, lambda step: replace(step, subtask=WHOLE))
+    return setting.each(workflow, lambda step: replace(step, subtask=ANSWER_WHOLE_QUESTION))
 
 
 def _without_access(workflow: Workflow, setting: Setting) -> Workflow:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import voting_step
 from podium.baselines.rounds import (
     Draft,
@@ -73,7 +73,7 @@ class RectifyOrReject:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         count = len(self.members)
-        steps = [step_of(request, member, WHOLE) for member in self.members]
+        steps = [step_of(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         for answer in range(count):
             steps += self._audits(request, answer)
         outcome = yield Draft(Workflow((*steps, _vote(request, count))))
@@ -97,7 +97,9 @@ class RectifyOrReject:
             if response is not None and not findings:
                 survivors.append(((at, place), response))
         if len(survivors) < min(2, count):
-            yield side_by_side(request, [step_of(request, member, WHOLE) for member in self.members])
+            yield side_by_side(
+                request, [step_of(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
+            )
             return None
         answers = [comparable(response) for _, response in survivors]
         winner, _ = commonest(answers)

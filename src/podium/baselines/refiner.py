@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import plan_once, voting_step
 from podium.baselines.rounds import step_of
 from podium.errors import ConfigError
@@ -45,7 +45,7 @@ class GeneratorVerifierRefiner:
         steps: list[Step] = []
         for first in range(0, 3 * SAMPLES, 3):
             steps += [
-                step_of(request, self.generator, WHOLE),
+                step_of(request, self.generator, ANSWER_WHOLE_QUESTION),
                 step_of(request, self.verifier, VERIFY, reads=[first]),
                 step_of(request, self.refiner, REFINE, reads=[first, first + 1]),
             ]

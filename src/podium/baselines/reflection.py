@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import plan_once, position_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -38,7 +38,9 @@ class SelfReflection:
         """The chain of turns; `ConfigError` if the pool lacks the worker."""
         worker = position_of(self.worker, request.pool)
         again = Step(worker, AGAIN, Access(all=True))
-        return plan_once(request, Workflow((Step(worker, WHOLE), *[again] * (self.turns - 1))))
+        return plan_once(
+            request, Workflow((Step(worker, ANSWER_WHOLE_QUESTION), *[again] * (self.turns - 1)))
+        )
 
 
 def _open(argument: str, context: BaselineContext) -> SelfReflection:

@@ -18,7 +18,7 @@ from typing import Any
 
 from podium.baselines.plans import position_of, voting_step
 from podium.planner import Outcome, Plan, PlanRequest
-from podium.types import NAMED_BY
+from podium.types import SEED_PREFIX_CHARS
 from podium.workers.answer import final_answer
 from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
@@ -37,7 +37,7 @@ class Draft:
     """The plan of one round. The fields are those of `Plan`."""
 
     workflow: Workflow
-    shows: tuple[StepOf, ...] = ()
+    visible_responses: tuple[StepOf, ...] = ()
     max_tokens: tuple[int | None, ...] = ()
 
 
@@ -57,7 +57,9 @@ def plan_rounds(request: PlanRequest, rounds: Rounds) -> Plan:
         except StopIteration as end:
             return _accept(end.value)
     workflow = draft.workflow
-    return Plan(render(workflow), workflow, shows=draft.shows, max_tokens=draft.max_tokens)
+    return Plan(
+        render(workflow), workflow, visible_responses=draft.visible_responses, max_tokens=draft.max_tokens
+    )
 
 
 def _accept(step: StepOf | None) -> Plan:
@@ -71,7 +73,7 @@ def all_rounds(request: PlanRequest) -> int:
 
 def random_of(request: PlanRequest, name: str) -> Random:
     """A generator that draws the same in every round of a question."""
-    return Random(f"{name}/{request.question.text[:NAMED_BY]}")
+    return Random(f"{name}/{request.question.text[:SEED_PREFIX_CHARS]}")
 
 
 def step_of(

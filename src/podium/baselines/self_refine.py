@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -55,7 +55,7 @@ class SelfRefine:
         latest: StepOf | None = None
         last = min(self.refinements, max(0, all_rounds(request) - 2))
         for number in range(last + 1):
-            subtask = WHOLE if latest is None else REFINE
+            subtask = ANSWER_WHOLE_QUESTION if latest is None else REFINE
             steps = [step_of(request, self.worker, subtask, sees=latest is not None)]
             if number < last:  # Nobody would read a criticism of the last version.
                 steps.append(step_of(request, self.worker, CRITICISE, reads=[0]))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.rounds import (
     Draft,
     Rounds,
@@ -32,7 +32,7 @@ from podium.workers.vote import VOTE
 from podium.workflow import Step
 
 _REVISIONS = 2
-_REVISE = f"The responses that you are shown answer this question. Use what is right in them. {WHOLE}"
+_REVISE = f"The responses that you are shown answer this question. Use what is right in them. {ANSWER_WHOLE_QUESTION}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ class SelfOrg:
         return plan_rounds(request, self._rounds(request))
 
     def _rounds(self, request: PlanRequest) -> Rounds:
-        outcome = yield side_by_side(request, [step_of(request, worker, WHOLE) for worker in self.members])
+        outcome = yield side_by_side(
+            request, [step_of(request, worker, ANSWER_WHOLE_QUESTION) for worker in self.members]
+        )
         answers = [
             Answer(member, (0, member), outcome.responses[member]) for member in range(len(self.members))
         ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.baselines.baseline import Baseline, BaselineContext
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import position_of
 from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
 from podium.errors import ConfigError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SUBTASKS: dict[Role, str] = {
     "thinker": "Do not answer the question. Say how to go on: a plan, its parts, or what is wrong with the work.",
-    "worker": WHOLE,
+    "worker": ANSWER_WHOLE_QUESTION,
     "verifier": "Check the latest answer that you are shown. End with ACCEPT if it is right, otherwise with REVISE.",
 }
 _TURNS = 5

@@ -17,7 +17,7 @@ from podium.baselines.baseline import (
     read_worker,
     read_workers,
 )
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import plan_once, position_of, voting_step
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -41,7 +41,7 @@ class Single:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        step = Step(worker=position_of(self.worker, request.pool), subtask=WHOLE)
+        step = Step(worker=position_of(self.worker, request.pool), subtask=ANSWER_WHOLE_QUESTION)
         return plan_once(request, Workflow((step,)))
 
 
@@ -76,7 +76,9 @@ class Committee:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """A step for each answer, and the vote; `ConfigError` when the pool lacks a worker or the vote."""
-        steps = tuple(Step(position_of(worker, request.pool), WHOLE) for worker in self.workers)
+        steps = tuple(
+            Step(position_of(worker, request.pool), ANSWER_WHOLE_QUESTION) for worker in self.workers
+        )
         if len(steps) == 1:
             return plan_once(request, Workflow(steps))
         return plan_once(request, Workflow((*steps, voting_step(request.pool, self.weights))))

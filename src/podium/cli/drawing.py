@@ -159,7 +159,7 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         tree.add(Text(printable(round_.plan_reason), "yellow"))
     for span in round_.spans:
         previous = round_.workflow is not None and round_.workflow.steps[span.position].access.sees_previous
-        tree.add(_draw_span(span, (len(round_.shows) or 1) if previous and number else 0, full))
+        tree.add(_draw_span(span, (len(round_.visible_responses) or 1) if previous and number else 0, full))
     return tree
 
 

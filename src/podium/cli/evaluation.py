@@ -29,7 +29,7 @@ from podium.cli.eval_setup import (
     second_conductor,
     tasks_and_pool,
 )
-from podium.cli.looking import Looking
+from podium.cli.looking import EvaluationDeclaration
 from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
 from podium.cli.options import (
     DEFAULT_CALLS,
@@ -173,7 +173,7 @@ def compare_planners(
         refuse_without_conductor(chosen, versus)
     reading = encoder_from_options(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
-    looking = Looking.of(
+    looking = EvaluationDeclaration.of(
         {key: value for key, value in locals().items() if key in _MEASURED}, chosen, workers, run, declare
     )
     constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
@@ -249,7 +249,7 @@ _MEASURED = frozenset({
 """The parameters on which figures depend, beside the Conductor."""
 
 
-def _with_look(comparison: Comparison, looking: Looking | None) -> Comparison:
+def _with_look(comparison: Comparison, looking: EvaluationDeclaration | None) -> Comparison:
     """The comparison with a sentence on the look that it was."""
     looked = () if looking is None else looking.count()
     return comparison.model_copy(update={"notes": (*comparison.notes, *looked)})

@@ -12,7 +12,7 @@ from podium.cli.opening import planner_settings
 from podium.cli.options import PlannerOptions
 from podium.errors import StoreError, UsageError
 from podium.evals.fingerprints import digest, fingerprints
-from podium.evals.looks import TRAIN, Looks, ledger_file, sentence_on
+from podium.evals.looks import TRAIN, EvaluationLedger, ledger_file, sentence_on
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
 
@@ -20,10 +20,10 @@ _ROWS = ("Conductor", "all baselines")
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class EvaluationDeclaration:
     """The look of one command."""
 
-    ledger: Looks
+    ledger: EvaluationLedger
     tasks: str
     split: str
     config: str
@@ -67,7 +67,7 @@ class Looking:
             "conductor": asdict(conductor),
             "files": fingerprints(tasks, str(measured["pool"]), pool, planners),
         }
-        look = cls(Looks(file), tasks, split, digest(described))
+        look = cls(EvaluationLedger(file), tasks, split, digest(described))
         if note is not None:
             look.ledger.declare(tasks, split, look.config, _ROWS, note)
         return look

@@ -101,7 +101,7 @@ def planner_settings(options: PlannerOptions) -> PlannerSettings:
     """
     # Not validated here: `fault` names the option that is wrong; validation would name the settings key.
     settings = PlannerSettings.model_construct(**asdict(options))
-    fault = settings.fault(option_name)
+    fault = settings.conflict(option_name)
     if fault is not None:
         raise UsageError(fault)
     return settings

@@ -59,7 +59,7 @@ class PlannerOptions:
     world-warmstart."""
     cost_sensitivity: Annotated[float | None, Parameter(name=["--cost-sensitivity", "--thrift"])] = None
     """How much to save, if the Conductor knows levels of cost sensitivity: 0 is nothing, 2.5 between levels 2 and 3."""
-    leave_failing: Flag = False
+    quarantine_failing: Flag = False
     """Leave a worker for a while when the outcomes of its plans say that it has begun to fail. Without outcomes, from
     the callers of a server or the grader of an evaluation, nobody is left."""
     conductor_url: str | None = None

@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from podium.cli.found_files import FoundFiles, settings_key
-from podium.database import FileForm, data_folder
+from podium.database import SQLiteSchema, data_folder
 from podium.errors import UsageError
 
-TRUST_FILE = FileForm(
+TRUST_FILE = SQLiteSchema(
     "file of trusted settings",
     mark=0x506F4454,  # "PoDT"
     version=1,

@@ -1,7 +1,7 @@
 """The Conductor: the planner whose plans a language model writes."""
 
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, shipped
-from podium.conductor.leaving import LeavingPlanner
+from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import open_policy
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Completion, Policy, Sampling
@@ -12,9 +12,9 @@ __all__ = [
     "Checkpoint",
     "Completion",
     "Conductor",
-    "LeavingPlanner",
     "Policy",
     "PromptSettings",
+    "QuarantinePlanner",
     "Sampling",
     "build_prompt",
     "open_policy",

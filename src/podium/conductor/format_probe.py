@@ -27,7 +27,7 @@ from podium.conductor.plan_format import (
     endpoint_of,
     text_of,
 )
-from podium.database import FileForm
+from podium.database import SQLiteSchema
 from podium.errors import UsageError, WorkerError
 from podium.executor.state_file import default_state_path
 from podium.per_loop import PerLoop
@@ -45,7 +45,7 @@ _PROBE_S = 120.0
 """Seconds after which a probe is given up for this time."""
 _QUESTION = "Say hello."
 
-_FILE = FileForm(
+_FILE = SQLiteSchema(
     "file of plan formats",
     mark=0x506F4446,  # "PoDF"
     version=1,

@@ -77,7 +77,7 @@ def _gained(outcome: float, usual: float, failing: float) -> float:
     return outcome * math.log(failing / usual) + (1 - outcome) * math.log((1 - failing) / (1 - usual))
 
 
-class LeavingPlanner:
+class QuarantinePlanner:
     """Runs no plan of `planner` that calls a worker which it has left.
 
     A plan has several workers, and its outcome does not say which of them was wrong. So all of them are suspected, and

@@ -225,7 +225,7 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
         raise ConfigError(message, ("conductor", *error.where)) from None
 
 
-def conductor_of(
+def make_worker_conductor(
     worker: Worker,
     pool: Pool,
     settings: ConductorSettings,

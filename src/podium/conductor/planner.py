@@ -21,7 +21,7 @@ from podium.conductor.prompt import (
 )
 from podium.errors import RefusalError, UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
-from podium.types import NAMED_BY, Message, Profile
+from podium.types import SEED_PREFIX_CHARS, Message, Profile
 from podium.workers.base import lost
 from podium.workflow import PlanError, parse
 
@@ -132,7 +132,7 @@ class Conductor:
         if self._cost_sensitivity is None:
             return self._prompt
         level = math.floor(self._cost_sensitivity)
-        drawn = Random(f"thrift/{request.question.text[:NAMED_BY]}").random()
+        drawn = Random(f"thrift/{request.question.text[:SEED_PREFIX_CHARS]}").random()
         level += drawn < self._cost_sensitivity - level
         return self._prompt.model_copy(update={"cost_sensitivity": level})
 
@@ -156,7 +156,7 @@ class Conductor:
             unpriced=completion.unpriced,
             saved_usd=completion.saved_usd,
             reasoning=completion.reasoning,
-            settled=request.ledger is not None,
+            cost_recorded=request.ledger is not None,
         )
 
     async def _complete(

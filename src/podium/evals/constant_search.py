@@ -15,7 +15,7 @@ from random import Random
 from typing import TypeVar
 
 from podium.baselines import VOTE, Constant, read_constant
-from podium.baselines.phrases import COMPARE, PHRASES, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, COMPARE, PHRASES
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.evals.json_file import JsonFile
@@ -139,7 +139,11 @@ async def search_constant(
     moves = _Moves(pool.names)
     random = Random(f"search-constant/{seed}")
     beam: list[Workflow] = []
-    finalists = [Workflow((Step(worker, WHOLE),)) for worker, name in enumerate(pool.names) if name != VOTE]
+    finalists = [
+        Workflow((Step(worker, ANSWER_WHOLE_QUESTION),))
+        for worker, name in enumerate(pool.names)
+        if name != VOTE
+    ]
     for length in range(1, max_steps + 1):
         beam = await trials.best(_shuffled(moves.longer(beam), random), rungs)
         beam = await trials.best([*beam, *_shuffled(moves.variants(beam), random)], rungs)

@@ -62,7 +62,7 @@ class Evaluation:
     @cached_property
     def right(self) -> Mapping[str, float]:
         """Share of right answers to each question. Answers that the grader could not judge are left out."""
-        shares = {task_id: share_right(rollouts) for task_id, rollouts in self.by_question.items()}
+        shares = {task_id: accuracy(rollouts) for task_id, rollouts in self.by_question.items()}
         return {task_id: share for task_id, share in shares.items() if share is not None}
 
     @cached_property
@@ -308,7 +308,7 @@ async def evaluate(
     )
 
 
-def share_right(rollouts: Iterable[Rollout]) -> float | None:
+def accuracy(rollouts: Iterable[Rollout]) -> float | None:
     """The share of right answers among those that the grader could judge; None: it could judge none."""
     judged = [rollout.correct for rollout in rollouts if rollout.grade.failure is None]
     return sum(judged) / len(judged) if judged else None

@@ -43,7 +43,7 @@ def ledger_file(tasks: str, run: Path | None) -> Path | None:
     return None if run is None else run.parent / f"{Path(tasks).name}.looks.jsonl"
 
 
-class Looks:
+class EvaluationLedger:
     """The ledger in a file, which is made with the first line."""
 
     def __init__(self, path: Path) -> None:

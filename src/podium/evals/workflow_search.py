@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
 from podium.baselines import VOTE, Single, read_constant
-from podium.baselines.phrases import CHECK, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.errors import BudgetError, UsageError
 from podium.evals.constant_search import (
     FRESH,
@@ -155,9 +155,9 @@ def _read(plan: ConstantPlan, pool: Pool, max_steps: int) -> Workflow:
 def beginnings(names: Sequence[str], max_steps: int) -> list[Workflow]:
     """What the archive begins with."""
     workers = [number for number, name in enumerate(names) if name != VOTE]
-    alone = [Workflow((Step(worker, WHOLE),)) for worker in workers]
+    alone = [Workflow((Step(worker, ANSWER_WHOLE_QUESTION),)) for worker in workers]
     checked = [
-        Workflow((Step(first, WHOLE), Step(second, CHECK, Access(all=True))))
+        Workflow((Step(first, ANSWER_WHOLE_QUESTION), Step(second, CHECK, Access(all=True))))
         for first, second in zip(workers, [*workers[1:], *workers[:1]], strict=True)
         if max_steps > 1
     ]
@@ -165,7 +165,7 @@ def beginnings(names: Sequence[str], max_steps: int) -> list[Workflow]:
     if VOTE not in names or len(voters) < 2:
         return [*alone, *checked]
     vote = Step(names.index(VOTE), "Give the most frequent answer.", Access(all=True))
-    return [*alone, *checked, Workflow((*(Step(worker, WHOLE) for worker in voters), vote))]
+    return [*alone, *checked, Workflow((*(Step(worker, ANSWER_WHOLE_QUESTION) for worker in voters), vote))]
 
 
 def _prompt(pool: Pool, tasks: Sequence[Task], archive: dict[Workflow, ConstantPlan], max_steps: int) -> str:

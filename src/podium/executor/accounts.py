@@ -177,7 +177,7 @@ class Account:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
 
-    async def quiet(self) -> None:
+    async def wait_until_unreserved(self) -> None:
         """Wait until this process has nothing reserved.
 
         Raises:

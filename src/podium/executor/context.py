@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from podium.types import NAMED_BY, Message, Question
+from podium.types import SEED_PREFIX_CHARS, Message, Question
 from podium.workers.view import EarlierStep, View
 
 Style = Literal["packed", "chat", "plain"]
@@ -54,7 +54,7 @@ def fence_token(seed: str, question: Question) -> str:
     The same seed gives the same mark, so that a run can be repeated. A live caller's seed is random, so the author
     of the question, or of a page that a worker read, cannot guess the mark.
     """
-    return f"{Random(f'fence/{seed}/{question.text[:NAMED_BY]}').getrandbits(64):016x}"
+    return f"{Random(f'fence/{seed}/{question.text[:SEED_PREFIX_CHARS]}').getrandbits(64):016x}"
 
 
 def build_messages(context: Context, style: Style, token: str, *, sees: bool = False) -> tuple[Message, ...]:

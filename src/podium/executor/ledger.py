@@ -74,7 +74,7 @@ class SpendLimit(Protocol):
         """Wait until something has been settled."""
         ...
 
-    async def quiet(self) -> None:
+    async def wait_until_unreserved(self) -> None:
         """Wait until no call is in flight that may cost something."""
         ...
 
@@ -311,10 +311,10 @@ class LedgerAccount:
         """See `SpendLimit`."""
         await (self._ledger._settled.wait() if self._blocking is None else self._blocking.settled())
 
-    async def quiet(self) -> None:
+    async def wait_until_unreserved(self) -> None:
         """See `SpendLimit`."""
         for account in self._ledger.accounts:
-            await account.quiet()
+            await account.wait_until_unreserved()
 
     @property
     def exhausted(self) -> bool:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from podium.database import FileForm
+from podium.database import SQLiteSchema
 from podium.errors import UsageError
 from podium.trace.store import default_path
 from podium.workers.base import Worker
 
-STATE = FileForm(
+STATE = SQLiteSchema(
     "state file",
     mark=0x506F4453,  # "PoDS"
     version=1,

@@ -331,7 +331,7 @@ def _planner_of(plan: str | Workflow | Plan, name: str) -> Planner:
     workflow = plan.decision if isinstance(plan, Plan) else plan
     if isinstance(workflow, Workflow):
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()
-        return _WrittenPlan(name, Plan(render(workflow), workflow, settled=True, max_tokens=max_tokens))
+        return _WrittenPlan(name, Plan(render(workflow), workflow, cost_recorded=True, max_tokens=max_tokens))
     return FixedPlan(plan.text if isinstance(plan, Plan) else str(plan), name=name)
 
 

@@ -17,7 +17,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Literal
 
-from podium.baselines.phrases import CHECK, COMPARE, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE
 from podium.conductor.local_worker import prompt_of
 from podium.lab.world import RELATIONS, Path, Problem, Relation, World, phrase, told, word_question, world
 from podium.lab.world.problem import Join
@@ -40,7 +40,12 @@ _RESULTS = (
 )
 _LAST = ("the result", "that {field}", "the {field} that was found")
 _BEFORE = ("the result of the round before", "the earlier answer", "that {field}")
-_WHOLE = (WHOLE, "Answer the question.", "Solve the whole question.", "Answer the question step by step.")
+_WHOLE = (
+    ANSWER_WHOLE_QUESTION,
+    "Answer the question.",
+    "Solve the whole question.",
+    "Answer the question step by step.",
+)
 _JOIN = (
     COMPARE,
     "Combine the results.",
@@ -91,7 +96,7 @@ def _recital(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
     relations = rng.sample(relations_of(field), len(relations_of(field)))
     said = (told(relation, thing, facts.value(relation.name, thing)) for relation in relations)
     subject = named(thing, field)
-    return View(rng.choice(_RECITE).format(x=subject), WHOLE), " ".join(said)
+    return View(rng.choice(_RECITE).format(x=subject), ANSWER_WHOLE_QUESTION), " ".join(said)
 
 
 def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage) -> tuple[View, str]:
@@ -218,7 +223,7 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
         step = EarlierStep(0, ask(found, None, rng), truth(found, facts))
         yield "result", View(long, ask(path, reference, rng), (step,))
     yield "kept", View(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
-    yield "question", View(question, WHOLE)
+    yield "question", View(question, ANSWER_WHOLE_QUESTION)
 
 
 def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[str, tuple[View, str]]]:

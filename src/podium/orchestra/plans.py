@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.lab.world import RELATIONS, Path, Problem
 from podium.lab.world.wording import named
 from podium.orchestra.abilities import JOINS, PLURALS
@@ -25,7 +25,7 @@ from podium.workflow import Access, Step, Workflow
 
 JOIN = "Use the results to answer."
 CORRECT = "Check the answer and correct it."
-_CALLED = {WHOLE: "whole", JOIN: "join", CORRECT: "check"}
+_CALLED = {ANSWER_WHOLE_QUESTION: "whole", JOIN: "join", CORRECT: "check"}
 _MIXED = 0.2
 """Of the plans that go by all parts of the question, the share with some general steps."""
 _ACCESS_STYLES = ("needed", "all", "random")
@@ -108,11 +108,14 @@ def draw_world_workflow(
         weights = shares.steps[:max_steps]
         (count,) = rng.choices(range(1, len(weights) + 1), weights)
     asks_whole, mixed = rng.random() < shares.whole, whole is None and rng.random() < _MIXED
-    drawn = [DrawnStep(WHOLE, problem.skills[min(k, needed - 1)], tuple(range(k))) for k in range(count)]
+    drawn = [
+        DrawnStep(ANSWER_WHOLE_QUESTION, problem.skills[min(k, needed - 1)], tuple(range(k)))
+        for k in range(count)
+    ]
     if not asks_whole:
         drawn = draw_steps(rng, problem.problem, count) or drawn
     if mixed and not asks_whole:
-        general = (WHOLE, WHOLE, JOIN, CORRECT)
+        general = (ANSWER_WHOLE_QUESTION, ANSWER_WHOLE_QUESTION, JOIN, CORRECT)
         drawn = [
             DrawnStep(rng.choice(general), step.skill, step.reads) if rng.random() < 0.4 else step
             for step in drawn

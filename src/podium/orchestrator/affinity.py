@@ -1,7 +1,8 @@
 """Keeps a conversation with the worker that gave its last answer, where a move would cost more than it gains.
 
 A provider reads the beginning of a conversation at a lower price if its prompt cache still holds it from the turn
-before; another worker's provider reads all of it anew. `KeepingPlanner` compares the two after its planner has planned.
+before; another worker's provider reads all of it anew. `StickyWorkerPlanner` compares the two once its planner has
+planned.
 It does not know which conversation a question continues: `podium.server.conversations` finds that out.
 """
 
@@ -31,7 +32,7 @@ class PastTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepingPlanner:
+class StickyWorkerPlanner:
     """A planner that keeps the worker of the turn before, if a move would cost more than it is expected to gain.
 
     Only the first round of a question is changed, and of its plan only the worker of the last step.

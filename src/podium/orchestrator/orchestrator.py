@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Any
 
 from podium import __version__
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import rounds_of
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
@@ -258,7 +258,7 @@ class _QuestionRun:
         names, name = self._question_context.pool.names, self._orchestrator.plan_fallback
         if self._outcomes or name not in names or error.kind == "time_is_up":
             return None
-        return Workflow((Step(names.index(name), WHOLE),))
+        return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
     async def _timed_plan(self, number: int) -> tuple[Plan, float]:
         """The plan of round `number`, counted in the ledger, and the seconds that it took."""
@@ -266,7 +266,7 @@ class _QuestionRun:
             await self._journal.begin(number, None)
         started = self._question_context.elapsed()
         plan = await self._plan(number)
-        if not plan.settled:
+        if not plan.cost_recorded:
             self._question_context.ledger.record(plan.usage, plan.cost_usd)
         if number in self._past.lost_plans and plan.cost_usd:
             plan = replace(plan, unpriced=True)  # What the lost call cost is not known.
@@ -292,11 +292,13 @@ class _QuestionRun:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            no_plan = Plan("", PlanError("time_is_up", question_context.ledger.time_is_up), settled=True)
+            no_plan = Plan(
+                "", PlanError("time_is_up", question_context.ledger.time_is_up), cost_recorded=True
+            )
             return no_plan.with_lost(error)
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
-            no_plan = Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"), settled=True)
+            no_plan = Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"), cost_recorded=True)
             return no_plan.with_lost(error)
         except asyncio.CancelledError as error:
             no_plan = Plan("", PlanError("cancelled", "The question was cancelled.")).with_lost(error)

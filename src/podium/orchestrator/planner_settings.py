@@ -38,14 +38,14 @@ class PlannerSettings(Settings):
     conductor_settings: str | None = None
     """The podium.json of the trained Conductor that the endpoint serves: its folder, the file itself, or OWNER/NAME on
     the Hugging Face hub. None: the model conducts untrained."""
-    leave_failing: bool = False
-    """Whether a worker is left for a while when outcomes say that it has begun to fail (`LeavingPlanner`)."""
+    quarantine_failing: bool = False
+    """Whether a worker is left for a while when outcomes say that it has begun to fail (`QuarantinePlanner`)."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        fault = self.fault()
-        if fault is not None:
-            raise ValueError(fault)
+        conflict = self.conflict()
+        if conflict is not None:
+            raise ValueError(conflict)
         return self
 
     @property
@@ -66,36 +66,36 @@ class PlannerSettings(Settings):
         )
         return tuple(key for key in keys if getattr(self, key) is not None)
 
-    def fault(self, called: Callable[[str], str] = str) -> str | None:
+    def conflict(self, option_name: Callable[[str], str] = str) -> str | None:
         """Why these settings cannot go together, in one sentence; None: they can.
 
         Args:
-            called: returns the caller's name for a key, for the sentence.
+            option_name: returns the caller's name for a key, for the sentence.
         """
         if self.planner != "conductor":
             own = ("conductor",) if self.conductor is not None else ()
-            given = " and ".join(called(key) for key in (*own, *self.served))
+            given = " and ".join(option_name(key) for key in (*own, *self.served))
             if given:
                 does = (
                     "plans without a Conductor" if self.conducting_worker is None else "names the Conductor"
                 )
-                return f"{called('planner')} {self.planner} {does}; leave {given} out."
+                return f"{option_name('planner')} {self.planner} {does}; leave {given} out."
             if self.cost_sensitivity is not None:
                 whose = "a Conductor" if self.conducting_worker is None else "a trained Conductor"
-                return f"{called('cost_sensitivity')} is for {whose}; leave it out."
-            if self.leave_failing and self.conducting_worker is None:
-                return f"{called('leave_failing')} is for a Conductor; leave it out."
+                return f"{option_name('cost_sensitivity')} is for {whose}; leave it out."
+            if self.quarantine_failing and self.conducting_worker is None:
+                return f"{option_name('quarantine_failing')} is for a Conductor; leave it out."
             return None
-        return self._fault_of_served(called) if self.served else None
+        return self._fault_of_served(option_name) if self.served else None
 
-    def _fault_of_served(self, called: Callable[[str], str]) -> str | None:
-        url = called("conductor_url")
+    def _fault_of_served(self, option_name: Callable[[str], str]) -> str | None:
+        url = option_name("conductor_url")
         if self.cost_sensitivity is not None:
-            return f"{called('cost_sensitivity')} is for a Conductor of Podium's own; leave it out, or {url}."
+            return f"{option_name('cost_sensitivity')} is for a Conductor of Podium's own; leave it out, or {url}."
         if self.conductor is not None:
-            return f"{called('conductor')} names a folder, {url} a server; give one of them."
+            return f"{option_name('conductor')} names a folder, {url} a server; give one of them."
         if self.conductor_url is None or self.conductor_model is None:
-            return f"A served Conductor needs both {url} and {called('conductor_model')}."
+            return f"A served Conductor needs both {url} and {option_name('conductor_model')}."
         if self.conductor_price is not None and min(self.conductor_price) < 0:
-            return f"{called('conductor_price')} is below 0; give dollars per million tokens."
+            return f"{option_name('conductor_price')} is below 0; give dollars per million tokens."
         return None

@@ -13,12 +13,12 @@ from podium.baselines import VOTE, find_baseline, open_baseline
 from podium.baselines.by_ratings import ByRatings
 from podium.baselines.plans import refuse_without_vote, rounds_of
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, PlanSettings
-from podium.conductor.leaving import LeavingPlanner
+from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import (
     ConductorSettings,
     build_endpoint,
-    conductor_of,
     conductor_settings,
+    make_worker_conductor,
     open_conductor,
     refuse_misfit,
 )
@@ -85,7 +85,7 @@ def open_planner(
         UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
             conduct this pool.
     """
-    fault = settings.fault(called)
+    fault = settings.conflict(called)
     if fault is not None:
         raise UsageError(fault)
     if settings.conducting_worker is not None:
@@ -110,10 +110,10 @@ def open_planner(
 
 
 def _leaving(settings: PlannerSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
-    if not settings.leave_failing:
+    if not settings.quarantine_failing:
         return opened
     tools = [worker.profile.name for worker in pool if is_tool(worker)]
-    return replace(opened, planner=LeavingPlanner(opened.planner, tools))
+    return replace(opened, planner=QuarantinePlanner(opened.planner, tools))
 
 
 def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
@@ -278,7 +278,7 @@ def _of_worker(
     # The table may be that of another, trained Conductor.
     settings = table if table.settings is None else ConductorSettings()
     return OpenedPlanner(
-        conductor_of(worker, pool, settings, dispatcher),
+        make_worker_conductor(worker, pool, settings, dispatcher),
         f"{worker.profile.name}, {why}, untrained",
         fallback=table.fallback or worker.profile.name,
     )
@@ -333,7 +333,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         training = f"trained on {trained.what_it_conducts.questions}"
     endpoint = build_endpoint(settings, pool)
     return OpenedPlanner(
-        conductor_of(endpoint, pool, settings, dispatcher, priced=settings.price is not None),
+        make_worker_conductor(endpoint, pool, settings, dispatcher, priced=settings.price is not None),
         f"{endpoint.profile.name} at {settings.base_url}, {training}",
         release=endpoint.close,
     )

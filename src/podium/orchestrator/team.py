@@ -310,8 +310,8 @@ def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
     planner = settings.model_dump(mode="json")
     if settings.conductor_settings is None:
         del planner["conductor_settings"]
-    if not settings.leave_failing:
-        del planner["leave_failing"]
+    if not settings.quarantine_failing:
+        del planner["quarantine_failing"]
     identity: dict[str, Any] = {
         "kind": "podium",
         "planner": {"thrift" if key == "cost_sensitivity" else key: value for key, value in planner.items()},

@@ -31,9 +31,9 @@ class PoolDraw(Settings):
 
     random: bool = False
     """False: every question gets all workers, in the order of the file."""
-    least: int = Field(default=4, ge=1)
+    min_workers: int = Field(default=4, ge=1)
     """Fewest workers of a random pool."""
-    most: int = Field(default=7, ge=1)
+    max_workers: int = Field(default=7, ge=1)
     """Most workers of a random pool."""
     without: tuple[str, ...] = ()
     """Names of workers that are never drawn, so that a test can offer workers that the policy has never seen."""
@@ -53,7 +53,8 @@ class PoolSource:
     """Draws the pool of each question.
 
     Raises:
-        ConfigError: a name in `without` is no worker's, or there are too few workers for `least`, `most` or `subsets`.
+        ConfigError: a name in `without` is no worker's, or there are too few workers for `min_workers`,
+            `max_workers` or `subsets`.
     """
 
     def __init__(self, pool: Pool, settings: PoolDraw) -> None:
@@ -63,10 +64,11 @@ class PoolSource:
                     f"pool_draw.without names {name!r}, which is not in the pool; {suggestion(name, pool.names)}"
                 )
         kept = [i for i, name in enumerate(pool.names) if name not in settings.without]
-        if settings.random and not settings.least <= settings.most <= len(kept):
+        if settings.random and not settings.min_workers <= settings.max_workers <= len(kept):
             raise ConfigError(
-                f"Random pools of {settings.least} to {settings.most} cannot be drawn from {len(kept)} workers; "
-                "set pool_draw.least and pool_draw.most to fit."
+                f"Random pools of {settings.min_workers} to {settings.max_workers} cannot be drawn from {len(kept)} "
+                "workers; "
+                "set pool_draw.min_workers and pool_draw.max_workers to fit."
             )
         if settings.renamed and len(kept) > len(NAMES):
             raise ConfigError(
@@ -102,11 +104,14 @@ class PoolSource:
             return self._kept
         rng = Random(f"pool/{name}")
         for _ in range(_TRIES):
-            drawn = rng.sample(self._kept, rng.randint(self._settings.least, self._settings.most))
+            drawn = rng.sample(
+                self._kept, rng.randint(self._settings.min_workers, self._settings.max_workers)
+            )
             if self._settings.subsets in ("all", _part(self._pool.names[i] for i in drawn)):
                 return drawn
         raise ConfigError(
-            f"No set of {self._settings.least} to {self._settings.most} workers of this pool is in the part "
+            f"No set of {self._settings.min_workers} to {self._settings.max_workers} workers of this pool is "
+            "in the part "
             f'"{self._settings.subsets}"; draw from more workers, or set subsets = "all".'
         )
 

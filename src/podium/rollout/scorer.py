@@ -124,7 +124,7 @@ class Scorer:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
             # paid for, and so their responses are kept.
             for account in self.dispatcher.accounts:
-                await account.quiet()
+                await account.wait_until_unreserved()
             raise
         if self.discount is None:
             return rollout

@@ -226,7 +226,7 @@ class ApprovedPlan:
             messages=round_.plan_messages,
             reasoning=round_.plan_reasoning,
             rejected=round_.rejected,
-            settled=True,
+            cost_recorded=True,
             seconds=round_.plan_seconds,
             edited=self.workflow != round_.workflow,
             reason=round_.plan_reason if self.workflow == round_.workflow else None,

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 from podium.baselines import Baseline, find_baseline, known_baselines
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import plan_once, position_of
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
@@ -227,4 +227,6 @@ class DirectPlanner:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        return plan_once(request, Workflow((Step(position_of(self.worker, request.pool), WHOLE),)))
+        return plan_once(
+            request, Workflow((Step(position_of(self.worker, request.pool), ANSWER_WHOLE_QUESTION),))
+        )

@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from podium.conductor import Conductor, LeavingPlanner
+from podium.conductor import Conductor, QuarantinePlanner
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator import Event, Journal, Orchestrator, PlanReady, QuestionEnded
-from podium.orchestrator.affinity import KeepingPlanner
+from podium.orchestrator.affinity import StickyWorkerPlanner
 from podium.orchestrator.planning import first_model
 from podium.planner import Planner
 from podium.server.api_errors import invalid
@@ -247,13 +247,13 @@ class Service:
 
         A baseline always runs as the caller or the server named it.
         """
-        if not isinstance(planner, Conductor | LeavingPlanner):
+        if not isinstance(planner, Conductor | QuarantinePlanner):
             return planner
         past = self.conversations.past_turn(request.question, caller)
         if past is None or past.worker not in pool.names:
             return planner
         closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"
-        return KeepingPlanner(planner, past, self.settings.right_answer_usd) if closed else planner
+        return StickyWorkerPlanner(planner, past, self.settings.right_answer_usd) if closed else planner
 
     def _keep(self, trace: Trace, caller: Caller) -> None:
         self.provider_states.record(trace, caller)

@@ -111,7 +111,7 @@ def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
             reasoning=round_.plan_reasoning,
             rejected=round_.rejected,
             reason=round_.plan_reason,
-            shows=round_.shows,
+            visible_responses=round_.visible_responses,
         )
         events: list[Event] = [PlanReady(number, plan, round_.plan_seconds, error)]
         steps: list[tuple[float, int, Event]] = []
@@ -142,7 +142,7 @@ def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:
         "reasoning": plan.reasoning,
         "rejected": [rejected.model_dump(mode="json") for rejected in plan.rejected],
         "workflow": None if workflow is None else asdict(workflow),
-        "shows": plan.shows,
+        "visible_responses": plan.visible_responses,
         "workers": list(workers) or None,
         "accepted": isinstance(plan.decision, Acceptance),
         "error": None if event.error is None else str(event.error),

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.executor.estimate import Guess, estimate
 from podium.orchestrator import planning
 from podium.orchestrator.planner_settings import PlannerSettings
@@ -166,7 +166,7 @@ def _conductor_questions(
 
 def _mean_guesses(pool: Pool, worker: Worker, tasks: Sequence[Task]) -> tuple[float, float, float]:
     """Low, likely and high dollars of one answer."""
-    plan = Workflow((Step(pool.names.index(worker.profile.name), WHOLE),))
+    plan = Workflow((Step(pool.names.index(worker.profile.name), ANSWER_WHOLE_QUESTION),))
     found: list[tuple[Guess, Guess, Guess]] = []
     for task in tasks:
         (step,) = estimate(plan, pool, task.question, response_tokens=ASSUMED_TOKENS).steps

@@ -188,7 +188,7 @@ class RoundTrace(Value):
     """The planner accepted the answer of the round before."""
     accepted_step: tuple[int, int] | None = None
     """(round, step) whose response the planner accepted instead, which is then `response`."""
-    shows: tuple[tuple[int, int], ...] = ()
+    visible_responses: tuple[tuple[int, int], ...] = ()
     """(round, step) of the responses that steps with "previous" or "all" saw in place of the latest one."""
     plan_error: str | None = None
     """The whole text of the error, if the planner wrote no plan that could be run. If there is a workflow all the same,

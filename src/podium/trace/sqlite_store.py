@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from podium.database import FileForm, connect
+from podium.database import SQLiteSchema, connect
 from podium.errors import StoreError
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import BACKGROUND_TABLES
@@ -125,7 +125,7 @@ _WORKED_TABLE = (
     "CREATE TABLE IF NOT EXISTS worked (worker TEXT, started REAL, id TEXT, PRIMARY KEY (worker, started, id)) "
     "WITHOUT ROWID"
 )
-_FORM = FileForm(
+_FORM = SQLiteSchema(
     "trace store",
     mark=0x506F4469,  # "PoDi"
     version=_SUMMED,

@@ -99,14 +99,14 @@ class Group:
         return rows
 
 
-def count_trainable_tokens(logprobs: Sequence[float], freeze_prob: float) -> int:
-    """How many tokens to train on: up to the last one drawn with a probability below `freeze_prob`; at least one.
+def count_trainable_tokens(logprobs: Sequence[float], skip_suffix_min_prob: float) -> int:
+    """How many tokens to train on: up to the last one drawn less likely than `skip_suffix_min_prob`; at least one.
 
     Most tokens of a plan are fixed syntax, which the policy writes with a probability near 1. The gradient of such a
     token, if no guide forced it, is as small as the distance of its probability from 1. If that falls, it is trained on
     again.
     """
-    uncertain = [count for count, value in enumerate(logprobs, 1) if math.exp(value) < freeze_prob]
+    uncertain = [count for count, value in enumerate(logprobs, 1) if math.exp(value) < skip_suffix_min_prob]
     return max(uncertain, default=1)
 
 

@@ -169,7 +169,9 @@ class _Trainer:
         for sampled in sampler.rounds:
             references = None if reference is None else sampled.reference_logprobs(reference)
             of_round = advantages[sampled.round if settings.discount is not None else 0]
-            groups.append(sampled.group(of_round[sampled.question], settings.freeze_prob, references))
+            groups.append(
+                sampled.group(of_round[sampled.question], settings.skip_suffix_min_prob, references)
+            )
             if references is not None:
                 for rollout, nats in zip(
                     sampled.rollouts, log_ratios(sampled.samples, references), strict=True

@@ -138,14 +138,14 @@ class SampledRound:
     def group(
         self,
         advantages: Sequence[float | None],
-        freeze_prob: float,
+        skip_suffix_min_prob: float,
         reference_logprobs: Logprobs | None = None,
     ) -> Group:
         """The group that the update reads.
 
         Args:
             advantages: of all rollouts of the question, also those that did not reach this round.
-            freeze_prob: see `GRPOSettings.freeze_prob`.
+            skip_suffix_min_prob: see `GRPOSettings.skip_suffix_min_prob`.
             reference_logprobs: None: there is no KL term.
         """
         return Group(
@@ -153,7 +153,9 @@ class SampledRound:
             completions=self.samples.tokens,
             advantages=tuple(advantages[rollout] for rollout in self.rollouts),
             prompt_suffixes=self.prompt_suffixes,
-            trainable_tokens=tuple(count_trainable_tokens(row, freeze_prob) for row in self.samples.logprobs),
+            trainable_tokens=tuple(
+                count_trainable_tokens(row, skip_suffix_min_prob) for row in self.samples.logprobs
+            ),
             old_logprobs=self.samples.logprobs,
             reference_logprobs=reference_logprobs,
         )

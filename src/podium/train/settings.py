@@ -87,7 +87,9 @@ class GRPOSettings(Settings):
     beta_end: float | None = Field(default=None, ge=0, validation_alias=AliasChoices("beta_end", "kl_end"))
     """Weight of the KL term in the last iteration. Each iteration multiplies the weight by the same factor. None: the
     weight stays at `beta`."""
-    freeze_prob: float = Field(default=1.0, gt=0, le=1, validation_alias=AliasChoices("freeze_prob", "sure"))
+    skip_suffix_min_prob: float = Field(
+        default=1.0, gt=0, le=1, validation_alias=AliasChoices("skip_suffix_min_prob", "sure")
+    )
     """The update leaves out the last tokens of a completion if the policy drew each of them with at least this
     probability. 0.999 halves the work and changes the gradient by a thousandth. 1 leaves out only tokens of
     probability 1."""

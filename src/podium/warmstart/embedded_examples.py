@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from random import Random
 
-from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE, FINISH, NEXT, PARTS
 from podium.conductor.checkpoint import EMBEDDED_QUESTIONS
 from podium.lab import SKILLS, Problem, read_problem
 from podium.planner import PlanRequest
@@ -32,7 +32,7 @@ TOOL = Profile(name="vote", description="counts votes")
 ONLY = "Only this: {}"
 """A subtask that quotes one part of the question."""
 _HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
-_GENERAL = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
+_GENERAL = (ANSWER_WHOLE_QUESTION, ANSWER_WHOLE_QUESTION, NEXT, NEXT, FINISH, CHECK, COMPARE)
 """Subtasks that name no part. Those with which a plan can begin stand here twice."""
 _FAIR = dict.fromkeys(SKILLS, 0.5)
 """What a generalist claims."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
-from podium.baselines.phrases import WHOLE
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import voting_step
 from podium.conductor.prompt import PromptSettings, build_prompt, listed, shortened
 from podium.planner import Outcome, PlanRequest
@@ -113,7 +113,9 @@ def committee_of(names: Sequence[str], team: Sequence[Profile]) -> Workflow:
 
 
 def _voting(members: Sequence[int], profiles: Sequence[Profile]) -> Workflow:
-    steps = tuple(Step(worker, f"{place}. {WHOLE}") for place, worker in enumerate(members, 1))
+    steps = tuple(
+        Step(worker, f"{place}. {ANSWER_WHOLE_QUESTION}") for place, worker in enumerate(members, 1)
+    )
     return Workflow(steps if len(members) == 1 else (*steps, voting_step(profiles)))
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podium.types import WHOLE, Message
+from podium.types import ANSWER_WHOLE_QUESTION, Message
 
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
@@ -67,7 +67,10 @@ def requests_whole_question(subtask: str, question: str) -> bool:
 
     Small policies number their subtasks. Such a number in front ("1. ") makes no difference.
     """
-    return any(text.strip() in (WHOLE, question.strip()) for text in (subtask, _NUMBER.sub("", subtask)))
+    return any(
+        text.strip() in (ANSWER_WHOLE_QUESTION, question.strip())
+        for text in (subtask, _NUMBER.sub("", subtask))
+    )
 
 
 def read_view(messages: Sequence[Message]) -> View:

@@ -12,7 +12,7 @@ import pytest
 from suites import check
 
 from podium.errors import ConfigError
-from podium.evals.looks import Looks
+from podium.evals.looks import EvaluationLedger
 from podium.evals.suite.manifest import SUITE, Manifest
 from podium.evals.suite.page import write_suite_report
 from podium.evals.suite.results import RESULTS
@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     manifest = Manifest.of(checked, folder)
     manifest.save(folder / SUITE)
     (table,) = manifest.tables
-    Looks(Path(str(table.ledger))).count(table.tasks, table.split, table.config, table.planners)
+    EvaluationLedger(Path(str(table.ledger))).count(table.tasks, table.split, table.config, table.planners)
     asyncio.run(run_suite(checked, folder))
     return folder
 

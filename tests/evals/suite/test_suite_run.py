@@ -129,7 +129,7 @@ def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
     whole, parts = sorted(offered, key=lambda pools: len(set(pools)))
     assert len(set(whole)) == 1
     assert {len(pool) for pool in parts} == {2, 3}
-    source = PoolSource(open_pool("embedded"), PoolDraw(random=True, least=2, most=3, subsets="train"))
+    source = PoolSource(open_pool("embedded"), PoolDraw(random=True, min_workers=2, max_workers=3, subsets="train"))
     assert {frozenset(pool) for pool in parts}.isdisjoint(
         frozenset(source.draw(str(i)).names) for i in range(500)
     )
@@ -150,7 +150,7 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
 def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_is_told_outcomes(
     tmp_path: Path,
 ) -> None:
-    planners = [{"leave_failing": True}, {}]
+    planners = [{"quarantine_failing": True}, {}]
     checked = check(
         questions=160, planner=planners, pool=[{"decline": {"worker": "bram", "at": 40, "gives": "vote"}}]
     )

@@ -138,7 +138,7 @@ async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
         rollouts = RolloutFunction(
             {}, Echoed(), loop, Codec(), rounds=1, discount=0.0, context=ROOM + 4, stop=threading.Event()
         )
-        rollouts.play(groups[rank], _trainer(rank), same=2, places=4)
+        rollouts.run_rounds(groups[rank], _trainer(rank), num_generations=2, max_samples=4)
 
     await asyncio.to_thread(ranks.run, work)
 

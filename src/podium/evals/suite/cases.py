@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from podium.evals.charts import Html, fragment, tag
 from podium.evals.comparison import example_plan
-from podium.evals.evaluation import Evaluation, share_right
+from podium.evals.evaluation import Evaluation, accuracy
 from podium.evals.report import plan_side
 from podium.evals.suite.results import GOLD
 from podium.evals.table import percent
@@ -81,7 +81,7 @@ def topologies(label: str, evaluation: Evaluation) -> Html:
     ordered = sorted(found.items(), key=lambda item: -len(item[1]))
 
     def line(shape: str, rollouts: Sequence[Rollout]) -> Html:
-        right = share_right(rollouts)
+        right = accuracy(rollouts)
         usd = sum(rollout.trace.uncached_usd for rollout in rollouts) / len(rollouts)
         cells = (
             percent(len(rollouts) / total),

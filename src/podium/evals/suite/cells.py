@@ -20,7 +20,7 @@ _SHARED = ("repeats", "max_steps", "early_stop", "budget")
 """Settings of the suite on which a single answer depends."""
 _UNKEYED = {"label", "controls"}
 """Settings of a planner that stand in no key."""
-_YOUNGER = {"best_of": 1, "leave_failing": False, "rounds": None}
+_YOUNGER = {"best_of": 1, "quarantine_failing": False, "rounds": None}
 """Settings that are younger than the first runs: they stand in no key while they have these values."""
 TRAINING = "train"
 """The split on which planners and controls make their choices."""

@@ -21,7 +21,7 @@ from podium.evals.suite.cells import Cell, Job, Training
 from podium.evals.suite.opening import OpenTable, untrained_of
 from podium.evals.suite.results import GradedAnswer, read_answers
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
-from podium.planner import Plan, Planner, PlanRequest, ReadsAhead, paid_plan
+from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, paid_plan
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.types import Budget
@@ -51,7 +51,7 @@ class Remembered(PlannerWrapper):
             self.known[key] = await self.planner.plan(request)
             return self.known[key]
         plan = self.known[key]
-        return replace(plan, cost_usd=0.0, saved_usd=plan.cost_usd + plan.saved_usd, settled=False)
+        return replace(plan, cost_usd=0.0, saved_usd=plan.cost_usd + plan.saved_usd, cost_recorded=False)
 
 
 async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None) -> None:
@@ -76,7 +76,7 @@ async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None)
             dispatcher=shared,
         ) as planner:
             tasks = {task.id: task for task in opened.tasks(own.seed)}
-            if isinstance(planner, ReadsAhead):
+            if isinstance(planner, BatchPlanner):
                 planner.read_ahead([task.question.text for task in tasks.values()])
             remembered = Remembered(planner) if controls else planner
             run = _Run(job, opened, tasks, emit, shared, remembered)

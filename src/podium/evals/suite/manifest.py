@@ -12,10 +12,10 @@ from podium.baselines.plan_controls import PLAN_CONTROLS
 from podium.evals.comparison import Kind
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
-from podium.evals.looks import TRAIN, Looks, ledger_file
+from podium.evals.looks import TRAIN, EvaluationLedger, ledger_file
 from podium.evals.suite.cells import Cell, Table
 from podium.evals.suite.opening import Checked
-from podium.evals.suite.settings import Decline
+from podium.evals.suite.settings import WorkerDegradation
 from podium.types import Value
 
 SUITE = "suite.json"
@@ -59,14 +59,14 @@ class SuiteTable(Value):
     """Which questions are left out."""
     conditioned: bool = False
     """Whether workers replay answers that were given to other answers."""
-    decline: Decline | None = None
+    decline: WorkerDegradation | None = None
     """A worker that turns bad during the test; None: all stay as they are."""
     rows: tuple[SuiteRow, ...]
 
     @property
-    def looks(self) -> Looks | None:
+    def looks(self) -> EvaluationLedger | None:
         """The ledger of its split."""
-        return None if self.ledger is None else Looks(Path(self.ledger))
+        return None if self.ledger is None else EvaluationLedger(Path(self.ledger))
 
     @property
     def planners(self) -> tuple[str, ...]:

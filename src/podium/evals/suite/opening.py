@@ -23,7 +23,7 @@ from podium.evals.compare import replays_conditioned
 from podium.evals.fingerprints import fingerprints
 from podium.evals.plan_selection import VoterPrices
 from podium.evals.suite.cells import TRAINING, Cell, Job, Table, Training, cells_of, tables_of
-from podium.evals.suite.settings import EACH_WORKER, Decline, PlannerEntry, SuiteSettings
+from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.executor import Dispatcher
 from podium.orchestrator import planning
 from podium.orchestrator.team import open_pool
@@ -219,7 +219,7 @@ class OpenTable:
         return [c.name for c in PLAN_CONTROLS.values() if self.control_problem(c, entry) is None]
 
 
-def _declined(pool: Pool, decline: Decline) -> Pool:
+def _declined(pool: Pool, decline: WorkerDegradation) -> Pool:
     """The pool once its worker has turned bad; `ConfigError` if the pool lacks a worker."""
     worker = pool.named(decline.worker)
     bad = ReplacedWorker(worker, pool.named(decline.gives)) if decline.gives else FailingWorker(worker)

@@ -80,7 +80,7 @@ class PlannerEntry(PlannerSettings):
             return f"{self.planner}{self._bound}"
         source = self.conductor or self.conductor_model
         level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
-        leaves = ", leaves who fails" if self.leave_failing else ""
+        leaves = ", leaves who fails" if self.quarantine_failing else ""
         rounds = "" if self.rounds is None else f", {self.rounds} round{'s' * (self.rounds > 1)}"
         return f"Conductor{f' {source}' if source else ''}{level}{leaves}{rounds}{self._bound}"
 
@@ -90,8 +90,8 @@ class PlannerEntry(PlannerSettings):
 
     @model_validator(mode="after")
     def _can_learn(self) -> Self:
-        if self.leave_failing and self.controls:
-            raise ValueError("leave_failing learns from outcomes, so its row has no controls")
+        if self.quarantine_failing and self.controls:
+            raise ValueError("quarantine_failing learns from outcomes, so its row has no controls")
         return self
 
     @model_validator(mode="after")
@@ -112,7 +112,7 @@ class TasksEntry(Settings):
     """The pools, by name, with which this set is used; empty: all."""
 
 
-class Decline(Settings):
+class WorkerDegradation(Settings):
     """A worker that turns bad during the test, and does not say so."""
 
     worker: str
@@ -129,7 +129,7 @@ class PoolEntry(Settings):
     """A pool file, or a shipped pool's name."""
     draw: PoolDraw | None = None
     """How the pool of each question is drawn from these workers, as in training. None: all of them, in their order."""
-    decline: Decline | None = None
+    decline: WorkerDegradation | None = None
     """A worker that turns bad; None: all stay as they are."""
     label: str = ""
     """What tables call it. Default: its name; two pools of the same workers need labels."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
-from podium.evals.evaluation import Evaluation, share_right
+from podium.evals.evaluation import Evaluation, accuracy
 from podium.evals.looks import sentence_on
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
 from podium.evals.suite.manifest import Manifest, SuiteRow, SuiteTable
@@ -94,7 +94,7 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
         by_seed: dict[str, list[Rollout]] = defaultdict(list)
         for rollout in evaluations[shown.label].rollouts:
             by_seed[_seed(rollout)].append(rollout)
-        shares = (points(share_right(found), 1) for found in by_seed.values())
+        shares = (points(accuracy(found), 1) for found in by_seed.values())
         yield f"{shown.label}: each seed has a checkpoint of its own; they are right on {', '.join(shares)} %."
 
 
@@ -132,7 +132,7 @@ def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Ite
         for begin, end in pairwise(bounds):
             part = [rollout for rollouts in by_seed.values() for rollout in rollouts[begin:end]]
             calling = sum(calls_worker(rollout, decline.worker) for rollout in part)
-            told.append((calling / max(1, len(part)), share_right(part)))
+            told.append((calling / max(1, len(part)), accuracy(part)))
         called, right = (
             ", ".join(points(share, 0) for share in shares) for shares in zip(*told, strict=True)
         )

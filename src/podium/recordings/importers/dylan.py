@@ -23,7 +23,7 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.importers.zeroeval import same
 from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.types import WHOLE
+from podium.types import ANSWER_WHOLE_QUESTION
 
 _MODEL = "gpt-3.5-turbo"
 _PROBLEM = "Problem: "
@@ -95,7 +95,7 @@ def _seen(asked: str, agent: int, turn: int) -> Seen:
     solutions[-1], _, subtask = solutions[-1].rpartition(_CLOSED)
     subtask = subtask.strip()
     shown = (
-        (subtask if place < agent or turn > 1 else WHOLE, solution.removesuffix("```"))
+        (subtask if place < agent or turn > 1 else ANSWER_WHOLE_QUESTION, solution.removesuffix("```"))
         for place, solution in enumerate(solutions)
     )
     return Seen(subtask, tuple(shown))

@@ -19,7 +19,7 @@ from podium.recordings.importers.documents import Document, hashed_id, list_file
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.types import WHOLE, estimate_tokens
+from podium.types import ANSWER_WHOLE_QUESTION, estimate_tokens
 
 COMPARE = "Compare the answers shown and say which one is better."
 """The subtask by which a step gets a recorded judgment. The judge's own prompt, in its words, belongs to the judge."""
@@ -88,7 +88,7 @@ def import_judgebench(path: Path, writer: RecordingWriter, report: Callable[[str
                     output_tokens=estimate_tokens(game.judgment.response),
                     estimated=True,
                 )
-                seen = Seen(COMPARE, tuple((WHOLE, text) for text in shown))
+                seen = Seen(COMPARE, tuple((ANSWER_WHOLE_QUESTION, text) for text in shown))
                 if writer.add(question_id, response, seen=seen):
                     games[judge] += 1
                     right[judge] += game.decision == wanted

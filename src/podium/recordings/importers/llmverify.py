@@ -20,7 +20,7 @@ from podium.recordings.importers.documents import Document, hashed_id, read_json
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.types import WHOLE
+from podium.types import ANSWER_WHOLE_QUESTION
 
 VERIFY = "Say whether the answer shown is correct."
 """The subtask by which a step gets a recorded verification. The verifier's own prompt belongs to the verifier."""
@@ -83,7 +83,7 @@ def import_llmverify(path: Path, writer: RecordingWriter, report: Callable[[str]
                 question_id,
                 Response.of_text(row.model, row.response, sample=row.response_idx, answer=None, score=score),
             )
-            seen = Seen(VERIFY, ((WHOLE, row.response),))
+            seen = Seen(VERIFY, ((ANSWER_WHOLE_QUESTION, row.response),))
             for sample, (text, vote) in enumerate(zip(row.swap_inference1, row.votes, strict=False)):
                 agrees = label is not None and _VOTES.get(_word(vote)) == label
                 response = Response.of_text(verifier, text, sample=sample, answer=None, score=float(agrees))

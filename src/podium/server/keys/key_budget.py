@@ -125,7 +125,7 @@ class KeyBudget:
         finally:
             self._waiting.pop(future, None)
 
-    async def quiet(self) -> None:
+    async def wait_until_unreserved(self) -> None:
         """Wait until no call of this replica is in flight."""
         await self._quiet.wait()
 

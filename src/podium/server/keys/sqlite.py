@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from podium.database import FileForm
+from podium.database import SQLiteSchema
 from podium.errors import StoreError, UsageError
 from podium.server.keys.register import Register, Rows
 
-KEYS = FileForm(
+KEYS = SQLiteSchema(
     "file of keys",
     mark=0x506F444B,  # "PoDK"
     version=1,

@@ -66,7 +66,7 @@ export function applyEvent(view, type, data) {
         plan_reasoning: data.reasoning,
         rejected: data.rejected,
         accepted: data.accepted,
-        steps: planned(data.workflow, data.workers ?? names, data.round > 0 ? data.shows?.length || 1 : 0),
+        steps: planned(data.workflow, data.workers ?? names, data.round > 0 ? data.visible_responses?.length || 1 : 0),
       }));
     case "step_started":
       return withStep(view, data.round, data.position, (step) => ({
@@ -101,7 +101,7 @@ export function applyEvent(view, type, data) {
 }
 
 function ofRound(round, number, names) {
-  const steps = planned(round.workflow, names, number > 0 ? round.shows?.length || 1 : 0);
+  const steps = planned(round.workflow, names, number > 0 ? round.visible_responses?.length || 1 : 0);
   for (const span of round.spans) {
     const step = steps[span.position] ?? { position: span.position, previous: 0 };
     steps[span.position] = ended({ ...step, reads: span.reads }, span);

@@ -58,7 +58,7 @@ class Evaluation:
             # Each rank loops equally often, because ranks that hold parts of one model must generate together.
             for first in range(0, len(self._questions[::ranks]), at_once):
                 part = [SampledCompletion(row, 0) for rows in own[first : first + at_once] for row in rows]
-                self._rollouts.play(part, trainer, same=1, places=at_once)
+                self._rollouts.run_rounds(part, trainer, num_generations=1, max_samples=at_once)
                 samples += part
         figures = batch_figures(gather_object(samples))
         return {

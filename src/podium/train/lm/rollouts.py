@@ -117,8 +117,11 @@ class RolloutFunction:
             SampledCompletion(self._rows[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
         ]
-        self.seconds = self.play(
-            samples, trainer, same=trainer.num_generations, places=len(prompts) // self._rounds
+        self.seconds = self.run_rounds(
+            samples,
+            trainer,
+            num_generations=trainer.num_generations,
+            max_samples=len(prompts) // self._rounds,
         )
         set_rewards(samples, self._discount)
         self.samples = gather_object(samples)
@@ -132,14 +135,14 @@ class RolloutFunction:
             "podium_reward": [sample.reward for sample in samples],
         }
 
-    def play(
-        self, samples: Sequence[SampledCompletion], trainer: Any, *, same: int, places: int
+    def run_rounds(
+        self, samples: Sequence[SampledCompletion], trainer: Any, *, num_generations: int, max_samples: int
     ) -> dict[str, float]:
         """Add prompts, completions and scores to this rank's samples, round by round. All ranks call it together.
 
         Args:
-            same: samples of a first round that stand together and have one prompt.
-            places: samples of a round on a rank at most; the same on all ranks.
+            num_generations: samples of a first round that stand together and have one prompt.
+            max_samples: samples of a round on a rank at most; the same on all ranks.
 
         Returns:
             Seconds: "sample" until the last token, "score" after it.
@@ -149,7 +152,14 @@ class RolloutFunction:
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for number in range(self._rounds):
-            self._run_round(number, samples, trainer, seconds, same=1 if number else same, places=places)
+            self._run_round(
+                number,
+                samples,
+                trainer,
+                seconds,
+                num_generations=1 if number else num_generations,
+                max_samples=max_samples,
+            )
         return seconds
 
     def _run_round(
@@ -159,8 +169,8 @@ class RolloutFunction:
         trainer: Any,
         seconds: dict[str, float],
         *,
-        same: int,
-        places: int,
+        num_generations: int,
+        max_samples: int,
     ) -> None:
         earlier = {_key(sample): sample for sample in samples if sample.row.round == number - 1}
         current = [sample for sample in samples if sample.row.round == number]
@@ -169,7 +179,7 @@ class RolloutFunction:
         try:
             self._await(self._add_prompts(current, earlier))
             started = time.perf_counter()
-            self._generate(current, trainer, same, places, pending)
+            self._generate(current, trainer, num_generations, max_samples, pending)
             written = time.perf_counter()
             error = self._take_scores(pending)
             seconds["sample"] += written - started
@@ -215,8 +225,8 @@ class RolloutFunction:
         self,
         current: Sequence[SampledCompletion],
         trainer: Any,
-        same: int,
-        places: int,
+        num_generations: int,
+        max_samples: int,
         pending: list[tuple[SampledCompletion, Future[Score]]],
     ) -> None:
         """Have the trainer write the completions. When one ends, start to score it and add it to `pending`."""
@@ -243,7 +253,7 @@ class RolloutFunction:
         asked: list[SampledCompletion | None] = [*reached] or [None]
         if not alone and _counts_places(trainer):
             asked = [sample if sample.prompt else None for sample in current]
-            asked += [None] * (places - len(current))
+            asked += [None] * (max_samples - len(current))
         nothing = [trainer.processing_class.eos_token_id]
         prompts = [nothing if sample is None else sample.prompt for sample in asked]
         handed: set[int] = set()
@@ -254,7 +264,7 @@ class RolloutFunction:
                 hand_on(owner, tokens)
 
         with self._watch(trainer, len(asked), on_end):
-            completions, logprobs = trainer._generate_single_turn(prompts, None, {}, same)
+            completions, logprobs = trainer._generate_single_turn(prompts, None, {}, num_generations)
         for position, owner in enumerate(asked):
             if owner is None:
                 continue

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from podium.database import FileForm
+from podium.database import SQLiteSchema
 from podium.errors import UsageError
 from podium.workers.response_cache.entry import CacheKey
 
-_FORM = FileForm(
+_FORM = SQLiteSchema(
     "response cache",
     mark=0x506F4372,  # "PoCr"
     version=1,

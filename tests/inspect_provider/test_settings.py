@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 import pytest
 
 from podium.errors import ConfigError
-from podium.inspection.provider import read_settings
+from podium.inspect_provider.provider import read_settings
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_nothing_of_podium_loads_inspect_before_inspect_loads_podium():
 
 def test_the_installed_package_has_the_entry_point_of_the_provider():
     found = entry_points(group="inspect_ai")
-    assert [entry.value for entry in found if entry.name == "podium"] == ["podium.inspection.registry"]
+    assert [entry.value for entry in found if entry.name == "podium"] == ["podium.inspect_provider.registry"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from inspect_ai import eval
 
-import podium.inspection.registry  # noqa: F401 - as Inspect does, by this package's entry point
+import podium.inspect_provider.registry  # noqa: F401 - as Inspect does, by this package's entry point
 from podium.cli import run
 from podium.tasks.sets.inspect_task import InspectTask
 from podium.trace.store import TraceStore
