@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from podium.baselines import baseline_forms, open_baseline
-from podium.cli import app
 from podium.errors import ConfigError
 from podium.types import Profile
 
@@ -84,11 +83,39 @@ def test_an_entry_point_that_cannot_be_used_is_named(monkeypatch, tmp_path, entr
     assert open_baseline("single:ada", [Profile(name="ada")]).name == "single:ada"  # Podium's own still open.
 
 
-def test_a_verb_is_a_module_and_one_row(podium, monkeypatch, tmp_path):
-    (tmp_path / "own_verb.py").write_text(
-        'def greet(name: str, /) -> int:\n    """Greet."""\n    print(f"Hello, {name}.")\n    return 0\n'
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    verb = app.Verb("greet", "own_verb:greet", "Greet a person.", "podium greet Ada")
-    monkeypatch.setattr(app, "VERBS", (*app.VERBS, verb))
+VERB = """
+from podium.cli.app import Verb
+
+GREET = Verb("greet", "own_verb:greet", "Greet a person.", "podium greet Ada")
+TAKEN = Verb("ask", "own_verb:greet", "Greet a person.", "podium ask Ada")
+
+
+def greet(name: str, /) -> int:
+    print(f"Hello, {name}.")
+    return 0
+"""
+
+
+def install_verb(monkeypatch: pytest.MonkeyPatch, folder: Path, entry: str) -> None:
+    info = folder / "own_verb-1.0.dist-info"
+    info.mkdir()
+    (folder / "own_verb.py").write_text(VERB)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-verb\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[podium.verbs]\ngreet = own_verb:{entry}\n")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "own_verb", raising=False)
+
+
+def test_a_verb_of_another_package_runs_and_is_listed(podium, monkeypatch, tmp_path):
+    install_verb(monkeypatch, tmp_path, "GREET")
     assert podium("greet", "Ada").out == "Hello, Ada.\n"
+    assert "Greet a person." in podium("--help").out
+    assert "podium greet Ada" in podium("greet", "--help").out
+
+
+@pytest.mark.parametrize("entry", ["MISSING", "greet", "TAKEN"])
+def test_a_verb_that_cannot_be_used_leaves_podiums_own(podium, monkeypatch, tmp_path, entry):
+    install_verb(monkeypatch, tmp_path, entry)
+    refused = podium("greet", "Ada")
+    assert (refused.status, f"own_verb:{entry}" in refused.err) == (2, True)
+    assert podium("pool", "list", "--pool", "pool.toml").status == 0

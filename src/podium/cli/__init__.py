@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from podium.cli.app import FillOptions, build_app
+from podium.cli.app import FillOptions, build_app, verbs_for
 from podium.cli.printable import printable
 from podium.errors import PodiumError, UsageError, flatten_group
 
@@ -83,7 +83,7 @@ def _restart_for_torch() -> None:
 def _call(tokens: Sequence[str]) -> object:
     fill, rest = _settings_of(tokens)
     try:
-        return build_app(fill)(
+        return build_app(fill, verbs_for(rest))(
             [_as_text(token) for token in rest],
             exit_on_error=False,
             print_error=False,

@@ -1,11 +1,12 @@
-"""The tree of verbs: the name of each, one line of help and an example. Verbs are registered here and nowhere else.
+"""The tree of verbs: the name of each, one line of help and an example. Podium's own are registered here and nowhere
+else; an installed package adds one by an entry point of the group "podium.verbs" that names a `Verb`.
 
 The tree has import paths in place of functions, so neither building it nor `podium --help` imports a verb.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cyclopts import App, ArgumentCollection, Parameter
@@ -278,7 +279,26 @@ def _check_size(form: object, value: object) -> None:
         raise ValueError(f"it is too large; give at most {_MOST:,}.")
 
 
-def build_app(fill: FillOptions | None = None) -> App:
+def verbs_for(tokens: Sequence[str]) -> tuple[Verb, ...]:
+    """Podium's verbs, and those of installed packages unless the command line begins with one of Podium's.
+
+    Raises:
+        ConfigError: an installed verb cannot be loaded, or has the first word of one of Podium's.
+    """
+    own = {verb.words.split()[0] for verb in VERBS}
+    if tokens and tokens[0] in own:
+        return VERBS
+    from podium.plugins import PluginGroup  # noqa: PLC0415 - to load it and to search takes 50 ms
+
+    installed = PluginGroup[Verb]("podium.verbs", "verb", Verb)
+    more = dict(installed.items())
+    for name, verb in more.items():
+        if verb.words.split()[0] in own:
+            raise installed.refusal(name, f"has the words {verb.words!r}, which are taken")
+    return (*VERBS, *more.values())
+
+
+def build_app(fill: FillOptions | None = None, verbs: Sequence[Verb] = VERBS) -> App:
     """The command line, ready to be called with tokens.
 
     Args:
@@ -295,12 +315,12 @@ def build_app(fill: FillOptions | None = None) -> App:
     )
     groups: dict[str, App] = {}
     registered: set[str] = set()
-    for verb in VERBS:
+    for verb in verbs:
         group, _, name = verb.words.rpartition(" ")
         if group in registered:  # A verb that has verbs of its own.
             groups[group] = app[group]
         elif group and group not in groups:
-            groups[group] = App(name=group, help=GROUPS[group])
+            groups[group] = App(name=group, help=GROUPS.get(group))
             app.command(groups[group])
         parent = groups[group] if group else app
         indented = "\n".join(f"    {line}" for line in verb.example.splitlines())

@@ -9,13 +9,12 @@ Only the two tables (`graders.registry`, `sets.registry`) call it. A package nam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, TypeVar, Union
 
 from pydantic import Field
 
 from podium.config import Settings
-from podium.errors import ConfigError
+from podium.plugins import PluginGroup
 
 Spec = TypeVar("Spec", bound=Settings)
 
@@ -32,18 +31,14 @@ def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, ta
         ConfigError: an entry point is not a class derived from `base`, or its name is taken.
     """
     known = {_name(one, tag): one for one in table}
-    for entry in sorted(entry_points(group=group), key=lambda entry: entry.value):
-        plugin = _load(entry)
+    noun = group.removeprefix("podium.").removesuffix("s").replace("_", " ")
+    plugins = PluginGroup[Any](group, noun)
+    for entry, plugin in plugins.items():
         name = _name(plugin, tag) if isinstance(plugin, type) and issubclass(plugin, base) else ""
         if not name:
-            raise ConfigError(
-                f"The entry point {entry.value} of {group} is no {base.__name__} with a default {tag}; "
-                "fix or uninstall its package."
-            )
+            raise plugins.refusal(entry, f"is no {base.__name__} with a default {tag}")
         if name in known:
-            raise ConfigError(
-                f"The entry point {entry.value} of {group} has the {tag} {name!r}, which is taken; rename it."
-            )
+            raise plugins.refusal(entry, f"has the {tag} {name!r}, which is taken")
         known[name] = plugin
     return list(known.values())
 
@@ -51,15 +46,6 @@ def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, ta
 def tagged_union(classes: Sequence[type[Settings]], tag: str) -> Any:
     """The union of some classes, discriminated by the tag, as the type of a setting."""
     return Annotated[Union[tuple(classes)], Field(discriminator=tag)]  # noqa: UP007 - known only at run time
-
-
-def _load(entry: EntryPoint) -> Any:
-    try:
-        return entry.load()
-    except Exception as error:  # another package's code, which may raise anything
-        raise ConfigError(
-            f"The entry point {entry.value} of {entry.group} cannot be loaded ({error}); fix or uninstall its package."
-        ) from error
 
 
 def _name(spec: type[Settings], tag: str) -> str:

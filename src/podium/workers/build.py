@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from podium.errors import ConfigError, WorkerError
+from podium.plugins import PluginGroup
 from podium.recordings.recording import RecordingLoader
 from podium.types import Limits, Profile
 from podium.workers.base import Request, Worker
@@ -37,9 +37,6 @@ from podium.workers.spec import (
 )
 from podium.workers.vote import DESCRIPTION, VoteWorker
 
-ENTRY_POINTS = "podium.workers"
-"""Group of the entry points by which installed packages add kinds of workers."""
-
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
@@ -61,6 +58,10 @@ class WorkerKind:
     """Builds the worker from such a spec. Raises `ConfigError`, whose `where` is the key at fault."""
 
 
+INSTALLED_KINDS = PluginGroup[WorkerKind]("podium.workers", "kind of worker", WorkerKind)
+"""Kinds of workers that installed packages add."""
+
+
 def build_worker(
     spec: WorkerSpec, context: BuildContext | None = None, kinds: Mapping[str, WorkerKind] | None = None
 ) -> Worker:
@@ -77,27 +78,6 @@ def build_worker(
     """
     kind = next(kind for kind in (kinds or BUILT_IN).values() if kind.spec is type(spec))
     return kind.build(spec, context or BuildContext())
-
-
-def installed_kind(name: str) -> WorkerKind | None:
-    """The kind that an installed package adds under this name; None: none does.
-
-    Raises:
-        ConfigError: its entry point cannot be loaded, or is no `WorkerKind`.
-    """
-    for entry in entry_points(group=ENTRY_POINTS, name=name):
-        try:
-            kind = entry.load()
-        except (ImportError, AttributeError) as error:
-            raise ConfigError(
-                f"The kind of worker {name!r} is {entry.value}, which cannot be loaded ({error}); fix that package."
-            ) from None
-        if not isinstance(kind, WorkerKind):
-            raise ConfigError(
-                f"The kind of worker {name!r} is {entry.value}, which is no WorkerKind; fix that package."
-            )
-        return kind
-    return None
 
 
 class UnreadyWorker:

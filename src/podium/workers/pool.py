@@ -18,11 +18,11 @@ from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.build import (
     BUILT_IN,
+    INSTALLED_KINDS,
     BuildContext,
     UnreadyWorker,
     WorkerKind,
     build_worker,
-    installed_kind,
 )
 from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
@@ -236,7 +236,7 @@ def _kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, Work
         if not isinstance(name, str) or name in BUILT_IN or name in found:
             continue
         try:
-            kind = given.get(name) or installed_kind(name)
+            kind = given.get(name) or INSTALLED_KINDS.find(name)
             if kind is None and name == "podium":
                 raise ConfigError(
                     f"Worker {table.get('name')!r} is a team, and is not opened here; open the pool with "

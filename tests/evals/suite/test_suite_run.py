@@ -129,7 +129,9 @@ def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
     whole, parts = sorted(offered, key=lambda pools: len(set(pools)))
     assert len(set(whole)) == 1
     assert {len(pool) for pool in parts} == {2, 3}
-    source = PoolSource(open_pool("embedded"), PoolDraw(random=True, min_workers=2, max_workers=3, subsets="train"))
+    source = PoolSource(
+        open_pool("embedded"), PoolDraw(random=True, min_workers=2, max_workers=3, subsets="train")
+    )
     assert {frozenset(pool) for pool in parts}.isdisjoint(
         frozenset(source.draw(str(i)).names) for i in range(500)
     )
