@@ -1,5 +1,8 @@
 """A baseline opens by name, and a wrong name gets one sentence that says the way out."""
 
+import subprocess
+import sys
+
 import pytest
 
 from podium.baselines import (
@@ -12,10 +15,10 @@ from podium.baselines import (
     Single,
     baseline_forms,
     find_baseline,
-    known_baselines,
     open_baseline,
 )
 from podium.baselines.by_ratings import ByRatings
+from podium.baselines.registry import own_baselines
 from podium.errors import ConfigError
 from podium.types import Profile
 from podium.workflow import Step, Workflow, render
@@ -117,5 +120,12 @@ def test_a_wrong_name_gets_a_sentence(name, sentence):
 
 
 def test_each_baseline_stands_under_its_own_name():
-    assert all(name == baseline.name for name, baseline in known_baselines().items())
-    assert len(known_baselines()) > 30
+    assert all(name == baseline.name for name, baseline in own_baselines().items())
+
+
+def test_naming_a_planner_imports_its_module_alone():
+    listed = "print(*(name for name in sys.modules if name.startswith('podium.baselines.')))"
+    code = f"import sys, podium.baselines as b; {listed}; b.find_baseline('debate:ada'); {listed}"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = (set(line.split()) for line in shown.stdout.splitlines())
+    assert after - before - {"podium.baselines.rounds"} == {"podium.baselines.debate"}

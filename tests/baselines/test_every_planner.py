@@ -1,70 +1,13 @@
-"""Every registered planner plans for any pool of 1 to 9 workers, whatever the workers reply, and ends in its rounds."""
+"""Every planner of Podium's own plans for any pool, whatever the workers reply, and ends in its rounds."""
 
-import asyncio
-from random import Random
+from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from podium.baselines import find_baseline, known_baselines, open_baseline
+from planner_runs import check_planner
 from podium.baselines.masrouter_controller import Controller
-from podium.baselines.plans import rounds_of, tools_of
-from podium.baselines.scored import ScoredAnswers
+from podium.baselines.registry import own_baselines
 from podium.baselines.trinity_head import Head
-from podium.errors import WorkerError
-from podium.orchestrator import Orchestrator
-from podium.types import Budget, Limits, Price, Profile, Question, Rating
-from podium.workers.pool import Pool
-from podium.workers.scripted import ScriptedWorker
-from podium.workers.vote import VOTE, VoteWorker
-from podium.workflow import Acceptance, Step, Workflow, parse
-
-QUESTION = "What is 6 times 7?"
-REPLIES = (
-    "Answer: 42",
-    "Answer: 41",
-    "The product is \\boxed{42}",
-    "Best: 0\nAnswer: 42",
-    "Best: 99",
-    "3, 1, 2 [[1, 2]] [4,",
-    "APPROVED",
-    "No changes needed.",
-    '{"suggestion": "Add 1.", "answer_changes": true, "is_flawed": true}',
-    'true {"flawed": "yes", "next": 7, "answer": null}',
-    "{" * 200,
-    "\ud7ff \x00 \u2028 " + "long " * 2000,
-    " ",
-    "",
-)
-"""What workers reply, in any order: answers, verdicts that can and cannot be read, and nothing."""
-FAILURE = WorkerError("It is down.", kind="server_error")
-
-
-def workers(count: int, random: Random) -> list[ScriptedWorker]:
-    """Workers with prices and ratings; some of their calls fail."""
-    return [
-        ScriptedWorker(
-            f"w{k}",
-            [FAILURE if random.random() < 0.15 else random.choice(REPLIES) for _ in range(400)],
-            profile=Profile(
-                name=f"w{k}",
-                price=Price(input=k, output=k),
-                rating=Rating(kind="sums", accuracy=random.random(), cost_usd=0.01 * k, questions=9),
-            ),
-            limits=Limits(retries=0),
-        )
-        for k in range(count)
-    ]
-
-
-def scored(names: list[str], random: Random) -> ScoredAnswers:
-    """Answers to other questions, from which planners learn."""
-    score_QW = np.asarray([[float(random.random() < 0.6) for _ in names] for _ in range(12)])
-    texts = tuple(f"What is {k} plus {random.randint(1, 99)}?" for k in range(12))
-    return ScoredAnswers(tuple(names), texts, score_QW, 0.01 + score_QW)
-
 
 FILES = {
     "constant": lambda names, seed: "model_id = [0]\nsubtasks = ['Answer.']\naccess_list = [[]]",
@@ -74,51 +17,10 @@ FILES = {
 """What the file of a planner that reads one has, by the workers' names and a seed."""
 
 
-@pytest.mark.parametrize("baseline", known_baselines().values(), ids=lambda b: b.name)
-def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline, tmp_path):
-    @settings(max_examples=3 if baseline.learns else 12, deadline=None)  # Learning takes long.
-    @given(st.integers(1, 9), st.integers(0, 2**32), st.integers(0, 9))
-    def holds(count, seed, choice):
-        run_and_check(baseline, count, seed, choice, tmp_path / "file")
+@pytest.mark.parametrize("baseline", own_baselines().values(), ids=lambda b: b.name)
+def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline, tmp_path: Path) -> None:
+    def write_file(names: list[str], seed: int) -> Path:
+        (tmp_path / "file").write_text(FILES[baseline.name](names, seed))
+        return tmp_path / "file"
 
-    holds()
-
-
-def run_and_check(baseline, count, seed, choice, file):
-    """Open one of the baseline's examples for a pool of `count` workers, run it, and check the trace."""
-    random = Random(f"every-planner/{seed}")
-    pool = workers(count, random)
-    names = [worker.profile.name for worker in pool]
-    if baseline.reads_files:
-        file.write_text(FILES[baseline.name](names, seed))
-    examples = tuple(baseline.examples(names)) or (baseline.form.replace("FILE", str(file)),)
-    name = examples[choice // 3 % len(examples)]
-    found, argument = find_baseline(name)
-    assert found is baseline
-    assert set(baseline.needs(argument)) <= {*names, VOTE}
-    planner = open_baseline(
-        name,
-        [*(worker.profile for worker in pool), VoteWorker().profile],
-        oracle=lambda question, profiles: Workflow((Step(0, "Answer."),)),
-        scored=scored(names, random),
-    )
-    needed = rounds_of(planner)
-    rounds = (needed + 1, needed, 1)[choice % 3]
-    tools = [VoteWorker()] if VOTE in tools_of(planner) else []
-    calls = None if seed % 3 else seed % 17
-    orchestrator = Orchestrator(planner, Pool([*pool, *tools]), budget=Budget(rounds=rounds, calls=calls))
-    trace = asyncio.run(orchestrator.answer(Question(text=QUESTION), seed=str(seed)))
-
-    for number, round_ in enumerate(trace.rounds):
-        assert round_.plan_error is None
-        decision = round_.workflow or Acceptance()
-        size = len(round_.workflow.steps) if round_.workflow else 1
-        assert parse(round_.plan_text, workers=count + 1, max_steps=size, later_round=number > 0) == decision
-        if round_.accepted_step is not None:
-            at, step = round_.accepted_step
-            assert round_.response == trace.rounds[at].spans[step].response is not None
-    assert sum(not round_.accepted for round_ in trace.rounds) <= needed
-    if rounds > needed and (calls is None or needed > 1):
-        assert trace.rounds[-1].accepted
-    replied = any(span.response is not None for span in trace.spans)
-    assert (trace.answer is not None) == replied
+    check_planner(baseline, write_file if baseline.reads_files else None)

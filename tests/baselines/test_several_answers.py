@@ -1,15 +1,12 @@
 """Planners that ask for several answers: who is asked, when they stop, and which answer wins."""
 
 from itertools import product
-from random import Random
 
 import numpy as np
 import pytest
-from scipy.special import betainc
 from teams import answered, called, team
 
 from podium.baselines import open_baseline
-from podium.baselines.adaptive import AdaptiveConsistency, is_stable
 from podium.baselines.escalation import Escalation
 from podium.baselines.judged import BEST, MOST_CONSISTENT, Judged, read_verdict
 from podium.baselines.scored import ScoredAnswers
@@ -72,30 +69,6 @@ async def test_the_next_worker_is_asked_while_there_is_no_majority(answers, roun
     )
     trace = await answered(Escalation(("a", "b", "c", "d")), pool)
     assert (called(trace), trace.answer) == (rounds, f"Answer: {answer}")
-
-
-def test_the_criterion_is_the_papers_integral_over_a_beta_distribution():
-    for leading, second in product(range(30), range(12)):
-        if leading >= second:
-            assert is_stable(leading, second) == (1 - betainc(leading + 1, second + 1, 0.5) >= 0.95)
-
-
-@pytest.mark.parametrize("seed", range(8))
-async def test_samples_in_rounds_are_as_many_as_one_at_a_time(seed):
-    random = Random(f"adaptive/{seed}")
-    drawn = random.choices("456", (6, 3, 1), k=20)
-    counts: dict[str, int] = {}
-    alone = 0
-    while alone < 20:
-        most, *others = sorted(counts.values(), reverse=True) or [0]
-        if is_stable(most, max(others, default=0)):
-            break
-        counts[drawn[alone]] = counts.get(drawn[alone], 0) + 1
-        alone += 1
-    trace = await answered(AdaptiveConsistency("ada", 20), team(ada=[f"Answer: {one}" for one in drawn]))
-    assert sum(map(len, called(trace))) == alone
-    assert trace.answer == f"Answer: {max(counts, key=lambda one: counts[one])}"
-    assert seed != 0 or len(called(trace)) < alone
 
 
 @pytest.mark.parametrize("wrong", [1, 2, 9])

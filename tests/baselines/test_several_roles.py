@@ -7,30 +7,8 @@ from podium.baselines import find_baseline, open_baseline
 from podium.baselines.debate import REVISE, Debate
 from podium.baselines.mixture import AGGREGATE
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.rectify import RETRY, RectifyOrReject, counts_as_finding
-from podium.baselines.refiner import REFINE, VERIFY, GeneratorVerifierRefiner
-from podium.baselines.self_refine import CRITICISE, SelfRefine
 from podium.errors import ConfigError
 from podium.lab.intent import read_intent
-from podium.orchestrator import Orchestrator
-from podium.types import Budget, Question
-from podium.workers.pool import Pool
-from podium.workers.scripted import ScriptedWorker
-
-FINDING = '{"suggestion": "Add 1.", "is_flawed": true, "answer_changes": true}'
-FINE = '{"suggestion": "", "is_flawed": false, "answer_changes": false}'
-
-
-class Auditor(ScriptedWorker):
-    """Finds one fault in each answer of `wrong`."""
-
-    def __init__(self, *wrong):
-        super().__init__("cy", [])
-        self._wrong = wrong
-
-    def _next(self, request):
-        (shown,) = request.view.earlier
-        return FINDING if shown.response in self._wrong and "misreads" in request.view.subtask else FINE
 
 
 def seen(pool, worker):
@@ -43,27 +21,6 @@ async def test_self_reflection_sees_all_its_attempts_and_the_last_one_counts():
     trace = await answered(open_baseline("self-reflection:ada:5", pool.profiles), pool)
     assert trace.answer == "5"
     assert seen(pool, "ada") == [[], ["1"], ["1", "2"], ["1", "2", "3"], ["1", "2", "3", "4"]]
-
-
-async def test_self_refine_stops_when_nothing_has_to_change():
-    pool = team(ada=["v1", "Too short.", "v2", "Fine.\nNo changes needed.", "never"])
-    trace = await answered(SelfRefine("ada", 4), pool)
-    assert trace.answer == "v2"
-    assert seen(pool, "ada") == [[], ["v1"], ["v1", "Too short."], ["v2"]]
-
-
-async def test_self_refine_ends_with_its_last_version_which_it_does_not_criticise():
-    pool = team(ada=["v1", "No.", "v2", "No changes needed in line 1, but no.", "v3"])
-    trace = await answered(SelfRefine("ada", 2), pool)
-    assert (trace.answer, called(trace)) == ("v3", [["ada", "ada"], ["ada", "ada"], ["ada"]])
-    assert (await answered(SelfRefine("ada", 2), team(ada=["v1"]), rounds=1)).answer == "v1"
-
-
-async def test_a_spent_budget_ends_with_the_latest_version_and_not_with_its_criticism():
-    pool = team(ada=["v1", "No.", "v2", "No.", "v3"])
-    budget = Budget(calls=4, rounds=5)
-    trace = await Orchestrator(SelfRefine("ada", 3), pool, budget=budget).answer(Question(text="How many?"))
-    assert (trace.answer, len(pool.named("ada").requests)) == ("v2", 4)
 
 
 async def test_each_layer_of_a_mixture_reads_the_whole_layer_before():
@@ -156,67 +113,8 @@ async def test_a_debate_has_a_second_round_only_without_a_two_thirds_majority(th
         assert seen(pool, "cy")[1] == ["Answer: 4", "Answer: 5", "Answer: 6"]
 
 
-async def test_three_chains_of_generator_verifier_and_refiner_are_voted_on():
-    pool = team(gen=["g1", "g2", "g3"], ver={VERIFY: "wrong"}, ref=["Answer: 4", "Answer: 5", "Answer: 5"])
-    trace = await answered(GeneratorVerifierRefiner("gen", "ver", "ref"), pool)
-    assert trace.answer.endswith("Answer: 5")
-    assert seen(pool, "ver") == [["g1"], ["g2"], ["g3"]]
-    assert seen(pool, "ref") == [["g1", "wrong"], ["g2", "wrong"], ["g3", "wrong"]]
-    assert all(REFINE in request.view.subtask for request in pool.named("ref").requests)
-
-
-async def test_a_worker_rectifies_its_own_answer_and_sees_only_the_findings():
-    pool = team(
-        ada={ANSWER_WHOLE_QUESTION: "Answer: 3", RETRY: "Answer: 4"}, bo={ANSWER_WHOLE_QUESTION: "Answer: 4"}
-    )
-    trace = await answered(RectifyOrReject(("ada", "bo"), "cy"), Pool([*pool, Auditor("Answer: 3")]))
-    assert trace.answer == "Answer: 4"
-    assert seen(pool, "ada") == [[], ["Answer: 3", FINDING]]
-    assert [sorted(asked) for asked in called(trace)] == [["ada", "bo", *["cy"] * 6], ["ada", *["cy"] * 3]]
-
-
-async def test_an_answer_that_fails_its_audits_three_more_times_is_rejected():
-    pool = team(
-        ada={ANSWER_WHOLE_QUESTION: "Answer: 3", RETRY: "Answer: 3"},
-        bo={ANSWER_WHOLE_QUESTION: "Answer: 4"},
-        di={ANSWER_WHOLE_QUESTION: "Answer: 5"},
-    )
-    trace = await answered(RectifyOrReject(("ada", "bo", "di"), "cy"), Pool([*pool, Auditor("Answer: 3")]))
-    assert trace.answer == "Answer: 4"
-    assert [asked[0] for asked in called(trace)] == ["ada"] * 4
-
-
-async def test_if_hardly_an_answer_survives_the_workers_answer_again_without_audits():
-    pool = team(ada=["Answer: 3"] * 5, bo=["Answer: 4"] * 5)
-    planner = RectifyOrReject(("ada", "bo"), "cy")
-    trace = await answered(planner, Pool([*pool, Auditor("Answer: 3", "Answer: 4")]))
-    assert [len(asked) for asked in called(trace)] == [8, *[4] * 6, 2]
-    assert trace.answer.endswith("Answer: 3")
-    assert len(trace.rounds) == planner.rounds
-
-
-@pytest.mark.parametrize(
-    "audit",
-    [
-        None,
-        "It is flawed.",
-        FINDING.replace("Add 1.", " "),
-        FINDING.replace('"answer_changes": true', '"answer_changes": false'),
-        FINDING.replace('"is_flawed": true', '"is_flawed": "yes"'),
-    ],
-)
-def test_an_answer_is_presumed_right(audit):
-    assert not counts_as_finding(audit)
-    assert counts_as_finding(f"Here: {FINDING}")
-
-
 def test_specialists_criticise_revise_and_compare_as_models_would():
-    assert {
-        text: read_intent(text, "?").action for text in (AGGREGATE, REVISE, VERIFY, REFINE, CRITICISE)
-    } == {
+    assert {text: read_intent(text, "?").action for text in (AGGREGATE, REVISE)} == {
         AGGREGATE: "compare",
         REVISE: "check",
-        VERIFY: "check",
-        REFINE: "check",
-        CRITICISE: "whole",
     }

@@ -55,7 +55,7 @@ def test_a_planner_of_another_package_answers_a_question(podium):
 
 @pytest.mark.usefixtures("outside")
 def test_it_is_listed_with_podiums_own_and_has_its_own_errors(podium):
-    assert baseline_forms()[-1] == "last:ANYTHING"
+    assert "last:ANYTHING" in baseline_forms()
     for planner, sentence in (("lost:x", "did you mean last:ANYTHING?"), ("last:nobody", "needs a worker")):
         refused = podium("ask", "Hm?", "--pool", "pool.toml", "--planner", planner)
         assert (refused.status, sentence in refused.err) == (2, True)

@@ -1,7 +1,8 @@
 """The registry of baselines: all planners that users can name, and those of other packages.
 
 To add a planner, write its class and its `Baseline` in a file, and add a line to `_PLACES`. Another package adds
-a planner through an entry point of the group "podium.planners" that names a `Baseline`. This module writes no plans.
+a planner through an entry point of the group "podium.planners" that has the planner's name and names a `Baseline`.
+Naming a planner imports its module alone. This module writes no plans.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor
@@ -29,27 +30,18 @@ _PLACES: Mapping[str, str] = {
     "committee": "voting:COMMITTEE",
     "cascade": "cascade:BASELINE",
     "escalation": "escalation:BASELINE",
-    "adaptive-consistency": "adaptive:BASELINE",
     "weighted-vote": "weighted_vote:BASELINE",
     "best-of-n": "judged:BEST_OF_N",
     "universal-self-consistency": "judged:UNIVERSAL_SELF_CONSISTENCY",
     "self-reflection": "reflection:BASELINE",
-    "self-refine": "self_refine:BASELINE",
     "mixture-of-agents": "mixture:BASELINE",
     "fusion": "fusion:FUSION",
     "self-fusion": "fusion:SELF_FUSION",
     "debate": "debate:BASELINE",
-    "generator-verifier-refiner": "refiner:BASELINE",
-    "rectify-or-reject": "rectify:BASELINE",
-    "dylan": "dylan:BASELINE",
-    "magentic": "magentic:BASELINE",
-    "iterative": "iterative:BASELINE",
-    "ceo": "ceo:BASELINE",
     "trinity": "trinity:FROM_FILE",
     "trinity-scored": "trinity:FROM_SCORES",
     "masrouter": "masrouter:FROM_FILE",
     "masrouter-scored": "masrouter:FROM_SCORES",
-    "selforg-agreement": "selforg:BASELINE",
     "by-ratings": "by_ratings:BASELINE",
     "linucb": "online:LINUCB",
     "thompson": "online:THOMPSON",
@@ -75,14 +67,22 @@ def own_baseline(name: str) -> Baseline | None:
     return found
 
 
+def own_baselines() -> Mapping[str, Baseline]:
+    """Podium's own baselines, by name."""
+    return {name: found for name in _PLACES if (found := own_baseline(name)) is not None}
+
+
 def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tuple[Baseline, str] | None:
     """The baseline that `name` refers to, and its argument; None: there is none of this name.
 
     Args:
         known: the baselines to search, by name; None: Podium's and those of installed packages.
+
+    Raises:
+        ConfigError: an installed package has a planner of this name that cannot be used.
     """
     kind, colon, argument = name.partition(":")
-    baseline = (own_baseline(kind) or known_baselines().get(kind)) if known is None else known.get(kind)
+    baseline = (own_baseline(kind) or _installed(kind)) if known is None else known.get(kind)
     if baseline is None or (colon and ":" not in baseline.form):
         return None
     return baseline, argument
@@ -92,24 +92,39 @@ def known_baselines() -> Mapping[str, Baseline]:
     """Podium's baselines and those of installed packages, by name.
 
     Raises:
-        ConfigError: an entry point cannot be loaded, is no `Baseline`, or takes a name that is in use.
+        ConfigError: an entry point cannot be loaded, is no `Baseline` of its name, or takes a name that is in use.
     """
-    known = {name: found for name in _PLACES if (found := own_baseline(name)) is not None}
+    known = dict(own_baselines())
     for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            found = entry.load()
-        except (ImportError, AttributeError) as error:
-            raise ConfigError(
-                f"The planner {entry.name!r} cannot be loaded from {entry.value}: {error}; "
-                "repair or remove the package that adds it."
-            ) from error
-        if not isinstance(found, Baseline) or found.name in known or found.name == "conductor":
-            raise ConfigError(
-                f"The entry point {entry.name!r} ({entry.value}) of the group {ENTRY_POINTS!r} has to be a "
-                "podium.baselines.Baseline with a name of its own."
-            )
-        known[found.name] = found
+        if entry.name in known or entry.name == "conductor":
+            raise _unusable(entry)
+        known[entry.name] = _load(entry)
     return known
+
+
+def _installed(name: str) -> Baseline | None:
+    """The baseline of another package; None: there is none. It alone is imported."""
+    return next((_load(entry) for entry in entry_points(group=ENTRY_POINTS, name=name)), None)
+
+
+def _load(entry: EntryPoint) -> Baseline:
+    try:
+        found = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"The planner {entry.name!r} cannot be loaded from {entry.value}: {error}; "
+            "repair or remove the package that adds it."
+        ) from error
+    if not isinstance(found, Baseline) or found.name != entry.name:
+        raise _unusable(entry)
+    return found
+
+
+def _unusable(entry: EntryPoint) -> ConfigError:
+    return ConfigError(
+        f"The entry point {entry.name!r} ({entry.value}) of the group {ENTRY_POINTS!r} has to be a "
+        "podium.baselines.Baseline with a name of its own, which is that of the entry point."
+    )
 
 
 def baseline_forms() -> tuple[str, ...]:

@@ -2,14 +2,13 @@
 
 import json
 
-from teams import answered, called, team
-
-from podium.baselines.iterative import Iterative
+from baselines.teams import answered, called, team
 from podium.errors import WorkerError
 from podium.planner import Outcome, PlanRequest
 from podium.types import Profile, Question
 from podium.workers.view import read_view
 from podium.workflow import Acceptance, Access, Step, Workflow
+from podium_research.planners.iterative import Iterative
 
 PLANNER = Iterative("ada", "judge", candidates=2, iterations=3)
 

@@ -2,10 +2,9 @@
 
 import json
 
-from teams import answered, called, team
-
-from podium.baselines.magentic import Magentic
+from baselines.teams import answered, called, team
 from podium.workers.view import read_view
+from podium_research.planners.magentic import Magentic
 
 PLANNER = Magentic("lead", ("ada", "bob"))
 START = ["facts", "plan"]

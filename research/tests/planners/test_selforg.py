@@ -1,9 +1,8 @@
 """Answers that many share stay, the others are revised in order, and the answer needs no further call."""
 
-from teams import answered, called, team
-
-from podium.baselines.selforg import SelfOrg
+from baselines.teams import answered, called, team
 from podium.workers.view import read_view
+from podium_research.planners.selforg import SelfOrg
 
 FOUR = ("a", "b", "c", "d")
 

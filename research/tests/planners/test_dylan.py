@@ -1,13 +1,13 @@
 """DyLAN asks only as many as needed, follows authors rather than places, and measures importance as by hand."""
 
 import pytest
-from teams import answered, called, team
 
-from podium.baselines.dylan import DyLAN, Reply, importance_of
+from baselines.teams import answered, called, team
 from podium.baselines.rounds import random_of
 from podium.planner import PlanRequest
 from podium.types import Question
 from podium.workers.view import read_view
+from podium_research.planners.dylan import DyLAN, Reply, importance_of
 
 FOUR = ("a", "b", "c", "d")
 

@@ -2,10 +2,9 @@
 
 import json
 
-from teams import answered, called, team
-
-from podium.baselines.ceo import CEO
+from baselines.teams import answered, called, team
 from podium.workers.view import read_view
+from podium_research.planners.ceo import CEO
 
 PLANNER = CEO("lead", ("ada", "bob", "eve"))
 

@@ -1,0 +1,1 @@
+"""Planners of other papers. Each file has one, and pyproject.toml an entry point for it."""
