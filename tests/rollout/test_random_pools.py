@@ -32,7 +32,7 @@ def test_a_fixed_pool_is_the_file_s() -> None:
 
 
 def test_a_random_pool_is_a_part_in_some_order_and_its_name_s_own() -> None:
-    source = PoolSource(POOL, PoolDraw(random=True, least=2, most=4))
+    source = PoolSource(POOL, PoolDraw(random=True, min_workers=2, max_workers=4))
     drawn = [source.draw(str(i)).names for i in range(200)]
     assert drawn[7] == source.draw("7").names
     assert {len(names) for names in drawn} == {2, 3, 4}
@@ -40,12 +40,14 @@ def test_a_random_pool_is_a_part_in_some_order_and_its_name_s_own() -> None:
 
 
 def test_who_is_held_out_is_never_drawn() -> None:
-    source = PoolSource(POOL, PoolDraw(random=True, least=2, most=3, without=("cleo",)))
+    source = PoolSource(POOL, PoolDraw(random=True, min_workers=2, max_workers=3, without=("cleo",)))
     assert all("cleo" not in source.draw(str(i)).names for i in range(200))
 
 
 def test_no_set_of_workers_is_in_training_and_test() -> None:
-    draws = (PoolDraw(random=True, least=2, most=4, subsets=part) for part in ("train", "test", "all"))
+    draws = (
+        PoolDraw(random=True, min_workers=2, max_workers=4, subsets=part) for part in ("train", "test", "all")
+    )
     train, test, every = (
         {frozenset(source.draw(str(i)).names) for i in range(500)}
         for source in (PoolSource(POOL, d) for d in draws)
@@ -72,7 +74,7 @@ def test_no_set_of_workers_is_in_training_and_test() -> None:
             'pool_draw.subsets is for random pools; set random = true, or subsets = "all".',
         ),
         (
-            PoolDraw(random=True, least=5, most=5, subsets="test"),
+            PoolDraw(random=True, min_workers=5, max_workers=5, subsets="test"),
             'No set of 5 to 5 workers of this pool is in the part "test"; draw from more workers, or set subsets = '
             '"all".',
         ),
@@ -113,8 +115,8 @@ def test_each_worker_fails_at_the_rate_and_alike_for_a_group() -> None:
 
 
 def test_failing_changes_neither_who_is_drawn_nor_what_planners_see() -> None:
-    healthy = PoolSource(POOL, PoolDraw(random=True, least=2, most=4))
-    sick = PoolSource(POOL, PoolDraw(random=True, least=2, most=4, failing=0.9))
+    healthy = PoolSource(POOL, PoolDraw(random=True, min_workers=2, max_workers=4))
+    sick = PoolSource(POOL, PoolDraw(random=True, min_workers=2, max_workers=4, failing=0.9))
     for i in range(50):
         assert sick.draw(str(i)).profiles == healthy.draw(str(i)).profiles
 
