@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Does a study of a tenth of the questions find what a study of all of them finds? Writes docs/results/study.md.
+"""Does a study of a tenth of the questions find what a study of all of them finds? Writes research/results/study.md.
 
     DATA=../shared/data runs/recordings.sh; python runs/study-check.py
 
@@ -326,7 +326,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--null-pools", type=int, default=45)
     parser.add_argument("--pools", nargs="*", default=list(POOLS))
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "study.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "research" / "results" / "study.md")
     settings = parser.parse_args()
     parts = ["# A study of a tenth of the questions", *INTRODUCTION]
     parts += [kept(name, pool_section(name, settings.seeds)) for name in settings.pools]

@@ -1,7 +1,7 @@
 """Well-formed replies that would take seconds and gigabytes to read: each is refused early, as the worker's failure.
 
 Add a case for every new one that is found. The bodies are just over a limit, so that the test is quick; what larger
-ones take is in docs/log.md.
+ones take is in research/log/2026-11.md.
 """
 
 from __future__ import annotations
