@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from podium.baselines import Committee, Single
-from podium.baselines.routers import Router, RoutingRule, learn_router
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.looks import TEST, EvaluationLedger
 from podium.evals.stats import mean_interval
@@ -34,6 +33,7 @@ from podium.planner import Planner
 from podium.recordings import Recording
 from podium.recordings.importers.documents import hashed_id
 from podium.tasks import ALL, open_tasks
+from podium_research.planners.routers import Router, RoutingRule, learn_router
 
 FOLDS = 5
 PSEUDO_COUNT = 10

@@ -18,11 +18,11 @@ from statistics import fmean
 
 import numpy as np
 
-from podium.baselines.routers import learn_router
 from podium.evals.looks import TEST, EvaluationLedger
 from podium.evals.suite.cells import digest
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter
 from podium.recordings.importers import import_routerdc
+from podium_research.planners.routers import learn_router
 
 FOLDS = 5
 INSIDE = ("mmlu", "gsm8k", "cmmlu", "arc_challenge", "humaneval")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 
-import numpy as np
 import pytest
 
 from podium.baselines import Cascade, Committee
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import voting_step
-from podium.baselines.predictors import Method
-from podium.baselines.routers import Router, learn_router, text_features
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.planner import Outcome, Plan, Planner, PlanRequest
@@ -101,16 +97,9 @@ async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
     assert plan.decision == Acceptance()
 
 
-async def test_a_chosen_worker_gets_the_whole_question() -> None:
-    planner = Router("by-length", lambda text: "a" if len(text) < 5 else "b")
-    assert await steps_of(planner, "b", "a") == [(0, ANSWER_WHOLE_QUESTION, Access())]
-    short = await planner.plan(request("b", "a", text="6?"))
-    assert short.decision == Workflow((Step(1, ANSWER_WHOLE_QUESTION),))
-
-
 @pytest.mark.parametrize(
     "planner",
-    [Committee(("a", "b")), Committee(("a", "b"), (1.0, 2.0)), Router("mine", lambda text: "a")],
+    [Committee(("a", "b")), Committee(("a", "b"), (1.0, 2.0))],
     ids=lambda planner: planner.name,
 )
 async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
@@ -126,7 +115,6 @@ async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
         (Committee(("a", "b", "a", "a")), "committee:3xa+b"),
         (Committee(("b", "a", "b"), (1, 2, 3)), "weighted-committee:2xb+a"),
         (Cascade(("a", "b"), "c"), "cascade:a+b>c"),
-        (Router("by-family", str), "by-family"),
     ],
 )
 def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
@@ -142,7 +130,6 @@ def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
         Committee(("adda", "bob")),
         Committee(("adda",)),
         Cascade(("bob", "adda"), "bob"),
-        Router("mine", lambda text: "adda"),
     ],
     ids=lambda planner: planner.name,
 )
@@ -243,58 +230,3 @@ async def test_a_cascade_within_one_round_is_the_vote(make_recording: MakeRecord
         assert trace.answer is not None
         assert trace.answer.startswith(said)
         assert [span.worker for span in trace.spans] == ["ada", "bob", "vote"]
-
-
-# --- learned routers ---------------------------------------------------------------------------------------
-
-THINGS = ("apples", "pears", "boats", "lamps", "stones", "birds", "coins", "books")
-NAMES = ("ada", "bob")
-
-
-def of_kind(kind: int, random: Random) -> str:
-    one, other = random.sample(THINGS, 2)
-    if kind == 0:
-        return f"How many {one} and {other} remain when {random.randint(2, 99)} are added to the sum?"
-    return f"Write the letters of {one} backwards and then spell {other} aloud, please."
-
-
-def made(count: int, name: str) -> tuple[list[str], list[int]]:
-    """Texts, and the number of the worker who alone answers each rightly."""
-    random = Random(name)
-    kinds = [random.randrange(2) for _ in range(count)]
-    return [of_kind(kind, random) for kind in kinds], kinds
-
-
-@pytest.mark.parametrize("method", ["ridge", "neighbours"])
-def test_a_router_learns_who_answers_which_kind(method: Method) -> None:
-    texts, kinds = made(60, "known")
-    choose = learn_router(method, texts, np.eye(2)[kinds], NAMES)
-    unseen, wanted = made(40, "unseen")
-    chosen = [choose(text) for text in unseen]
-    assert chosen == [NAMES[kind] for kind in wanted]
-    assert [choose(text) for text in unseen] == chosen
-
-
-@pytest.mark.parametrize("method", ["ridge", "neighbours"])
-def test_a_few_questions_and_one_worker_are_enough(method: Method) -> None:
-    choose = learn_router(method, ["One?", "Two?"], np.asarray([[1.0], [0.0]]), ("ada",))
-    assert choose("Three?") == "ada"
-
-
-def test_fewer_neighbours_see_a_smaller_kind() -> None:
-    rare, often = "Spell it backwards aloud.", [f"Add {n} apples to the sum." for n in range(30)]
-    scores = np.asarray([[0.0, 1.0]] * 2 + [[1.0, 0.0]] * 30)
-    near = learn_router("neighbours", [f"{rare} Now.", f"{rare} Then.", *often], scores, NAMES, neighbours=2)
-    assert (near(f"{rare} Please."), near("Add 77 apples to the sum.")) == ("bob", "ada")
-
-
-# --- features of a text -----------------------------------------------------------------------------------
-
-
-def test_features_have_length_one_and_a_constant_besides() -> None:
-    for text in ("", "One word", "ONE  word", "A longer text of many more words than that"):
-        x = text_features(text)
-        assert x.shape == (64,)
-        assert x[-1] == 1.0
-        assert np.linalg.norm(x[:-1]) == pytest.approx(float(bool(text)))
-    assert text_features("One word").tolist() == text_features("ONE  word").tolist()

@@ -72,8 +72,8 @@ def test_it_has_a_row_in_every_comparison(podium):
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
-        ("own_planners:MISSING", "The planner 'last' cannot be loaded from own_planners:MISSING"),
-        ("own_planners:open_last", "has to be a podium.baselines.Baseline with a name of its own"),
+        ("own_planners:MISSING", "own_planners:MISSING, which cannot be loaded"),
+        ("own_planners:open_last", "own_planners:open_last, which is no Baseline"),
     ],
 )
 def test_an_entry_point_that_cannot_be_used_is_named(monkeypatch, tmp_path, entry, sentence):

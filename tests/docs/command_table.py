@@ -154,11 +154,6 @@ CHECKED = (
         _nothing,
     ),
     Checked(
-        r"podium train --stage workflows .*",
-        "needs a model that writes workflows; tests/cli/test_planner_search.py runs it over one",
-        _nothing,
-    ),
-    Checked(
         r"(?:ollama|lms|llama-server) .*",
         "another program, with models of its own",
         _nothing,
@@ -186,12 +181,6 @@ CHANGED = (
         rf"rm -rf \2; \1 \3 {_SMALL}",
         "minutes to hours; and what a document trains in one folder are alternatives, which the folder would refuse",
     ),
-    Changed(
-        r"(podium train --stage trinity .*)$",
-        r"\1 generations=1 population=2 replications=2",
-        "minutes",
-    ),
-    Changed(r"(podium train --stage masrouter .*)$", r"\1 epochs=1 questions=16", "seconds"),
     Changed(r"(podium eval) --questions \d+", r"\1 --questions 2", "minutes"),
     Changed(r"(podium eval --(?:run|tasks \w+\.toml) .*)$", r"\1 --questions 2 --tuning 0", "minutes"),
     Changed(r"(podium eval \S+\.toml .*)$", r"\1 questions=2 training=4 seeds=1 processes=1", "minutes"),

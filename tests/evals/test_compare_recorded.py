@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from statistics import fmean
 
 import pytest
@@ -38,11 +37,9 @@ from podium.planner import Plan, Planner, PlanRequest
 from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.tasks.embedded import EmbeddedTasks
-from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker, Worker
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.ratings import Ratings, Tally
-from podium.workers.replay import ReplayWorker
 from podium.workflow import Access, PlanError, Step, Workflow
 
 NAMES = ("ada", "bob", "cy")
@@ -119,9 +116,7 @@ KINDS = [
     *["single"] * 3,
     *["committee"] * 3,
     "cascade",
-    *["chosen"] * 4,
-    "bandit",
-    "bandit",
+    *["chosen"] * 2,
     "oracle",
 ]
 
@@ -132,8 +127,6 @@ def test_the_rows_stand_in_order(alone: Comparison) -> None:
         *("Self-consistency, 3 × ", "ada alone", "bob alone", "cy alone"),
         *("Best vote of the best ", "Best weighted vote of the best ", "Best fixed plan: "),
         *("", "Best worker of the family (knows the family)", "Best plan of the family (knows the family)"),
-        *("Ridge over n-grams", "20 nearest questions"),
-        *("LinUCB (learns from verdicts as it runs)", "Thompson sampling (learns"),
         "Oracle (a bound for one answer)",
     )
     assert all(shown.label.startswith(start) for shown, start in zip(alone.rows, starts, strict=True))
@@ -196,11 +189,6 @@ async def test_several_conductors_are_compared_with_the_first(recording: Recordi
     assert third.cost_usd <= first.cost_usd * ALIKE
 
 
-def test_routers_that_read_the_question_tell_the_families_apart(alone: Comparison) -> None:
-    for label in ("Ridge", "20 nearest"):
-        assert row(alone, label).accuracy.mean == 12 / 16
-
-
 def test_nothing_is_beyond_the_recording_if_steps_have_the_plain_question(conducted: Comparison) -> None:
     assert {shown.beyond_recording for shown in conducted.rows} == {0.0}
 
@@ -225,7 +213,7 @@ def test_unknown_families_are_not_reported(tmp_path: Path) -> None:
 def test_the_oracle_is_at_least_as_good_as_every_choice_of_a_worker(alone: Comparison) -> None:
     oracle = row(alone, "Oracle").accuracy.mean
     for shown in alone.rows:
-        if shown.kind in ("single", "chosen", "bandit"):
+        if shown.kind in ("single", "chosen"):
             assert oracle >= shown.accuracy.mean
 
 
@@ -264,68 +252,6 @@ async def test_the_oracle_calls_the_cheapest_if_no_worker_is_right_although_an_e
     assert row(found, "Oracle").cost_usd == pytest.approx(UNIT)
 
 
-# --- the bandit --------------------------------------------------------------------------------------------
-
-
-def unrelated(
-    path: Path, right: Callable[[str, str, int], bool], *, samples: int, questions: int
-) -> Recording:
-    """Questions of which none says anything of another.
-
-    Args:
-        right: (id of a question, worker, sample) -> whether that response is.
-    """
-    random = Random("words")
-    rows = []
-    for split, count in (("train", 20), ("test", questions)):
-        for number in range(count):
-            name = f"{split}{number}"
-            words = " ".join(f"w{random.randrange(400)}" for _ in range(12))
-            responses = [
-                Response(
-                    worker, sample, f"Answer: {worker} {sample}", score=float(right(name, worker, sample))
-                )
-                for worker in ("ada", "bob")
-                for sample in range(samples)
-            ]
-            rows.append((RecordedQuestion(name, f"{words} {name}", None, None, split), responses))
-    return write_recording(path / "unrelated.parquet", rows)
-
-
-async def test_the_bandit_starts_from_nothing_in_each_repeat(tmp_path: Path) -> None:
-    coin = Random("coins")
-    recording = unrelated(tmp_path, lambda *_: coin.random() < 0.5, samples=1, questions=40)
-    once = contest(recording, questions=40)
-    first = row(await compare_recorded(once), "LinUCB").accuracy.mean
-    thrice = row(await compare_recorded(replace(once, repeats=3)), "LinUCB").accuracy.mean
-    assert thrice == pytest.approx(first), "it is told nothing that it was not told the first time"
-
-
-async def test_the_bandit_gets_the_verdict_of_the_response_that_it_really_gave(tmp_path: Path) -> None:
-    def shuffled(recording: Recording) -> ComparisonSettings:
-        workers = [
-            ReplayWorker(Profile(name=name), recording, name, samples="random") for name in ("ada", "bob")
-        ]
-        return ComparisonSettings(
-            Pool([*workers, VoteWorker()]), tasks_of(recording, "test"), tuning=tasks_of(recording, "train")
-        )
-
-    # ada is right in the very sample that she will give, and bob in the other one.
-    blind = shuffled(unrelated(tmp_path, lambda *_: False, samples=2, questions=60))
-    given = {
-        (rollout.task_id.removeprefix("made/"), worker): int(str(rollout.trace.answer).rpartition(" ")[2])
-        for worker in ("ada", "bob")
-        for rollout in (await blind.run(worker, Single(worker))).rollouts
-    }
-
-    def right(name: str, worker: str, sample: int) -> bool:
-        return (given.get((name, worker)) == sample) == (worker == "ada")
-
-    found = await compare_recorded(shuffled(unrelated(tmp_path, right, samples=2, questions=60)))
-    assert [row(found, f"{name} alone").accuracy.mean for name in ("ada", "bob")] == [1.0, 0.0]
-    assert row(found, "LinUCB").accuracy.mean > 0.9
-
-
 # --- choices -----------------------------------------------------------------------------------------------
 
 
@@ -333,8 +259,8 @@ async def test_choices_are_made_on_training_questions_alone(tmp_path: Path, alon
     flipped = await compare_recorded(contest(recorded(tmp_path, flipped=["test"])))
     assert [shown.label for shown in flipped.rows] == [shown.label for shown in alone.rows]
     for before, after in zip(alone.rows, flipped.rows, strict=True):
-        assert after.steps == before.steps or after.kind == "bandit"
-        if after.kind not in ("bandit", "oracle"):
+        assert after.steps == before.steps
+        if after.kind != "oracle":
             assert after.accuracy.mean == pytest.approx(1 - before.accuracy.mean), after.label
 
 

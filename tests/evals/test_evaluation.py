@@ -4,7 +4,6 @@ import pytest
 from made import POOL, rollout
 
 from podium.baselines import Constant, RandomPlans, Single
-from podium.baselines.online import OnlineRouter
 from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate, merge_evaluations
@@ -128,13 +127,19 @@ async def test_each_question_may_have_its_own_pool():
 async def test_a_learner_forgets_between_repeats_of_generated_questions(specialists):
     forgotten: list[int] = []
 
-    class Counting(OnlineRouter):
+    class Counting(Single):
+        memory = 9
+        learned = 0
+
+        def learn(self, trace, score):
+            type(self).learned += 1
+
         def forget(self):
-            forgotten.append(len(self._evidence))
-            super().forget()
+            forgotten.append(self.learned)
+            type(self).learned = 0
 
     tasks = open_tasks("embedded", "train", size=3)
-    await evaluate(Counting(), tasks, specialists, repeats=2, concurrency=1)
+    await evaluate(Counting("left"), tasks, specialists, repeats=2, concurrency=1)
     assert forgotten == [0, 3]
 
 

@@ -48,25 +48,6 @@ def say(client: httpx.Client, id_: str, *, right: bool | None) -> None:
     assert client.post(f"/api/traces/{id_}/outcome", json={"right": right}).status_code == 200
 
 
-def test_outcomes_change_who_answers_and_a_restart_keeps_it_until_they_are_taken_back(
-    serve: Serve, tmp_path: Path
-) -> None:
-    store = tmp_path / "traces.sqlite"
-    first = serve(team(), planner="linucb:0", store=store)
-    with httpx.Client(base_url=first) as client:
-        asked = [ask(client) for _ in range(15)]
-        assert {name for name, _ in asked} == {"ada"}, "without outcomes nothing is learned"
-        for _, id_ in reversed(asked):
-            say(client, id_, right=False)
-        assert ask(client)[0] == "bob"
-    serve.stop(first)
-    with httpx.Client(base_url=serve(team(), planner="linucb:0", store=store)) as client:
-        assert ask(client)[0] == "bob"
-        for _, id_ in asked:
-            say(client, id_, right=None)
-        assert ask(client)[0] == "ada"
-
-
 def test_a_conductor_leaves_who_begins_to_fail_and_a_restart_keeps_it(serve: Serve, tmp_path: Path) -> None:
     planner = PlannerSettings(planner="conductor:first", quarantine_failing=True)
     store = tmp_path / "traces.sqlite"

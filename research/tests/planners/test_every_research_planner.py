@@ -8,6 +8,8 @@ import pytest
 from planner_page import check_page
 from planner_runs import check_planner
 from podium.baselines import Baseline
+from podium_research.planners.masrouter_controller import Controller
+from podium_research.planners.trinity_head import Head
 
 PLANNERS: list[Baseline] = [
     entry.load()
@@ -16,9 +18,20 @@ PLANNERS: list[Baseline] = [
 ]
 
 
+FILES = {
+    "trinity": lambda names, seed: Head.untrained(names).model_dump_json(),
+    "masrouter": lambda names, seed: Controller.untrained(names, seed=seed).model_dump_json(),
+}
+"""What the file of a planner that reads one has, by the workers' names and a seed."""
+
+
 @pytest.mark.parametrize("baseline", PLANNERS, ids=lambda b: b.name)
-def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline: Baseline) -> None:
-    check_planner(baseline)
+def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline: Baseline, tmp_path: Path) -> None:
+    def write_file(names: list[str], seed: int) -> Path:
+        (tmp_path / "file").write_text(FILES[baseline.name](names, seed))
+        return tmp_path / "file"
+
+    check_planner(baseline, write_file if baseline.reads_files else None)
 
 
 def test_the_page_lists_each_planner() -> None:

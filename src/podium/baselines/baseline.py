@@ -16,7 +16,7 @@ from podium.types import Profile, Question
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:
-    from podium.baselines.scored import ScoredAnswers, Vectors
+    from podium.baselines.scored import ScoredAnswers
 
 _MOST_DIGITS = 9
 """Digits of a number in a baseline's name."""
@@ -38,8 +38,6 @@ class BaselineContext:
     """Returns the best known plan of a question; None: the tasks do not know it."""
     scored: ScoredAnswers | None = None
     """Answers from which a planner may learn; None: there are none."""
-    vectors: Vectors | None = None
-    """Text vectors for planners that learn; None: hashed n-grams."""
 
 
 def _nothing(argument: str) -> tuple[str, ...]:

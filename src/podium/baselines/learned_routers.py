@@ -16,7 +16,6 @@ import numpy as np
 
 from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.by_ratings import read_per_usd
-from podium.baselines.encoder import sentence_vectors
 from podium.baselines.predictors import (
     METHODS,
     Calibrated,
@@ -26,6 +25,7 @@ from podium.baselines.predictors import (
     fit,
     fit_calibrated,
     require_sklearn,
+    sentence_vectors,
 )
 from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
 from podium.baselines.voting import Committee
@@ -265,15 +265,13 @@ def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
     method, per_usd, model = _read(argument, kind)
     assert context.scored is not None
     scored = context.scored.of([profile.name for profile in context.pool], name)
-    vectors = sentence_vectors(model) if model else context.vectors
-    return PricedRouter(name, _estimates(scored, kind, method, model, vectors), per_usd)
+    return PricedRouter(name, _estimates(scored, kind, method, model), per_usd)
 
 
-def _estimates(
-    scored: ScoredAnswers, kind: str, method: Method, model: str, vectors: Vectors | None
-) -> Estimates:
+def _estimates(scored: ScoredAnswers, kind: str, method: Method, model: str) -> Estimates:
     """Estimates that remember their predictions; routers that differ in their price alone share them."""
-    learned = (scored.workers, method, model or vectors)
+    learned = (scored.workers, method, model)
+    vectors = sentence_vectors(model) if model else None
     if (kind, learned) not in scored.memo:
         if learned not in scored.memo:
             scored.memo[learned] = fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)

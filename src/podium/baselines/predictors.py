@@ -220,3 +220,26 @@ def _counts(texts: Sequence[str]) -> Any:
 
 
 _kept_counts = lru_cache(maxsize=4)(_counts)
+
+
+def sentence_vectors(model: str) -> Vectors:
+    """Load a sentence-transformers model, by its name on the Hugging Face hub or its folder.
+
+    Raises:
+        ConfigError: sentence-transformers is not installed, or the model cannot be loaded.
+    """
+    try:
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an optional extra, which loads torch
+    except ImportError:
+        raise ConfigError(
+            f"The vectors of {model!r} need sentence-transformers, which is not installed: "
+            "pip install 'podium-conductor[vectors]'."
+        ) from None
+    try:
+        loaded = SentenceTransformer(model)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ConfigError(f"The text encoder {model!r} cannot be loaded: {reason}") from error
+    return lambda texts: np.asarray(
+        loaded.encode(list(texts), normalize_embeddings=True, show_progress_bar=False), dtype=np.float64
+    )

@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from podium.baselines.baseline import Baseline, BaselineContext, PlanFor
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
+from podium.plugins import PluginGroup
 from podium.types import Profile
 
 if TYPE_CHECKING:
-    from podium.baselines.scored import ScoredAnswers, Vectors
+    from podium.baselines.scored import ScoredAnswers
 
-ENTRY_POINTS = "podium.planners"
-"""The group of entry points with which another package adds planners."""
+_INSTALLED = PluginGroup[Baseline]("podium.planners", "planner", Baseline)
 _PLACES: Mapping[str, str] = {
     "single": "voting:SINGLE",
     "self-consistency": "voting:SELF_CONSISTENCY",
@@ -38,17 +37,9 @@ _PLACES: Mapping[str, str] = {
     "fusion": "fusion:FUSION",
     "self-fusion": "fusion:SELF_FUSION",
     "debate": "debate:BASELINE",
-    "trinity": "trinity:FROM_FILE",
-    "trinity-scored": "trinity:FROM_SCORES",
-    "masrouter": "masrouter:FROM_FILE",
-    "masrouter-scored": "masrouter:FROM_SCORES",
     "by-ratings": "by_ratings:BASELINE",
-    "linucb": "online:LINUCB",
-    "thompson": "online:THOMPSON",
     "router": "learned_routers:ROUTER",
     "committee-router": "learned_routers:COMMITTEE_ROUTER",
-    "threshold": "threshold:BASELINE",
-    "smoothie": "smoothie:BASELINE",
     "constant": "controls:CONSTANT",
     "random": "controls:RANDOM",
     "oracle": "controls:ORACLE",
@@ -94,37 +85,19 @@ def known_baselines() -> Mapping[str, Baseline]:
     Raises:
         ConfigError: an entry point cannot be loaded, is no `Baseline` of its name, or takes a name that is in use.
     """
-    known = dict(own_baselines())
-    for entry in entry_points(group=ENTRY_POINTS):
-        if entry.name in known or entry.name == "conductor":
-            raise _unusable(entry)
-        known[entry.name] = _load(entry)
-    return known
+    installed = {name: _installed(name) for name in _INSTALLED.names}
+    for name in installed:
+        if name in _PLACES or name == "conductor":
+            raise _INSTALLED.refusal(name, "has a name that is taken")
+    return {**own_baselines(), **{name: found for name, found in installed.items() if found is not None}}
 
 
 def _installed(name: str) -> Baseline | None:
-    """The baseline of another package; None: there is none. It alone is imported."""
-    return next((_load(entry) for entry in entry_points(group=ENTRY_POINTS, name=name)), None)
-
-
-def _load(entry: EntryPoint) -> Baseline:
-    try:
-        found = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"The planner {entry.name!r} cannot be loaded from {entry.value}: {error}; "
-            "repair or remove the package that adds it."
-        ) from error
-    if not isinstance(found, Baseline) or found.name != entry.name:
-        raise _unusable(entry)
+    """The baseline of another package; None: there is none. Its module alone is imported."""
+    found = _INSTALLED.find(name)
+    if found is not None and found.name != name:
+        raise _INSTALLED.refusal(name, f"is the planner {found.name!r} and needs an entry point of that name")
     return found
-
-
-def _unusable(entry: EntryPoint) -> ConfigError:
-    return ConfigError(
-        f"The entry point {entry.name!r} ({entry.value}) of the group {ENTRY_POINTS!r} has to be a "
-        "podium.baselines.Baseline with a name of its own, which is that of the entry point."
-    )
 
 
 def baseline_forms() -> tuple[str, ...]:
@@ -140,7 +113,6 @@ def open_baseline(
     oracle: PlanFor | None = None,
     scored: ScoredAnswers | None = None,
     recorded: bool = False,
-    vectors: Vectors | None = None,
 ) -> Planner:
     """Open the planner that `name` refers to, for the workers of `pool`.
 
@@ -151,7 +123,6 @@ def open_baseline(
         oracle: returns the best known plan of a question; without it there is no "oracle".
         scored: answers from which planners learn that need some.
         recorded: whether workers of the pool give recorded answers to the bare question, whatever they are shown.
-        vectors: an encoder for planners that learn; None: they read hashed n-grams.
 
     Raises:
         ConfigError: the form, the worker or the file is not known, and the message names the nearest known one; or the
@@ -175,4 +146,4 @@ def open_baseline(
             f"The planner {name!r} gives workers more than the bare question, and this pool's recording has no answers "
             f"to that; use a pool of live workers, or one of these planners: {others}."
         )
-    return baseline.open(argument, BaselineContext(pool, seed, oracle, scored, vectors))
+    return baseline.open(argument, BaselineContext(pool, seed, oracle, scored))

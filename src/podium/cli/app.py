@@ -181,12 +181,11 @@ VERBS = (
     Verb(
         "train",
         "podium.cli.train:train",
-        "Train a Conductor by reinforcement or on examples, the small policy that ships, or another planner.",
+        "Train a Conductor by reinforcement or on examples, or the small policy that ships.",
         "podium train --run runs/mine grpo.iterations=200 reward.cost=20\n"
         "podium train --run runs/mine --config configs/train/smoke.toml --dry-run\n"
         "podium train --run runs/mine --config my-run.toml --stage sft\n"
-        "podium train --run runs/warm --stage warmstart\n"
-        "podium train --run runs/head --stage trinity pool=my-workers.toml tasks=mine.csv --run-budget-usd 20",
+        "podium train --run runs/warm --stage warmstart",
     ),
     Verb(
         "train push",

@@ -19,7 +19,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
-from podium.baselines.encoder import Encoder
 from podium.cli.eval_setup import (
     conductor_label,
     conductor_of_run,
@@ -33,17 +32,15 @@ from podium.cli.looking import EvaluationDeclaration
 from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
 from podium.cli.options import (
     DEFAULT_CALLS,
-    NO_ENCODER,
     SHIPPED_CONDUCTOR,
     DispatchOptions,
     EarlyStop,
-    EncoderOptions,
     Flag,
     PlannerOptions,
     PoolName,
     RunBudget,
 )
-from podium.cli.questions import encoder_from_options, open_questions
+from podium.cli.questions import open_questions
 from podium.cli.suite import suite_from_options
 from podium.cli.terminal import open_console
 from podium.conductor.process_policy import PolicyProcesses, processes_for
@@ -84,7 +81,6 @@ def compare_planners(
     run: Path | None = None,
     declare: str | None = None,
     planner: PlannerOptions = SHIPPED_CONDUCTOR,
-    encoder: EncoderOptions = NO_ENCODER,
     versus: Versus = None,
     untrained: str | None = None,
     pool: PoolName = None,
@@ -171,7 +167,6 @@ def compare_planners(
     chosen = conductor_of_run(planner, run)
     if recorded and not is_named(chosen):
         refuse_without_conductor(chosen, versus)
-    reading = encoder_from_options(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
     looking = EvaluationDeclaration.of(
         {key: value for key, value in locals().items() if key in _MEASURED}, chosen, workers, run, declare
@@ -219,7 +214,7 @@ def compare_planners(
                 )
                 if recorded:
                     return await _compare_recorded(
-                        shared, dict(conductors_to_compare(chosen, versus)), opening, reading
+                        shared, dict(conductors_to_compare(chosen, versus)), opening
                     )
                 return await _compare(
                     shared,
@@ -244,7 +239,7 @@ def compare_planners(
 
 _MEASURED = frozenset({
     "tasks", "pool", "split", "questions", "tuning", "repeats", "max_steps", "rounds", "early_stop", "seed", "versus",
-    "untrained", "constant_plans", "encoder",
+    "untrained", "constant_plans",
 })  # fmt: skip
 """The parameters on which figures depend, beside the Conductor."""
 
@@ -301,17 +296,14 @@ async def _compare_recorded(
     settings: ComparisonSettings,
     conductors: Mapping[str, PlannerOptions],
     opening: Opening,
-    encoder: Encoder | None,
 ) -> Comparison:
     try:
         async with AsyncExitStack() as stack:
             opened: dict[str, Planner] = {}
             for label, options in conductors.items():
                 opened[label] = (await stack.enter_async_context(opening(options))).planner
-            return await compare_recorded(settings, opened, encoder=encoder)
+            return await compare_recorded(settings, opened)
     finally:
-        if encoder is not None:
-            await encoder.close()
         await settings.pool.close()
 
 

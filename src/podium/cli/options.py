@@ -92,19 +92,6 @@ class BudgetOptions:
     """The most seconds for a question."""
 
 
-@Parameter(name="*", group="Encoder")
-@dataclass(frozen=True)
-class EncoderOptions:
-    """A sentence encoder; routers that learn from a recording use its vectors beside n-grams."""
-
-    encoder_url: str | None = None
-    """Address of an OpenAI-compatible endpoint whose model embeds, without /embeddings."""
-    encoder_model: str | None = None
-    """The endpoint's name for this model."""
-    encoder_key_env: str | None = None
-    """The environment variable that holds the endpoint's API key."""
-
-
 @Parameter(name="*", group="Workers' calls")
 @dataclass(frozen=True)
 class DispatchOptions:
@@ -130,7 +117,6 @@ RunBudget = Annotated[
 DEFAULT_CALLS = DispatchOptions()
 SHIPPED_CONDUCTOR = PlannerOptions()
 UNLIMITED = BudgetOptions()
-NO_ENCODER = EncoderOptions()
 
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -13,7 +13,7 @@ from podium.errors import UsageError
 def train(
     *overrides: str,
     run: Path | None = None,
-    stage: Literal["grpo", "sft", "warmstart", "orchestra", "trinity", "masrouter", "workflows"] = "grpo",
+    stage: Literal["grpo", "sft", "warmstart", "orchestra"] = "grpo",
     engine: Literal["auto", "small", "trl"] = "auto",
     config: Path | None = None,
     eval_questions: int | None = None,
@@ -29,9 +29,7 @@ def train(
         run: The folder to which the run writes its configuration, metrics.jsonl, checkpoints and, at the end, the
             policy. A dry run needs none.
         stage: grpo is reinforcement learning; sft is supervised training on examples; warmstart makes the small policy
-            that ships; orchestra makes small language models that know parts of the task set "world", as workers;
-            trinity trains the head of the planner trinity:FILE on the answers of a pool, and masrouter the controller
-            of masrouter:FILE; workflows lets a worker search for the plan of constant:FILE.
+            that ships; orchestra makes small language models that know parts of the task set "world", as workers.
         engine: trl trains any language model; small trains policies of a few million parameters on one CPU. auto takes
             small for a checkpoint that small can train, else trl.
         config: A TOML file of settings. Default: the settings of the shipped run.
@@ -45,26 +43,10 @@ def train(
         raise UsageError(f"--eval-questions {eval_questions}: give at least 1.")
     if json and not dry_run:
         raise UsageError("--json is for --dry-run; a run's figures are in its metrics.jsonl.")
-    if dry_run and stage not in {"grpo", "trinity", "masrouter", "workflows"}:
-        raise UsageError(
-            "--dry-run is for --stage grpo, trinity, masrouter and workflows; the others call no worker."
-        )
+    if dry_run and stage != "grpo":
+        raise UsageError("--dry-run is for --stage grpo; the others call no worker.")
     if run is None and not dry_run:
         raise UsageError("Training needs --run FOLDER, the folder of the run.")
-    if stage == "trinity" or stage == "masrouter" or stage == "workflows":  # noqa: PLR1714 - narrows the type
-        from podium.cli.planner_search import search_planner  # noqa: PLC0415 - loads NumPy
-
-        search_planner(
-            stage,
-            config,
-            overrides,
-            run,
-            calls=calls,
-            run_budget_usd=run_budget_usd,
-            dry_run=dry_run,
-            as_json=json,
-        )
-        return 0
     _need_torch()
     from podium.cli import training  # noqa: PLC0415 - loads torch
 

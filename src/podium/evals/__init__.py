@@ -7,7 +7,6 @@ from podium.evals.evaluation import Evaluation, evaluate, merge_evaluations
 from podium.evals.recorded import compare_recorded
 from podium.evals.routing import Routing, routing, steps_by_hops
 from podium.evals.stats import Interval, paired_difference
-from podium.evals.workflow_search import search_workflows
 
 __all__ = [
     "SIMULATED",
@@ -26,6 +25,5 @@ __all__ = [
     "paired_difference",
     "routing",
     "search_constant",
-    "search_workflows",
     "steps_by_hops",
 ]

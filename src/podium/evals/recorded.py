@@ -7,18 +7,14 @@ labels say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import Committee, SelfConsistency, Single, open_baseline
-from podium.baselines.encoder import Encoded, Encoder
-from podium.baselines.online import OnlineRouter
+from podium.baselines import VOTE, Committee, SelfConsistency, Single, open_baseline
 from podium.baselines.plans import rounds_of
-from podium.baselines.predictors import Method
-from podium.baselines.routers import Router, learn_router
 from podium.errors import ConfigError, UsageError
 from podium.evals.compare import ComparisonSettings, Entry, replays_conditioned, table_rows
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
@@ -43,32 +39,19 @@ from podium.ratings.answers import (
 from podium.workers.base import Request, Worker
 from podium.workers.replay import ReplayWorker, unknown_length_warning
 
-_LEARNED: Mapping[Method, str] = {
-    "ridge": "Ridge over n-grams, best worker",
-    "neighbours": "20 nearest questions, best worker",
-}
-_LEARNED_OVER: Mapping[Method, str] = {
-    "ridge": "Ridge over {}, best worker",
-    "neighbours": "20 nearest questions over {}, best worker",
-}
-
 
 async def compare_recorded(
     settings: ComparisonSettings,
     conductors: Mapping[str, Planner] | None = None,
-    *,
-    encoder: Encoder | None = None,
 ) -> Comparison:
     """Evaluate all methods on `settings.tasks`; the settings of baselines are chosen on `settings.tuning`.
 
     Args:
         conductors: Conductors by label. Baselines may cost at most what the first one costs, and are compared with it.
             None: only baselines are evaluated.
-        encoder: its vectors are used for learned routers, in addition to n-grams; None: only n-grams.
 
     Raises:
         UsageError: there are fewer than two recorded workers, or no tuning questions.
-        WorkerError: the encoder failed.
     """
     workers = measurable(settings.pool, (*settings.tuning, *settings.tasks))
     recorded = [worker for worker in workers if isinstance(worker, ReplayWorker)]
@@ -76,7 +59,6 @@ async def compare_recorded(
         raise UsageError(
             'A comparison on a recording needs two workers of kind = "replay" or more, and training questions.'
         )
-    encoded = None if encoder is None else await _encoded(settings, encoder)
     recorded_plans, not_opened = _recorded_plans(settings)
     rows: list[ComparisonRow] = []
     first: Evaluation | None = None
@@ -94,7 +76,6 @@ async def compare_recorded(
         cost_usd=None if first is None else first.cost_usd,
         early_stop=settings.execution.early_stop and settings.budget.rounds == 1,
         prices=_prices(settings, workers),
-        encoded=encoded,
         recorded_plans=recorded_plans,
     )
     for kind, label, planner in baselines.entries():
@@ -149,14 +130,6 @@ def _prices(settings: ComparisonSettings, workers: Sequence[Worker]) -> VoterPri
     return VoterPrices.of_pool(settings.pool, names, [task.question.text for task in settings.tuning])
 
 
-async def _encoded(settings: ComparisonSettings, encoder: Encoder) -> Encoded:
-    report = settings.on_progress
-    return await encoder.encode(
-        (task.question.text for task in (*settings.tuning, *settings.tasks)),
-        report and (lambda done, total: report(f"Encoding with {encoder.model}", done, total)),
-    )
-
-
 @dataclass(frozen=True)
 class _RecordedBaselines:
     """The baselines of a recording, with settings that are chosen on training questions."""
@@ -173,8 +146,6 @@ class _RecordedBaselines:
     """Whether a vote calls no more workers once its winner is certain, and so costs less."""
     prices: VoterPrices
     """With early stopping, the executor calls the cheapest voter first, by these prices."""
-    encoded: Encoded | None = None
-    """The vectors of all questions; None: there is no encoder."""
     recorded_plans: Sequence[Entry] = ()
     """Rows of the planners whose calls were recorded."""
 
@@ -205,12 +176,8 @@ class _RecordedBaselines:
         if any(training.families):
             yield "chosen", "Best worker of the family (knows the family)", self._by_family()
             yield "chosen", "Best plan of the family (knows the family)", self._plan_by_family()
-        yield from self._learned()
         yield from table_rows(self.settings, on_recordings=True)
         yield from self.recorded_plans
-        for label, samples in (("LinUCB", False), ("Thompson sampling", True)):
-            bandit = OnlineRouter(samples=samples, workers=training.workers)
-            yield "bandit", f"{label} (learns from verdicts as it runs)", bandit
         oracle = PlannerPerRepeat(_Oracle.name, self._oracle)
         yield "oracle", "Oracle (a bound for one answer)", oracle
 
@@ -219,20 +186,6 @@ class _RecordedBaselines:
 
     def _answer_key(self, repeat: int) -> _AnswerKey:
         return _AnswerKey(self.workers, self.settings, repeat)
-
-    def _learned(self) -> Iterator[Entry]:
-        """Learned routers, over n-grams and over the encoder's vectors."""
-        training, encoded = self.training, self.encoded
-        for method, label in _LEARNED.items():
-            choose = learn_router(method, training.texts, training.score_QW, training.workers)
-            yield "chosen", label, Router(method, choose)
-        if encoded is None:
-            return
-        for method, label in _LEARNED_OVER.items():
-            choose = learn_router(
-                method, training.texts, training.score_QW, training.workers, vectors=encoded.of
-            )
-            yield "chosen", label.format(encoded.model), Router(f"{method}:{encoded.model}", choose)
 
     def _self_consistency(self) -> Entry:
         """The best vote of one worker with itself that `cost_usd` pays for and the recording has samples for."""
@@ -270,22 +223,36 @@ class _RecordedBaselines:
             committee_cost(self.training, members, early_stop=self.early_stop, price_QW=price_QW).mean()
         )
 
-    def _by_family(self) -> Router:
+    def _by_family(self) -> _ByText:
         training = self.training
         families = np.asarray(training.families)
         best = {
             family: training.workers[int(training.score_QW[families == family].mean(axis=0).argmax())]
             for family in set(training.families)
         }
-        return Router("by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
+        return _ByText("by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
 
-    def _plan_by_family(self) -> Router:
+    def _plan_by_family(self) -> _ByText:
         best = best_plans_by_family(self.training)
-        return Router("plan-by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
+        return _ByText("plan-by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
 
     @cached_property
     def _overall(self) -> str:
         return self.training.workers[int(self.training.accuracy.argmax())]
+
+
+@dataclass(frozen=True, slots=True)
+class _ByText:
+    """Sends the whole question to the worker or committee that `rule` returns for its text."""
+
+    tools = (VOTE,)
+
+    name: str
+    rule: Callable[[str], str | Committee]
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        target = self.rule(request.question.text)
+        return await (Single(target) if isinstance(target, str) else target).plan(request)
 
 
 class _AnswerKey:

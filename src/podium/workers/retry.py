@@ -1,4 +1,4 @@
-"""When a failed call is retried: one rule for workers, served policies, encoders and judges."""
+"""When a failed call is retried: one rule for workers, served policies and judges."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_no_worker_turns_bad_on_training_questions() -> None:
     checked = check(
         **{
             **SMALL,
-            "planner": [{"name": "router:ridge:0"}],
+            "planner": [{"name": "weighted-vote"}],
             "pool": [{"decline": {"worker": "bram", "at": 2}}],
         }
     )
@@ -195,7 +195,7 @@ def test_pools_that_differ_in_the_test_alone_share_their_training_questions(tmp_
     few: dict[str, Any] = {
         "questions": 2,
         "training": 3,
-        "planner": [{"name": "router:ridge:0"}],
+        "planner": [{"name": "weighted-vote"}],
         "pool": [{"name": str(file), "label": "steady"}, turning],
         "processes": 3,
     }
@@ -216,10 +216,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"pool": [{"decline": {"worker": "guss", "at": 3}}]}, "guss"),
     ({"pool": DRAWN, "planner": [{"name": "single:gus"}]}, "needs the same workers for every question"),
     ({"pool": DRAWN, "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "here they are drawn"),
-    ({"planner": [{"name": "router:rigde:0"}]}, "did you mean 'ridge'?"),
-    ({"planner": [{"name": "threshold:gus>bram:rigde:0.3"}]}, "did you mean 'ridge'?"),
-    ({"planner": [{"name": "threshold:gus>bram:ridge:30"}]}, "a number from 0 to 1"),
-    ({"planner": [{"name": "masrouter-scored:much"}]}, "a number from 0 on"),
     ({"tasks": [{}, {"questions": 5}]}, "Two tables of the suite have one name"),
 ]
 
@@ -229,17 +225,6 @@ def test_what_cannot_run_is_refused_before_anything_runs(settings: dict[str, Any
     with pytest.raises(UsageError) as refused:
         check(**{**SMALL, **settings})
     assert said in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "name", ["router:ridge:0", "committee-router:ridge:0", "threshold:gus>bram:ridge:0.3"]
-)
-def test_a_router_without_scikit_learn_is_refused_before_anything_runs(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("podium.baselines.predictors.find_spec", lambda package: None)
-    with pytest.raises(UsageError, match="need scikit-learn, which is not installed"):
-        check(**{**SMALL, "planner": [{"name": name}]})
 
 
 def test_every_reason_has_its_line() -> None:

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 from cmaes import SepCMA
-from teams import answered, called, team
 
+from baselines.teams import answered, called, team
 from podium.baselines import open_baseline
 from podium.baselines.scored import ScoredAnswers
-from podium.baselines.trinity import Trinity
-from podium.baselines.trinity_head import FEATURES, Evolution, Head, train_head
 from podium.errors import ConfigError
 from podium.types import Profile
 from podium.workers.view import read_view
+from podium_research.planners.trinity import Trinity
+from podium_research.planners.trinity_head import FEATURES, Evolution, Head, train_head
 
 
 async def test_turns_follow_the_head_until_a_verifier_accepts():

@@ -22,7 +22,7 @@ from podium.planner import Plan, PlanRequest
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:
-    from podium.baselines.trinity_head import Head, Role
+    from podium_research.planners.trinity_head import Head, Role
 
 _SUBTASKS: dict[Role, str] = {
     "thinker": "Do not answer the question. Say how to go on: a plan, its parts, or what is wrong with the work.",
@@ -71,7 +71,7 @@ class Trinity:
 
 
 def _open_file(file: str, context: BaselineContext) -> Trinity:
-    from podium.baselines.trinity_head import Head  # noqa: PLC0415 - loads NumPy
+    from podium_research.planners.trinity_head import Head  # noqa: PLC0415 - loads NumPy
 
     path = Path(file)
     if not file or not path.is_file():
@@ -83,7 +83,7 @@ def _open_file(file: str, context: BaselineContext) -> Trinity:
 
 
 def _open_scored(argument: str, context: BaselineContext) -> Trinity:
-    from podium.baselines.trinity_head import train_head  # noqa: PLC0415 - loads NumPy
+    from podium_research.planners.trinity_head import train_head  # noqa: PLC0415 - loads NumPy
 
     assert context.scored is not None
     scored = context.scored.of([profile.name for profile in context.pool], "trinity-scored")
@@ -91,7 +91,7 @@ def _open_scored(argument: str, context: BaselineContext) -> Trinity:
 
 
 def _need_cmaes(argument: str) -> object:
-    from podium.baselines.trinity_head import sep_cma  # noqa: PLC0415 - loads NumPy
+    from podium_research.planners.trinity_head import sep_cma  # noqa: PLC0415 - loads NumPy
 
     return sep_cma()
 

@@ -14,9 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_worker
-from podium.baselines.encoder import sentence_vectors
 from podium.baselines.learned_routers import read_method
-from podium.baselines.predictors import Method, Predict, Remembered, fit_calibrated, require_sklearn
+from podium.baselines.predictors import (
+    Method,
+    Predict,
+    Remembered,
+    fit_calibrated,
+    require_sklearn,
+    sentence_vectors,
+)
 from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
@@ -91,7 +97,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
         raise ConfigError(f"The planner {name!r} needs answers of both workers to training questions.")
     scores = dict(zip(scored.workers, scored.score_QW.T, strict=True))
     better_Q1 = (scores[pair[1]] > scores[pair[0]]).astype(float)[:, None]
-    vectors = sentence_vectors(read.model) if read.model else context.vectors
+    vectors = sentence_vectors(read.model) if read.model else None
     gain = fit_calibrated(read.method, scored.texts, better_Q1, vectors=vectors)
     least = {0.0: math.inf, 1.0: -math.inf}.get(
         read.share, float(np.quantile(gain.unseen_QT, 1 - read.share))

@@ -13,16 +13,16 @@ from random import Random
 
 import numpy as np
 
-from podium.baselines.trinity import Trinity
-from podium.baselines.trinity_head import Evolution, Head
 from podium.config import suggestion
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals.evaluation import evaluate
-from podium.evals.search_settings import HeadSearch
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool, is_tool
+from podium_research.planners.trinity import Trinity
+from podium_research.planners.trinity_head import Evolution, Head
+from podium_research.search.settings import HeadSearch
 
 _START = 2.0
 """How far the first head's choices of roles lie apart, in deviations of the first generation: about one head in five

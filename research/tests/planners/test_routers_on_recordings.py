@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
 
+from evals.recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
 from podium.baselines import open_baseline
 from podium.baselines.learned_routers import PricedRouter
 from podium.evals import evaluate

@@ -44,8 +44,8 @@ class Smoothie:
     rounds = 2
 
     workers: tuple[str, ...]
-    vectors: Vectors | None = None
-    """Of answers; None: hashed n-grams."""
+    vectors: Vectors = ngram_vectors
+    """Of answers."""
 
     @property
     def name(self) -> str:
@@ -62,16 +62,14 @@ class Smoothie:
         answered = [(step, text) for step, text in enumerate(responses) if text]
         if len(answered) < 3:
             return None
-        vectors = self.vectors or ngram_vectors
-        theta_N = qualities(vectors([text for _, text in answered]))
+        theta_N = qualities(self.vectors([text for _, text in answered]))
         return 0, answered[int(theta_N.argmax())][0]
 
 
 def _open(argument: str, context: BaselineContext) -> Smoothie:
     name = f"smoothie:{argument}" if argument else "smoothie"
-    if context.vectors is None:
-        require_sklearn()
-    return Smoothie(read_workers(argument, context, name), context.vectors)
+    require_sklearn()
+    return Smoothie(read_workers(argument, context, name))
 
 
 BASELINE = Baseline(

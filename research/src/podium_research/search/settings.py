@@ -1,17 +1,16 @@
-"""Settings of the stages of `podium train` that train no language model: TRINITY's head, MASRouter's controller, and a
-constant plan.
+"""Settings of `podium search`: of TRINITY's head, MASRouter's controller, and a constant plan.
 
-All run plans over any pool and grade the answers. `head_search`, `controller_search` and `workflow_search` run them.
+All run plans over any pool and grade the answers. `heads`, `controllers` and `workflows` run them.
 """
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from podium.baselines.masrouter_controller import EPOCHS
-from podium.baselines.trinity_head import GENERATIONS
 from podium.config import Settings
 from podium.tasks.open import EMBEDDED
+from podium_research.planners.masrouter_controller import EPOCHS
+from podium_research.planners.trinity_head import GENERATIONS
 
 
 class SearchSettings(Settings):

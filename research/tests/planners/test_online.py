@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from podium.baselines import open_baseline
-from podium.baselines.online import _CLUSTER, _DISCOUNT, _EXPLORATION, _RATED_PENALTY, OnlineRouter
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.planner import Learner
@@ -17,6 +16,7 @@ from podium.trace import Trace
 from podium.types import Profile, Question, Rating
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from podium_research.planners.online import _CLUSTER, _DISCOUNT, _EXPLORATION, _RATED_PENALTY, OnlineRouter
 
 KINDS = ("sums", "dates", "words", "codes")
 ACCURACY = {"ada": 0.9, "bob": 0.7, "cy": 0.6, "dee": 0.5}

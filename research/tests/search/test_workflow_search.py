@@ -4,13 +4,13 @@ import pytest
 
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.errors import ConfigError, UsageError
-from podium.evals.workflow_search import search_workflows
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow, render
+from podium_research.search.workflows import search_workflows
 
 TASKS = [
     Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold="yes", grader=Exact()) for k in range(4)

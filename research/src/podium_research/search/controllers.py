@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from podium.baselines.masrouter import team_workflow
-from podium.baselines.masrouter_controller import Controller, Team, Training
 from podium.baselines.plans import plan_once
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
-from podium.evals.head_search import head_workers
-from podium.evals.search_settings import ControllerSearch
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Plan, PlanRequest
 from podium.tasks.task import Task
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE, VoteWorker
+from podium_research.planners.masrouter import team_workflow
+from podium_research.planners.masrouter_controller import Controller, Team, Training
+from podium_research.search.heads import head_workers
+from podium_research.search.settings import ControllerSearch
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Routers: planners that read the question's text and send the whole question to one worker or committee.
 
 A learned rule is trained on scored questions before the comparison. Routers that count dollars are in
-`podium.baselines.learned_routers`, those that learn while they run in `podium.baselines.online`.
+`podium.baselines.learned_routers`, those that learn while they run in `podium_research.planners.online`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 
 if TYPE_CHECKING:
-    from podium.baselines.masrouter_controller import Controller, Mode, Role, Team
+    from podium_research.planners.masrouter_controller import Controller, Mode, Role, Team
 
 _SUBTASKS: dict[Role, str] = {
     "solver": ANSWER_WHOLE_QUESTION,
@@ -111,7 +111,7 @@ def _step(mode: Mode, role: Role, worker: int, number: int) -> Step:
 
 
 def _open_file(file: str, context: BaselineContext) -> MasRouter:
-    from podium.baselines.masrouter_controller import Controller  # noqa: PLC0415 - loads NumPy
+    from podium_research.planners.masrouter_controller import Controller  # noqa: PLC0415 - loads NumPy
 
     path = Path(file)
     if not file or not path.is_file():
@@ -126,7 +126,7 @@ def _open_file(file: str, context: BaselineContext) -> MasRouter:
 
 
 def _open_scored(argument: str, context: BaselineContext) -> ScoredMasRouter:
-    from podium.baselines.masrouter_controller import train_on_scores  # noqa: PLC0415 - loads NumPy
+    from podium_research.planners.masrouter_controller import train_on_scores  # noqa: PLC0415 - loads NumPy
 
     name = f"masrouter-scored:{argument}"
     per_usd = _per_usd(argument)

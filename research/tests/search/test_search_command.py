@@ -1,4 +1,4 @@
-"""`podium train --stage trinity`, `masrouter` and `workflows` over a paid endpoint: priced, in a budget, continued."""
+"""`podium search trinity`, `masrouter` and `workflows` over a paid endpoint: priced, in a budget, continued."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusal import one_sentence
 
+from cli.refusal import one_sentence
 from podium.baselines import open_baseline
 from podium.orchestrator.team import open_pool
 from podium.testing import Answer, FaultServer
@@ -24,15 +24,15 @@ from podium.workflow import Step, Workflow, render
 Podium = Callable[..., Any]
 CALL_USD = 0.001
 HEAD = (
-    *("train", "--stage", "trinity", "pool=paid.toml", "tasks=sums.csv", "generations=3", "population=4"),
+    *("search", "trinity", "pool=paid.toml", "tasks=sums.csv", "generations=3", "population=4"),
     *("replications=3", "workers=['small', 'large']"),
 )
 WORKFLOWS = (
-    *("train", "--stage", "workflows", "pool=paid.toml", "tasks=sums.csv", "writer=large", "proposals=2"),
+    *("search", "workflows", "pool=paid.toml", "tasks=sums.csv", "writer=large", "proposals=2"),
     *("tried_on=6", "max_steps=2"),
 )
 CONTROLLER = (
-    *("train", "--stage", "masrouter", "pool=paid.toml", "tasks=sums.csv", "epochs=3"),
+    *("search", "masrouter", "pool=paid.toml", "tasks=sums.csv", "epochs=3"),
     "workers=['small', 'large']",
 )
 PROPOSED = Workflow((Step(0, "Use the abacus."),))
@@ -50,7 +50,7 @@ def large(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultServer]:
+def endpoint(podium: Podium) -> Iterator[FaultServer]:
     """Two models; each call costs `CALL_USD`, and no more than that is reserved."""
     Path("sums.csv").write_text(
         "question,answer\n" + "".join(f"What is 7 times {n} by {n}?,7\n" for n in range(1, 13))
@@ -154,7 +154,7 @@ def test_workflows_are_searched_and_a_larger_budget_continues(podium: Podium, en
 def test_a_killed_search_over_simulated_workers_ends_with_the_head_of_one_that_was_not(
     podium: Podium,
 ) -> None:
-    command = ("train", "--stage", "trinity", "generations=3", "population=4", "replications=4")
+    command = ("search", "trinity", "generations=3", "population=4", "replications=4")
     assert podium(*command, "--run", "whole").status == 0
     rows = Path("r/metrics.jsonl")
     with subprocess.Popen(

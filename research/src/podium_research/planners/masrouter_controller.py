@@ -20,11 +20,11 @@ from pydantic import FiniteFloat, ValidationError
 
 from podium.baselines.adam import Adam
 from podium.baselines.learned_routers import votes_of
-from podium.baselines.routers import text_features
 from podium.baselines.scored import Floats, ScoredAnswers
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.types import Value
+from podium_research.planners.routers import text_features
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -2,11 +2,8 @@
 
 import pytest
 
-from podium.baselines.trinity import Trinity
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
-from podium.evals.head_search import train_head_live
-from podium.evals.search_settings import HeadSearch
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.tasks.graders.text_graders import Exact
@@ -17,6 +14,9 @@ from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
 from podium.workers.vote import VoteWorker
+from podium_research.planners.trinity import Trinity
+from podium_research.search.heads import train_head_live
+from podium_research.search.settings import HeadSearch
 
 TASKS = [
     Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold="yes", grader=Exact()) for k in range(12)

@@ -5,12 +5,17 @@ from random import Random
 
 import numpy as np
 import pytest
-from teams import answered, called, team
 
+from baselines.teams import answered, called, team
 from podium.baselines import open_baseline
 from podium.baselines.debate import REVISE
-from podium.baselines.masrouter import MasRouter, team_workflow
-from podium.baselines.masrouter_controller import (
+from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, NEXT
+from podium.baselines.reflection import AGAIN
+from podium.baselines.scored import ScoredAnswers
+from podium.errors import ConfigError
+from podium.types import Profile
+from podium_research.planners.masrouter import MasRouter, team_workflow
+from podium_research.planners.masrouter_controller import (
     DIMENSIONS,
     Controller,
     Sample,
@@ -20,12 +25,7 @@ from podium.baselines.masrouter_controller import (
     train_on_scores,
     walk,
 )
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, NEXT
-from podium.baselines.reflection import AGAIN
-from podium.baselines.routers import text_features
-from podium.baselines.scored import ScoredAnswers
-from podium.errors import ConfigError
-from podium.types import Profile
+from podium_research.planners.routers import text_features
 
 POOL = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))
 

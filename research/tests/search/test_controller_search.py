@@ -2,12 +2,8 @@
 
 import pytest
 
-from podium.baselines.masrouter import MasRouter
-from podium.baselines.masrouter_controller import Controller
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
-from podium.evals.controller_search import train_controller_live
 from podium.evals.evaluation import evaluate
-from podium.evals.search_settings import ControllerSearch
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.orchestrator.team import open_pool
@@ -17,6 +13,10 @@ from podium.tasks.task import Task
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from podium_research.planners.masrouter import MasRouter
+from podium_research.planners.masrouter_controller import Controller
+from podium_research.search.controllers import train_controller_live
+from podium_research.search.settings import ControllerSearch
 
 EMBEDDED = list(EmbeddedTasks(split="train", size=240))
 SUMS = [

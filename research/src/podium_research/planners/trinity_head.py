@@ -12,11 +12,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import ValidationError
 
-from podium.baselines.routers import text_features
 from podium.baselines.scored import Floats, ScoredAnswers
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.types import Value
+from podium_research.planners.routers import text_features
 
 Role = Literal["thinker", "worker", "verifier"]
 ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")
@@ -90,7 +90,7 @@ def sep_cma() -> Any:
         from cmaes import SepCMA  # noqa: PLC0415 - an optional extra
     except ImportError:
         raise ConfigError(
-            "A head is trained with cmaes, which is not installed: pip install 'podium-conductor[trinity]'."
+            "A head is trained with cmaes, which is not installed: pip install 'podium-research[trinity]'."
         ) from None
     return SepCMA
 

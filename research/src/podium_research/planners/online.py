@@ -18,7 +18,6 @@ import numpy as np
 from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.by_ratings import read_per_usd
 from podium.baselines.plans import plan_once
-from podium.baselines.routers import text_features
 from podium.baselines.scored import Floats
 from podium.baselines.voting import Single
 from podium.errors import ConfigError
@@ -27,6 +26,7 @@ from podium.trace import Trace
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Workflow
+from podium_research.planners.routers import text_features
 
 _UNRATED = 0.5
 """The expected accuracy of a worker without a rating."""

@@ -1,4 +1,4 @@
-"""The stages `trinity`, `masrouter` and `workflows` of `podium train`: they search for a planner on live answers.
+"""`podium search`: searches for a planner's file on live answers, by the methods trinity, masrouter and workflows.
 
 Before a search begins, each worker or workflow answers one dry question, which gives the search its price. A budget
 that cannot pay for one generation is refused. What was found is in the run's folder after each generation. Generations
@@ -8,9 +8,9 @@ of a controller, MASRouter's, are epochs.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from json import dumps
 from math import inf
 from pathlib import Path
 from typing import Any, Literal
@@ -18,24 +18,16 @@ from typing import Any, Literal
 from rich.console import Console
 
 from podium.baselines import Constant
-from podium.baselines.masrouter import team_workflow
-from podium.baselines.masrouter_controller import MEAN_CALLS, Team
 from podium.baselines.plans import rounds_of
-from podium.baselines.trinity import Trinity
-from podium.baselines.trinity_head import Head, sep_cma
 from podium.cli.opening import open_dispatcher
-from podium.cli.options import DispatchOptions
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
 from podium.errors import BudgetError, ConfigError, UsageError
-from podium.evals import ConstantPlanFront, evaluate, search_workflows
+from podium.evals import ConstantPlanFront, evaluate
 from podium.evals.constant_search import FRESH, undominated
-from podium.evals.controller_search import train_controller_live
-from podium.evals.head_search import head_workers, train_head_live
-from podium.evals.search_settings import ControllerSearch, HeadSearch, WorkflowSearch
-from podium.evals.workflow_search import TriedWorkflow, beginnings
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
@@ -46,10 +38,18 @@ from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool, has_real_workers
 from podium.workers.replay import ReplayWorker
+from podium_research.planners.masrouter import team_workflow
+from podium_research.planners.masrouter_controller import MEAN_CALLS, Team
+from podium_research.planners.trinity import Trinity
+from podium_research.planners.trinity_head import Head, sep_cma
+from podium_research.search.controllers import train_controller_live
+from podium_research.search.heads import head_workers, train_head_live
+from podium_research.search.settings import ControllerSearch, HeadSearch, WorkflowSearch
+from podium_research.search.workflows import TriedWorkflow, beginnings, search_workflows
 
-Stage = Literal["trinity", "masrouter", "workflows"]
+Method = Literal["trinity", "masrouter", "workflows"]
 _AnySearch = HeadSearch | ControllerSearch | WorkflowSearch
-_SETTINGS: Mapping[Stage, type[_AnySearch]] = {
+_SETTINGS: Mapping[Method, type[_AnySearch]] = {
     "trinity": HeadSearch,
     "masrouter": ControllerSearch,
     "workflows": WorkflowSearch,
@@ -127,34 +127,41 @@ class _Price:
             )
 
 
-def search_planner(
-    stage: Stage,
-    config: Path | None,
-    overrides: Sequence[str],
-    run: Path | None,
-    *,
-    calls: DispatchOptions,
-    run_budget_usd: float | None,
-    dry_run: bool = False,
-    as_json: bool = False,
-) -> None:
-    """Search, or continue a search that was stopped, and write what was found into the run's folder.
+def search(
+    method: Method,
+    /,
+    *overrides: str,
+    run: Path | None = None,
+    config: Path | None = None,
+    dry_run: Flag = False,
+    json: Flag = False,
+    calls: DispatchOptions = DEFAULT_CALLS,
+    run_budget_usd: RunBudget = None,
+) -> int:
+    """Search for the file of a planner on the graded answers of a pool. The same command continues what was stopped.
 
     Args:
-        run: None with `dry_run`, which prints the price and stops.
-
-    Raises:
-        UsageError: the settings cannot be used, or the budget does not pay for one generation.
-        BudgetError: the budget ended before the first generation did.
+        method: trinity trains the head of the planner trinity:FILE; masrouter trains the controller of masrouter:FILE;
+            workflows lets a worker search for the plan of constant:FILE.
+        overrides: Settings as key=value, such as pool=my-workers.toml; they override the file.
+        run: The folder to which the search writes what it found so far. A dry run needs none.
+        config: A TOML file of settings.
+        dry_run: Print what the search would cost, by one dry question, and stop.
+        json: With --dry-run: print one JSON object.
     """
-    settings = read_run_settings(config, _SETTINGS[stage], overrides)
+    if json and not dry_run:
+        raise UsageError("--json is for --dry-run; what a search found is in the files of its folder.")
+    if run is None and not dry_run:
+        raise UsageError("A search needs --run FOLDER, the folder of the run.")
+    settings = read_run_settings(config, _SETTINGS[method], overrides)
     pool = open_pool(settings.pool)
     _check(settings, pool)
     tasks = open_questions(
         settings.tasks, settings.split, size=settings.questions, seed=settings.seed, pool=pool
     )
-    search = _Search(settings, pool, list(tasks), open_console(stderr=as_json))
-    asyncio.run(_run(search, run, calls, run_budget_usd, dry_run=dry_run, as_json=as_json))
+    begun = _Search(settings, pool, list(tasks), open_console(stderr=json))
+    asyncio.run(_run(begun, run, calls, run_budget_usd, dry_run=dry_run, as_json=json))
+    return 0
 
 
 def _check(settings: _AnySearch, pool: Pool) -> None:
@@ -196,7 +203,7 @@ async def _run(
             if not begun:
                 price = search.price(await _dry_question(search, dispatcher))
                 if as_json:
-                    print(json.dumps({"first_usd": price.first_usd, "whole_usd": price.whole_usd}))
+                    print(dumps({"first_usd": price.first_usd, "whole_usd": price.whole_usd}))
                 else:
                     _say_price(search, price)
                 price.check(run_budget_usd)

@@ -1,0 +1,1 @@
+"""Searches for the files of planners: `podium search` runs them."""
