@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from podium.conductor import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.testing import FaultServer
 
 CONCURRENCY = 4
@@ -75,7 +75,7 @@ def prepare(folder: Path, url: str, questions: int) -> None:
         f"limits = {{ concurrency = {CONCURRENCY}, max_tokens = 200 }}\n"
         for name, (price_in, price_out, _) in WORKERS.items()
     ]
-    shutil.copytree(shipped("conductor"), folder / "leads")
+    shutil.copytree(checkpoint_folder("conductor"), folder / "leads")
     said = {"prompt": {"style": "brief"}, "conducts": {"questions": "sums"}}
     (folder / "leads/podium.json").write_text(json.dumps(said))
     (folder / "pool.toml").write_text("\n".join(['[conductor]\ncheckpoint = "leads"\n', *pool]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.conductor.checkpoint import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 
 SCRIPT = Path(__file__).parent.parent / "runs" / "ship-conductor.sh"
 ASSETS = Path("src/podium/assets")
@@ -45,7 +45,7 @@ def kept(repository: Path) -> list[str]:
 
 
 def complete(run: Path) -> None:
-    shutil.copytree(shipped("warmstart"), run / "policy")
+    shutil.copytree(checkpoint_folder("warmstart"), run / "policy")
     for name in ("config.json", "metrics.jsonl"):
         (run / name).write_text("{}\n")
 

@@ -12,7 +12,7 @@ from refusal import one_sentence
 from command_line import Podium
 from podium.cli.found_files import FoundFiles
 from podium.cli.trusted import trust
-from podium.conductor.checkpoint import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 
 PASSWORD = "hunter2"
 ADDRESS = f"postgresql:/me:{PASSWORD}@db/podium"
@@ -63,7 +63,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(podium: Podium, command: 
 @pytest.mark.parametrize("name", ["tokenizer.json", "podium.json", "config.json", "model.safetensors"])
 @pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
 def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: str) -> None:
-    shutil.copytree(shipped("warmstart"), "policy")
+    shutil.copytree(checkpoint_folder("warmstart"), "policy")
     Path("policy", name).unlink(missing_ok=True)
     Path("policy", name).symlink_to(target if target.startswith("/") else Path(target).absolute())
     assert name in one_sentence(
@@ -74,7 +74,7 @@ def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: 
 @pytest.mark.parametrize("name", ["podium.json", "config.json"])
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "\ud800", '{"a": 1' + "0" * 5000 + "}"])
 def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, text: str) -> None:
-    shutil.copytree(shipped("warmstart"), "policy")
+    shutil.copytree(checkpoint_folder("warmstart"), "policy")
     Path("policy", name).write_bytes(text.encode("utf-8", "surrogatepass"))
     assert name in one_sentence(
         podium("ask", "Q?", "--pool", "embedded", "--conductor", "policy", "--no-store")

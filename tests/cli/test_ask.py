@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from refusal import one_sentence
 
-from podium.conductor.checkpoint import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.vote import NOTHING
@@ -188,7 +188,7 @@ def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, 
 
 
 def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_that_it_knows(podium):
-    shutil.copytree(shipped("warmstart"), "thrifty")
+    shutil.copytree(checkpoint_folder("warmstart"), "thrifty")
     Path("thrifty/podium.json").write_text('{"prompt": {"style": "brief", "levels": 2}}')
     for level in ("2", "1.5", "-1", "nan"):
         asked = podium(
@@ -198,7 +198,7 @@ def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_
 
 
 def test_rounds_and_steps_are_those_that_the_conductor_was_trained_with_unless_they_are_given(podium):
-    shutil.copytree(shipped("warmstart"), "trained")
+    shutil.copytree(checkpoint_folder("warmstart"), "trained")
     about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
     Path("trained/podium.json").write_text(json.dumps(about))
 

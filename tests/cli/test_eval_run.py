@@ -11,7 +11,7 @@ import pytest
 from refusal import one_sentence
 from small_recording import record_small
 
-from podium.conductor import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
@@ -127,7 +127,7 @@ def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(po
 
 
 def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) -> None:
-    shutil.copytree(shipped("warmstart"), "leveled")
+    shutil.copytree(checkpoint_folder("warmstart"), "leveled")
     Path("leveled/podium.json").write_text('{"prompt": {"style": "brief", "levels": 4}}')
     few = ("--questions", "2", "--tuning", "0", "--untrained", "none", "--cost-sensitivity", "3")
     assert comparison(podium, "--conductor", "leveled", *few).rows[0].label == "Conductor, cost sensitivity 3"

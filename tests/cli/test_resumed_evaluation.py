@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from podium.conductor import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.testing import Answer, FaultServer
 
 KILLED = Path(__file__).parents[2] / "runs" / "killed.py"
@@ -53,7 +53,7 @@ def add(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
 
 def prepare(url: str) -> None:
     """A pool of one endpoint, and sums to ask it."""
-    shutil.copytree(shipped("conductor"), "leads")
+    shutil.copytree(checkpoint_folder("conductor"), "leads")
     Path("leads/podium.json").write_text('{"prompt": {"style": "brief"}, "conducts": {"questions": "sums"}}')
     Path("paid.toml").write_text(
         '[conductor]\ncheckpoint = "leads"\n'

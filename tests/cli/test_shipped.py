@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.conductor.checkpoint import SHIPPED, Checkpoint, shipped
+from podium.conductor.checkpoint import Checkpoint, checkpoint_folder
+from podium.shipped import shipped_checkpoints
 from podium.tasks.embedded import EmbeddedTasks
 
 QUESTION = "First add 17 to 25; next turn the result into a Roman numeral; last, count the letters in it."
@@ -47,9 +48,9 @@ def test_the_untrained_policy_conducts_too() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", shipped_checkpoints())
 def test_a_shipped_checkpoint_is_small_and_says_how_it_was_made(name: str) -> None:
-    folder = shipped(name)
+    folder = checkpoint_folder(name)
     checkpoint = Checkpoint.read(name)
     assert checkpoint.prompt.style == "brief"
     assert 1_000_000 <= (checkpoint.parameters() or 0) <= 5_000_000
@@ -62,5 +63,7 @@ def test_a_shipped_checkpoint_is_small_and_says_how_it_was_made(name: str) -> No
 
 @pytest.mark.parametrize("prefix", ["", "world-"])
 def test_a_shipped_conductor_and_its_start_read_the_same_tokens(prefix: str) -> None:
-    first, second = (shipped(f"{prefix}{name}") / "tokenizer.json" for name in ("warmstart", "conductor"))
+    first, second = (
+        checkpoint_folder(f"{prefix}{name}") / "tokenizer.json" for name in ("warmstart", "conductor")
+    )
     assert Path(first).read_bytes() == Path(second).read_bytes()

@@ -12,8 +12,9 @@ import pytest
 
 from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, open_policy
 from podium.conductor.checkpoint import read_weights
+from podium.conductor.engine import Logits, Passage
 from podium.conductor.llama import KVCache, Llama, Shape
-from podium.conductor.local_policy import LocalPolicy, Logits, Passage, draw
+from podium.conductor.local_policy import LocalPolicy, draw
 from podium.conductor.numpy_engine import NumpyEngine
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool

@@ -11,8 +11,9 @@ from threading import Event
 import numpy as np
 
 from podium.conductor import Checkpoint, Sampling, local_policy
+from podium.conductor.engine import Logits, Passage
 from podium.conductor.llama import KVCache
-from podium.conductor.local_policy import LocalPolicy, Logits, Passage
+from podium.conductor.local_policy import LocalPolicy
 from podium.conductor.numpy_engine import NumpyEngine
 from podium.types import Message
 

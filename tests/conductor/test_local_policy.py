@@ -13,7 +13,8 @@ from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor import Checkpoint, Sampling, open_policy
-from podium.conductor.local_policy import LocalPolicy, Logits, Passage, draw
+from podium.conductor.engine import Logits, Passage
+from podium.conductor.local_policy import LocalPolicy, draw
 from podium.conductor.numpy_engine import NumpyEngine
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError

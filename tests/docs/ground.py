@@ -24,7 +24,7 @@ from reader import Reader
 from shown_commands import ROOT, Block, blocks
 
 from podium.baselines import Single
-from podium.conductor.checkpoint import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
@@ -241,7 +241,7 @@ def _run(ground: Ground) -> None:
     """A run of this name, as far as it is looked at: its policy."""
     folder = ground.reader.folder / "runs/mine"
     folder.mkdir(parents=True)
-    (folder / "policy").symlink_to(shipped("conductor"))
+    (folder / "policy").symlink_to(checkpoint_folder("conductor"))
 
 
 def _run_file(ground: Ground) -> None:

@@ -7,7 +7,7 @@ import shutil
 from hashlib import sha256
 from pathlib import Path
 
-from podium.conductor.checkpoint import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.evals.fingerprints import digest, fingerprints
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.team import open_pool
@@ -25,7 +25,7 @@ path = "ada"
 
 def test_weights_that_changed_under_the_same_name_are_another_configuration(tmp_path: Path) -> None:
     for name in ("mine", "before", "ada"):
-        shutil.copytree(shipped("world-conductor"), tmp_path / name)
+        shutil.copytree(checkpoint_folder("world-conductor"), tmp_path / name)
     file = tmp_path / "pool.toml"
     file.write_text(_POOL)
 
@@ -47,7 +47,7 @@ def test_weights_that_changed_under_the_same_name_are_another_configuration(tmp_
 
 def test_a_shipped_checkpoint_is_known_by_its_weights() -> None:
     _, _, files, *_ = fingerprints("world", "orchestra", open_pool("orchestra"), [PlannerSettings()])
-    weights = (shipped("world-conductor") / "model.safetensors").read_bytes()
+    weights = (checkpoint_folder("world-conductor") / "model.safetensors").read_bytes()
     assert ("model.safetensors", len(weights), sha256(weights).hexdigest()) in files
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.conductor.checkpoint import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.errors import ConfigError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, StepText
 from podium.orchestrator import Event, Orchestrator
@@ -357,7 +357,7 @@ def test_a_teams_answers_are_cached_only_if_the_file_says_so_and_the_team_is_par
 def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unless_its_table_says(
     place: Path,
 ) -> None:
-    shutil.copytree(shipped("warmstart"), place / "trained")
+    shutil.copytree(checkpoint_folder("warmstart"), place / "trained")
     about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
     (place / "trained/podium.json").write_text(json.dumps(about))
 

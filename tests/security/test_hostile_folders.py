@@ -75,11 +75,6 @@ FOLDERS: Mapping[str, Mapping[str, str]] = {
         **TOOL,
     },
     "downloaded_pool": {"podium.toml": f'pool = "{{downloads}}/team.toml"\n{SINGLE}'},
-    "pool_that_looks_like_one_of_the_package": {
-        "podium.toml": f'pool = "{{way}}/team"\n{SINGLE}',
-        "team.toml": COMMAND,
-        **TOOL,
-    },
     "store": {"podium.toml": f'store = "mark"\npool = "team.toml"\n{SINGLE}', "team.toml": SCRIPTED},
     "cache": {"podium.toml": f'cache = "mark"\npool = "team.toml"\n{SINGLE}', "team.toml": SCRIPTED},
 }
@@ -116,12 +111,10 @@ def write(files: Mapping[str, str], tmp_path: Path, url: str = "http://127.0.0.1
     downloads.mkdir(exist_ok=True)
     (downloads / "team.toml").write_text(COMMAND)
     (downloads / "tool.sh").write_text("touch ../cloned/mark\necho Four.\n")
-    pools = Path(open_pool.__code__.co_filename).parents[1] / "assets" / "pools"
     words = {
         "url": url,
         "module": f"m{abs(hash(tmp_path))}",
         "downloads": str(downloads),
-        "way": os.path.relpath(Path.cwd(), pools),
     }
     for name, text in files.items():
         path = Path(name.format(**words))

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from served_process import pool_file, served
 
-from podium.conductor.checkpoint import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.testing import FaultServer, Rule, SlowFirstByte, Status
 from podium.trace.store import TraceStore
 
@@ -70,7 +70,7 @@ def test_processes_that_write_plans_serve_and_end_with_the_server(tmp_path):
     ("options", "limits"), [((), (2, 3)), (("--rounds", "3", "--max-steps", "4"), (3, 4))]
 )
 def test_questions_have_the_rounds_and_steps_that_the_conductor_was_trained_with(tmp_path, options, limits):
-    shutil.copytree(shipped("warmstart"), tmp_path / "trained")
+    shutil.copytree(checkpoint_folder("warmstart"), tmp_path / "trained")
     about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
     (tmp_path / "trained/podium.json").write_text(json.dumps(about))
     with served(tmp_path, "--conductor", "trained", *options) as server:

@@ -18,7 +18,7 @@ from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.rows import is_table
 from podium.tasks import ALL, Task
-from podium.tasks.open import GENERATED, SPLITS, splits_of
+from podium.tasks.open import SPLITS, generated_names, splits_of
 from podium.tasks.overlap import Overlap, overlaps, read_texts, row_texts
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.registry import NAMED_SETS
@@ -34,7 +34,8 @@ def list_sets(*, json: Flag = False) -> int:
         json: Print a JSON array.
     """
     sets = [
-        {"name": name, "splits": SPLITS, "source": "generated", "licence": "Apache-2.0"} for name in GENERATED
+        {"name": name, "splits": SPLITS, "source": "generated", "licence": "Apache-2.0"}
+        for name in generated_names()
     ]
     sets += [
         {

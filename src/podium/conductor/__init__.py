@@ -1,6 +1,6 @@
 """The Conductor: the planner whose plans a language model writes."""
 
-from podium.conductor.checkpoint import SHIPPED, Checkpoint, shipped
+from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import open_policy
 from podium.conductor.planner import Conductor
@@ -8,7 +8,6 @@ from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt
 
 __all__ = [
-    "SHIPPED",
     "Checkpoint",
     "Completion",
     "Conductor",
@@ -18,5 +17,4 @@ __all__ = [
     "Sampling",
     "build_prompt",
     "open_policy",
-    "shipped",
 ]

@@ -18,6 +18,7 @@ from pydantic import Field
 from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings, build, read_file
 from podium.errors import CheckpointError
+from podium.shipped import shipped_checkpoint, shipped_checkpoints
 from podium.workers.pool import has_real_workers, real_workers
 from podium.workers.vote import VOTE
 
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from podium.workers.pool import Pool
-
-SHIPPED = ("warmstart", "conductor", "world-warmstart", "world-conductor")
-"""Names of the checkpoints in the package, before and after training: for simulated specialists, and for the small
-language models of the pool "orchestra"."""
-
 
 _EMBEDDED = "the embedded questions"
 
@@ -143,7 +139,7 @@ class Checkpoint:
         """
         path = checkpoint_folder(source)
         if not path.is_dir():
-            known = ", ".join(SHIPPED)
+            known = ", ".join(shipped_checkpoints()) or "none is installed"
             raise CheckpointError(
                 f"{path} is not a folder; give the folder of a checkpoint, or the name of one that ships: {known}."
             )
@@ -275,27 +271,8 @@ def read_podium_json(path: Path) -> PodiumFile:
 
 
 def checkpoint_folder(source: str | Path) -> Path:
-    """The folder of a checkpoint that comes with the package under this name, or else the path itself.
-
-    Raises:
-        CheckpointError: this installation lacks the shipped one.
-    """
-    return shipped(source) if isinstance(source, str) and source in SHIPPED else Path(source)
-
-
-def shipped(name: str) -> Path:
-    """The folder of a checkpoint that comes with the package.
-
-    Raises:
-        CheckpointError: there is none of that name.
-    """
-    assets = Path(__file__).parents[1] / "assets"
-    path = assets / name
-    if name in SHIPPED and path.is_dir():
-        return path
-    present = [known for known in SHIPPED if (assets / known).is_dir()]
-    there = f"there are: {', '.join(present)}" if present else "this installation has none"
-    raise CheckpointError(f"No checkpoint {name!r} comes with Podium; {there}. Or give a folder of your own.")
+    """The folder of a checkpoint that comes with Podium or an installed package, or else the path itself."""
+    return (shipped_checkpoint(source) if isinstance(source, str) else None) or Path(source)
 
 
 def read_weights(path: Path) -> dict[str, NDArray[np.float32]]:

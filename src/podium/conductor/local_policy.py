@@ -1,4 +1,4 @@
-"""A policy that runs on this machine, over an engine (`numpy_engine` or `torch_engine`), with continuous batching.
+"""A policy that runs on this machine, over an engine, with continuous batching.
 
 All engines share this loop, so they sample, stop, count tokens and are cancelled in the same way. One thread writes all
 completions that are wanted at the same time. Each pass of the model adds tokens to every text, a new text may join
@@ -19,17 +19,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Lock, Thread
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from podium.conductor.engine import Engine, Logits, Passage
 from podium.conductor.guide import Guide
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
 from podium.types import Message, Usage
-
-Logits = NDArray[np.float32]
 
 _MAX_TOKENS = 384
 """The most tokens of a completion by default: enough for five steps with subtasks of a few sentences."""
@@ -52,66 +50,6 @@ _LIKELY = 0.6
 """A draft ends before the probability that all of it is right falls below this."""
 _NGRAMS = 100_000
 """The most n-grams that are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """The tokens of one text that one pass of the model reads."""
-
-    cache: Any
-    """The engine's KV cache of the text, from `Engine.start` or `PrefixSharing.copy`."""
-    tokens: Sequence[int]
-    wanted: int = 1
-    """After how many of the last tokens the logits are returned."""
-
-
-class PrefixSharing(Protocol):
-    """The methods of an engine whose KV caches can be copied and cut."""
-
-    def copy(self, cache: Any, length: int, capacity: int) -> Any:
-        """Begin a text with the cache of the first `length` tokens of another."""
-        ...
-
-    def cut(self, cache: Any, length: int) -> None:
-        """Forget all but the first `length` tokens."""
-        ...
-
-
-class Engine(Protocol):
-    """A loaded model with its tokenizer. One thread at a time uses it."""
-
-    @property
-    def context(self) -> int:
-        """The most tokens that prompt and completion have together."""
-        ...
-
-    @property
-    def ends(self) -> frozenset[int]:
-        """The tokens that end a completion."""
-        ...
-
-    @property
-    def batch(self) -> int:
-        """The most texts in one pass."""
-        ...
-
-    @property
-    def sharing(self) -> PrefixSharing | None:
-        """Copies and cuts KV caches; None: there is neither prefix sharing nor speculative decoding."""
-        ...
-
-    def encode(self, messages: Sequence[Message]) -> list[int]: ...
-
-    def decode(self, tokens: Sequence[int]) -> str: ...
-
-    def start(self, capacity: int) -> Any:
-        """Begin a text of at most `capacity` tokens."""
-        ...
-
-    def read(self, passages: Sequence[Passage]) -> Sequence[Logits]:
-        """Read the next tokens of several texts; returns the logits (wanted, V) of each."""
-        ...
-
 
 _Key = tuple[tuple[int, ...], int, tuple[str, ...]]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from podium.conductor.checkpoint import Checkpoint, read_weights
 from podium.conductor.codec import Codec
+from podium.conductor.engine import Logits, Passage, PrefixSharing
 from podium.conductor.llama import KVCache, Llama, NewTokens, Shape
-from podium.conductor.local_policy import Logits, Passage, PrefixSharing
 from podium.errors import CheckpointError
 from podium.types import Message
 

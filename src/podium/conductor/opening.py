@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
+from podium.conductor.engine import INSTALLED_ENGINES, Engine, EngineKind
 from podium.conductor.format_probe import PlanFormats
 from podium.conductor.guide import Guide
 from podium.conductor.plan_format import PlanChoice, endpoint_of
@@ -32,7 +33,7 @@ from podium.workers.pool import Pool
 from podium.workers.spec import OpenAISpec
 
 if TYPE_CHECKING:
-    from podium.conductor.local_policy import Engine, LocalPolicy
+    from podium.conductor.local_policy import LocalPolicy
     from podium.conductor.process_policy import PolicyProcesses
 
 _MOST_TOKENS = 8192
@@ -255,10 +256,10 @@ def make_worker_conductor(
 def open_policy(source: str | Path | Checkpoint, processes: PolicyProcesses | None = None) -> Policy:
     """Load the policy of a checkpoint folder, or of the shipped checkpoint of that name.
 
-    A Llama or Qwen2 model of at most 50 M parameters without a chat template runs in NumPy, any other in transformers.
+    It runs in an installed engine that is for such checkpoints, or else in transformers.
 
     Args:
-        processes: write the completions of a policy in NumPy; None: our own process writes them.
+        processes: write the completions of a policy whose engine uses one core; None: our own process writes them.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or its files do not belong together.
@@ -266,7 +267,7 @@ def open_policy(source: str | Path | Checkpoint, processes: PolicyProcesses | No
     """
     checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
     policy = open_local_policy(checkpoint)
-    if processes is None or not _is_small(checkpoint):
+    if processes is None or not _engine_for(checkpoint).one_core:
         return policy
     return processes.policy(policy, checkpoint.path)
 
@@ -282,19 +283,20 @@ def open_local_policy(checkpoint: Checkpoint) -> LocalPolicy:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
-    engine = _numpy_engine(checkpoint) if _is_small(checkpoint) else _torch_engine(checkpoint)
+    engine = _engine_for(checkpoint).open(checkpoint)
     # Not every configuration has its vocabulary's size at the top; those of guided policies do.
     guide = Guide.of(checkpoint.prompt, engine.decode, checkpoint.config.get("vocab_size", 0))
     return LocalPolicy(checkpoint.name, engine, guide)
 
 
-def _numpy_engine(checkpoint: Checkpoint) -> Engine:
-    from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
+def _engine_for(checkpoint: Checkpoint) -> EngineKind:
+    """The first installed engine that runs this checkpoint, else the one over transformers."""
+    if _NUMPY.runs(checkpoint):
+        return _NUMPY
+    return next((kind for _, kind in INSTALLED_ENGINES.items() if kind.runs(checkpoint)), _TRANSFORMERS)
 
-    return NumpyEngine(checkpoint)
 
-
-def _torch_engine(checkpoint: Checkpoint) -> Engine:
+def _open_torch(checkpoint: Checkpoint) -> Engine:
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise UsageError(
             f"{checkpoint.path} is a {checkpoint.config['model_type']} checkpoint that needs torch and "
@@ -303,6 +305,15 @@ def _torch_engine(checkpoint: Checkpoint) -> Engine:
     from podium.conductor.torch_engine import TorchEngine  # noqa: PLC0415
 
     return TorchEngine(checkpoint)
+
+
+_TRANSFORMERS = EngineKind(lambda checkpoint: True, _open_torch)
+
+
+def _open_numpy(checkpoint: Checkpoint) -> Engine:
+    from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
+
+    return NumpyEngine(checkpoint)
 
 
 def _is_small(checkpoint: Checkpoint) -> bool:
@@ -317,3 +328,6 @@ def _is_small(checkpoint: Checkpoint) -> bool:
         return False
     parameters = checkpoint.parameters()
     return parameters is not None and parameters <= SMALL
+
+
+_NUMPY = EngineKind(_is_small, _open_numpy, one_core=True)

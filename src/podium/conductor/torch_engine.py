@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint, PlanSettings
 from podium.conductor.codec import Codec
-from podium.conductor.local_policy import Logits, Passage
+from podium.conductor.engine import Logits, Passage
 from podium.errors import CheckpointError
 from podium.types import Message
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-from podium.lab import chance
 from podium.lab.world import FIELDS
+from podium.tasks.task import chance
 
 Skill = Literal["facts", "joins", "checks"]
 """What a worker is taught to do: to answer from what it knows; to compare, add and count what others found, with

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from podium.baselines import VOTE, find_baseline, open_baseline
 from podium.baselines.by_ratings import ByRatings
 from podium.baselines.plans import refuse_without_vote, rounds_of
-from podium.conductor.checkpoint import SHIPPED, Checkpoint, PlanSettings
+from podium.conductor.checkpoint import Checkpoint, PlanSettings
 from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import (
     ConductorSettings,
@@ -32,6 +32,7 @@ from podium.executor.checkup import CheckResult
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.planner import Plan, Planner, PlanRequest, paid_plan
+from podium.shipped import shipped_checkpoint
 from podium.types import Budget, Price, Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool, real_workers
@@ -317,7 +318,7 @@ def _endpoint(settings: PlannerSettings) -> ConductorSettings:
 
 def _source(name: str, pool: Pool) -> str:
     """A checkpoint that the pool's file names: a shipped one, or a folder relative to the file's."""
-    return name if name in SHIPPED else str(pool.folder / name)
+    return name if shipped_checkpoint(name) else str(pool.folder / name)
 
 
 def _trained_plan(endpoint: ConductorSettings) -> PlanSettings | None:

@@ -22,6 +22,7 @@ from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
+from podium.shipped import shipped_checkpoint
 from podium.trace import Trace
 from podium.types import Budget, Limits, Message, Price, Profile, ProviderState, Question
 from podium.workers.base import Reply, Request, Worker
@@ -341,15 +342,13 @@ def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
 
 def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
     """The planner settings of a team; paths are resolved against the folder of the pool file."""
-    from podium.conductor.checkpoint import SHIPPED  # noqa: PLC0415 - loads NumPy
-
     settings = PlannerSettings(**{name: getattr(spec, name) for name in PlannerSettings.model_fields})
     resolved: dict[str, str] = {}
     conducts = settings.planner.partition(":")[0] == "conductor"
     baseline = None if conducts else find_baseline(settings.planner)
     if baseline is not None and baseline[0].reads_files and baseline[1]:
         resolved["planner"] = f"{baseline[0].name}:{folder / baseline[1]}"
-    if settings.conductor is not None and settings.conductor not in SHIPPED:
+    if settings.conductor is not None and not shipped_checkpoint(settings.conductor):
         resolved["conductor"] = str(folder / settings.conductor)
     if settings.conductor_settings is not None and (folder / settings.conductor_settings).exists():
         resolved["conductor_settings"] = str(folder / settings.conductor_settings)

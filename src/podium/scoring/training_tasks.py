@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from podium.errors import ConfigError, NoTasksError
 from podium.scoring.settings import ScoringSettings
 from podium.tasks import ALL, Task, open_tasks, warnings_of
-from podium.tasks.open import GENERATED, splits_of
+from podium.tasks.open import generated_names, splits_of
 from podium.tasks.overlap import Overlap, overlaps
 from podium.tasks.sets.base import SPLIT_ORDER, task_key
 from podium.workers.base import Worker
@@ -35,7 +35,7 @@ def open_training_tasks(
         ConfigError: the set is unknown or empty, a held-out set is unknown, or they share questions and `on_overlap`
             does not allow it.
     """
-    size = settings.task_limit or (_GENERATED_TASKS if settings.tasks in GENERATED else ALL)
+    size = settings.task_limit or (_GENERATED_TASKS if settings.tasks in generated_names() else ALL)
     opened = open_tasks(settings.tasks, "train", size=size, pool=pool)
     for warning in warnings_of(opened):
         on_warning(warning)
@@ -70,20 +70,20 @@ def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
     The splits of generated tasks are not compared with each other: they have no question in common, but share short
     wordings.
     """
-    if settings.tasks not in GENERATED:
+    if settings.tasks not in generated_names():
         for split in splits_of(settings.tasks):
             if split != "train":
                 yield from _texts(settings.tasks, split)
     for place in settings.held_out:
         name, _, split = place.rpartition(":")
         name, splits = (name, (split,)) if name and split in SPLIT_ORDER else (place, splits_of(place))
-        for split in () if settings.tasks == name and name in GENERATED else splits:
+        for split in () if settings.tasks == name and name in generated_names() else splits:
             yield from _texts(name, split)
 
 
 def _texts(name: str, split: str) -> Iterator[tuple[str, str]]:
     try:
-        tasks = open_tasks(name, split, size=_GENERATED_TASKS if name in GENERATED else ALL)
+        tasks = open_tasks(name, split, size=_GENERATED_TASKS if name in generated_names() else ALL)
     except NoTasksError:
         return
     for task in tasks:

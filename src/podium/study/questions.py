@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Literal
 
 from podium.errors import ConfigError, NoTasksError, UsageError
-from podium.lab import chance
 from podium.recordings.importers.documents import hashed_id
 from podium.rows import is_empty, is_table, read_rows
 from podium.study.judging import ByOutcome, PoolJudge, Unjudged
 from podium.tasks import ALL, Task, open_tasks, warnings_of
-from podium.tasks.open import GENERATED, splits_of
-from podium.tasks.task import shuffled
+from podium.tasks.open import generated_names, splits_of
+from podium.tasks.task import chance, shuffled
 from podium.trace import Trace
 from podium.types import Question
 from podium.workers.answer import final_answer
@@ -84,9 +83,9 @@ def questions_of(
         return _without_answers(path, size, seed)
     tasks: list[Task] = []
     notes: dict[str, None] = {}
-    wanted = size or (_GENERATED if name in GENERATED else ALL)
+    wanted = size or (_GENERATED if name in generated_names() else ALL)
     splits = (split,) if split is not None else splits_of(name)
-    if name in GENERATED and split is None:
+    if name in generated_names() and split is None:
         splits = ("test",)
     for each in splits:
         try:

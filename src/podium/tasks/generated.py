@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, Literal
 
+from podium.plugins import PluginGroup
 from podium.tasks.task import Task
 
 Split = Literal["train", "validation", "test"]
@@ -42,3 +43,7 @@ class GeneratedTasks(ABC):
     @abstractmethod
     def draw(self, rng: Random, index: int) -> Task:
         """The task of this index. All randomness comes from `rng`."""
+
+
+INSTALLED_GENERATED = PluginGroup[type[GeneratedTasks]]("podium.generated_tasks", "task set", ABCMeta)
+"""Generated task sets that installed packages add, by their `set_name`."""

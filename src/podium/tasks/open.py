@@ -14,7 +14,7 @@ from podium.errors import ConfigError
 from podium.recordings import Recording
 from podium.rows import is_table
 from podium.tasks.embedded import EmbeddedTasks
-from podium.tasks.generated import GeneratedTasks, Split
+from podium.tasks.generated import INSTALLED_GENERATED, GeneratedTasks, Split
 from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
@@ -26,10 +26,23 @@ from podium.workers.base import Worker
 ALL = 10**9
 """A size that means all tasks of a set."""
 EMBEDDED = "embedded"
-GENERATED: Mapping[str, type[GeneratedTasks]] = {EMBEDDED: EmbeddedTasks, "world": WorldTasks}
-"""The task sets whose questions are generated, so that there are as many as one asks for."""
+_GENERATED: Mapping[str, type[GeneratedTasks]] = {EMBEDDED: EmbeddedTasks, "world": WorldTasks}
 SPLITS: tuple[Split, ...] = get_args(Split)
 """The splits of the generated tasks."""
+
+
+def generated_names() -> tuple[str, ...]:
+    """The task sets whose questions are generated, so that there are as many as one asks for."""
+    return (*_GENERATED, *INSTALLED_GENERATED.names)
+
+
+def generated_set(name: str) -> type[GeneratedTasks] | None:
+    """The generated task set of this name; None: there is none.
+
+    Raises:
+        ConfigError: it is of an installed package, and cannot be loaded.
+    """
+    return _GENERATED.get(name) or INSTALLED_GENERATED.find(name)
 
 
 def open_tasks(
@@ -43,8 +56,8 @@ def open_tasks(
     """Open the first `size` tasks of a split.
 
     Args:
-        name: one of `GENERATED` or `NAMED_SETS`, a task file (NAME.toml), a table of one's own (NAME.csv, NAME.jsonl;
-            `CustomSet.of_table`) or a recording (NAME.parquet).
+        name: one of `generated_names()` or `NAMED_SETS`, a task file (NAME.toml), a table of one's own (NAME.csv,
+            NAME.jsonl; `CustomSet.of_table`) or a recording (NAME.parquet).
         pool: for a recording: only questions that every recorded worker of this pool answered are opened.
 
     Raises:
@@ -57,10 +70,10 @@ def open_tasks(
         recording = Recording.open(Path(name))
         _check(split, recording.header.splits)
         return RecordedTasks(recording, split, size=size, seed=seed, pool=pool)
-    if name in GENERATED:
+    if (generated := generated_set(name)) is not None:
         _check(split, SPLITS)
         (known,) = [known for known in SPLITS if known == split]
-        return GENERATED[name](known, size=size, seed=seed)
+        return generated(known, size=size, seed=seed)
     file = _mixture(name)
     _check(split, file.splits)
     return mix(file.name, file.part, split, size=size, seed=seed)
@@ -74,7 +87,7 @@ def splits_of(name: str) -> tuple[str, ...]:
     """
     if name.endswith(".parquet"):
         return tuple(Recording.open(Path(name)).header.splits)
-    return SPLITS if name in GENERATED else _mixture(name).splits
+    return SPLITS if name in generated_names() else _mixture(name).splits
 
 
 def own_files(name: str) -> tuple[Path, ...]:
@@ -94,7 +107,7 @@ def _mixture(name: str) -> TaskFile:
         return TaskFile(name=part.label, part=(part,))
     if name in NAMED_SETS:
         return TaskFile(name=name, part=(NAMED_SETS[name].model_validate({}),))
-    raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (*GENERATED, *NAMED_SETS))}")
+    raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (*generated_names(), *NAMED_SETS))}")
 
 
 def _check(split: str, splits: Iterable[str]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from podium.lab import chance
 from podium.lab.world import (
     FIELDS,
     RELATIONS,
@@ -26,7 +25,7 @@ from podium.lab.world.problem import Join
 from podium.lab.world.schema import NUMBER, YEAR
 from podium.tasks.generated import GeneratedTasks, Split
 from podium.tasks.graders.text_graders import Exact
-from podium.tasks.task import Task
+from podium.tasks.task import Task, chance
 from podium.types import Question
 
 HOP_SHARES = (0.2, 0.25, 0.2, 0.15, 0.12, 0.08)

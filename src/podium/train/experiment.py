@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 
-from podium.conductor.checkpoint import SHIPPED, Checkpoint, Conducts
+from podium.conductor.checkpoint import Checkpoint, Conducts
 from podium.conductor.llama import is_llama
 from podium.conductor.opening import SMALL
 from podium.conductor.prompt import numbered_pool
@@ -23,11 +22,11 @@ from podium.rollout import Scorer
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
+from podium.shipped import shipped_checkpoint
 from podium.tasks import Task, open_tasks
-from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.generated import GeneratedTasks
+from podium.tasks.open import generated_names, generated_set
 from podium.tasks.task import warnings_of
-from podium.tasks.world import WorldTasks
 from podium.train.display import Display
 from podium.train.loop import DrawTasks, Evaluate, train
 from podium.train.settings import CHANGEABLE_ON_RESUME, Experiment
@@ -35,10 +34,6 @@ from podium.types import Budget
 from podium.workers.pool import Pool
 
 _ENDLESS = 10**9
-_GENERATED: Mapping[str, Callable[..., GeneratedTasks]] = MappingProxyType(
-    {EmbeddedTasks.set_name: EmbeddedTasks, WorldTasks.set_name: WorldTasks}
-)
-"""Endless task sets, whose questions have hops."""
 
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
 """Opens the dispatcher of a pool's workers. It is called after the run folder has been made."""
@@ -100,7 +95,7 @@ def can_train(start: str) -> bool:
 
     It can if the checkpoint is Llama- or Qwen2-shaped, has few parameters in one file, and reads plain text.
     """
-    if start not in SHIPPED and not Path(start).is_dir():
+    if not shipped_checkpoint(start) and not Path(start).is_dir():
         return False
     checkpoint = Checkpoint.read(start)
     parameters = checkpoint.parameters()
@@ -129,7 +124,7 @@ def finite_tasks(
     experiment: Experiment, pool: Pool, on_warning: Callable[[str], None] = lambda warning: None
 ) -> list[Task]:
     """The training questions of a set that ends; none of an endless one."""
-    if experiment.tasks in _GENERATED:
+    if experiment.tasks in generated_names():
         return []
     tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
     for warning in warnings_of(tasks):
@@ -144,10 +139,9 @@ def make_draw_tasks(experiment: Experiment, pool: Pool, tasks: Sequence[Task] = 
         tasks: the `finite_tasks`.
     """
     pools = PoolSource(pool, experiment.pool_draw)
+    generated = generated_set(experiment.tasks)
     tasks_of = (
-        _generated_tasks(experiment, _GENERATED[experiment.tasks])
-        if experiment.tasks in _GENERATED
-        else _recorded_tasks(experiment, tasks)
+        _recorded_tasks(experiment, tasks) if generated is None else _generated_tasks(experiment, generated)
     )
 
     def draw_tasks(iteration: int) -> list[tuple[Task, Pool]]:

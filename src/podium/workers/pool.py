@@ -6,7 +6,6 @@ Frozen. A plan's worker k is `pool[k]`. Knows nothing of plans, limits or calls.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from podium.config import Source, suggestion
 from podium.errors import ConfigError
 from podium.recordings.recording import RecordingLoader
+from podium.shipped import shipped_pool
 from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.build import (
@@ -304,6 +304,5 @@ class ReadPool(str):
 
 
 def pool_file(name: str, folder: Path = Path()) -> Path:
-    """The file of a pool that comes with the package under this name, or else the one seen from `folder`."""
-    shipped = Path(__file__).parent.parent / "assets" / "pools" / f"{name}.toml"
-    return shipped if os.path.isfile(shipped) else folder / name
+    """The file of the pool that is installed under this name (`podium.shipped`), or else the one seen from `folder`."""
+    return shipped_pool(name) or folder / name

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from suites import answers, check, run
 
-from podium.conductor.checkpoint import shipped
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.errors import ConfigError, UsageError
 from podium.evals.suite.manifest import Manifest
 from podium.evals.suite.results import RESULTS, Results
@@ -95,7 +95,7 @@ def _given(found: list[Any]) -> list[tuple[str, str, float]]:
 def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path) -> None:
     few = {"questions": 6, "seeds": 2, "processes": 1}
     for seed, name in enumerate(("warmstart", "conductor")):
-        shutil.copytree(shipped(name), tmp_path / f"policy-{seed}")
+        shutil.copytree(checkpoint_folder(name), tmp_path / f"policy-{seed}")
     planners = [{"conductor": str(tmp_path / "policy-{seed}"), "label": "Ours"}]
     checked = check(**few, planner=planners)
     asyncio.run(run_suite(checked, tmp_path / "ours"))

@@ -18,7 +18,6 @@ from pydantic import Field
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.lab import chance
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.reasoning_gym import (
     GeneratedSample,
@@ -28,7 +27,7 @@ from podium.tasks.reasoning_gym import (
     text_digest,
 )
 from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, RowTask, TaskSetSpec
-from podium.tasks.task import Grade
+from podium.tasks.task import Grade, chance
 from podium.types import Question
 
 _PROMPT = (

@@ -13,11 +13,12 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor.chat_codec import ChatCodec
-from podium.conductor.checkpoint import SHIPPED, Checkpoint, Conducts, PlanSettings, PodiumFile
+from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
 from podium.conductor.codec import Codec
 from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError
 from podium.rollout.run_folder import replace_file
+from podium.shipped import shipped_checkpoint
 from podium.train.lm.rollouts import PromptCodec
 from podium.train.lm.settings import LMExperiment
 from podium.workers.pool import Pool
@@ -36,7 +37,12 @@ def find_start(experiment: LMExperiment, *, weights: bool = True) -> Checkpoint:
         CheckpointError: there is none, it cannot be fetched, or it has no chat template where it needs one.
     """
     name = experiment.start
-    if name in SHIPPED or Path(name).is_dir() or name.count("/") != 1 or name.startswith((".", "/", "~")):
+    if (
+        shipped_checkpoint(name)
+        or Path(name).is_dir()
+        or name.count("/") != 1
+        or name.startswith((".", "/", "~"))
+    ):
         checkpoint = Checkpoint.read(name)
     elif weights:
         checkpoint = Checkpoint.read(_fetch(name, experiment.revision))

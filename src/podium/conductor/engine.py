@@ -1,0 +1,97 @@
+"""The engine of a local policy: a loaded model with its tokenizer, which reads tokens and returns logits.
+
+`torch_engine` runs any checkpoint through transformers. An installed package adds an engine for some checkpoints by an
+entry point of the group "podium.engines" that names an `EngineKind`. `local_policy` samples over any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.plugins import PluginGroup
+from podium.types import Message
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Logits: TypeAlias = NDArray[np.float32]
+else:
+    Logits = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The tokens of one text that one pass of the model reads."""
+
+    cache: Any
+    """The engine's KV cache of the text, from `Engine.start` or `PrefixSharing.copy`."""
+    tokens: Sequence[int]
+    wanted: int = 1
+    """After how many of the last tokens the logits are returned."""
+
+
+class PrefixSharing(Protocol):
+    """The methods of an engine whose KV caches can be copied and cut."""
+
+    def copy(self, cache: Any, length: int, capacity: int) -> Any:
+        """Begin a text with the cache of the first `length` tokens of another."""
+        ...
+
+    def cut(self, cache: Any, length: int) -> None:
+        """Forget all but the first `length` tokens."""
+        ...
+
+
+class Engine(Protocol):
+    """A loaded model with its tokenizer. One thread at a time uses it."""
+
+    @property
+    def context(self) -> int:
+        """The most tokens that prompt and completion have together."""
+        ...
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a completion."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """The most texts in one pass."""
+        ...
+
+    @property
+    def sharing(self) -> PrefixSharing | None:
+        """Copies and cuts KV caches; None: there is neither prefix sharing nor speculative decoding."""
+        ...
+
+    def encode(self, messages: Sequence[Message]) -> list[int]: ...
+
+    def decode(self, tokens: Sequence[int]) -> str: ...
+
+    def start(self, capacity: int) -> Any:
+        """Begin a text of at most `capacity` tokens."""
+        ...
+
+    def read(self, passages: Sequence[Passage]) -> Sequence[Logits]:
+        """Read the next tokens of several texts; returns the logits (wanted, V) of each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKind:
+    """An engine for some checkpoints."""
+
+    runs: Callable[[Checkpoint], bool]
+    """Whether it runs this checkpoint, and better than transformers does."""
+    open: Callable[[Checkpoint], Engine]
+    """Loads the checkpoint. Raises `CheckpointError` if its files are damaged or do not belong together."""
+    one_core: bool = False
+    """Whether it uses one core, so that several processes write several completions faster."""
+
+
+INSTALLED_ENGINES = PluginGroup[EngineKind]("podium.engines", "policy engine", EngineKind)
