@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -19,10 +17,10 @@ from dataclasses import dataclass
 from itertools import count
 from multiprocessing.connection import Pipe
 from pathlib import Path
-from subprocess import Popen
 from threading import Lock, Thread
 from typing import Self
 
+from podium.child_process import ChildEndedError, ChildProcess, usable_cores
 from podium.conductor.policy import Completion, Policy, Sampling
 from podium.types import Message
 
@@ -61,14 +59,9 @@ class Written:
     outcome: Completion | Exception
 
 
-class _EndedError(Exception):
-    """The child ended before it had written this completion."""
-
-
 def processes_for(plans: int) -> int:
     """How many processes write this many plans in the shortest time: one for each core, up to 8; or 1 for few plans."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _MOST) if plans >= _WORTHWHILE else 1
+    return min(usable_cores(), _MOST) if plans >= _WORTHWHILE else 1
 
 
 class PolicyProcesses:
@@ -120,7 +113,7 @@ class PolicyProcesses:
         for child in children:
             child.end()
 
-    def _replace(self, ended: _Child, status: int) -> None:
+    def _replace(self, ended: _Child, reason: ChildEndedError) -> None:
         """Replace a child that ended, unless it never wrote a completion: the next would end in the same way."""
         with self._lock:
             if self._closed:
@@ -129,8 +122,8 @@ class PolicyProcesses:
             if ended.has_written:
                 self._children.append(_Child(self._replace))
         _LOG.warning(
-            "A process that writes plans ended with status %d; %s.",
-            status,
+            "A process that writes plans %s; %s.",
+            reason,
             "another takes its place" if ended.has_written else "the others go on",
         )
 
@@ -170,7 +163,7 @@ class ProcessPolicy:
         if child is not None:
             try:
                 return await child.complete(self._folder, messages, sampling)
-            except _EndedError:
+            except ChildEndedError:
                 pass
         return await self._local.complete(messages, sampling)
 
@@ -179,10 +172,10 @@ class _Child:
     """One child process, its pipes, and the completions that it has to write.
 
     Args:
-        on_end: called in another thread, with this child and its exit status, when it has ended.
+        on_end: called in another thread, with this child and how it ended.
     """
 
-    def __init__(self, on_end: Callable[[_Child, int], None]) -> None:
+    def __init__(self, on_end: Callable[[_Child, ChildEndedError], None]) -> None:
         self.ready = False
         """Whether it can write."""
         self.has_written = False
@@ -192,22 +185,16 @@ class _Child:
         self._sending = Lock()
         requests, self._requests = Pipe(duplex=False)
         self._replies, replies = Pipe(duplex=False)
-        # It imports what our process would import, and uses one core.
-        path = os.pathsep.join(path for path in sys.path if path)
         with requests, replies:
-            self._popen = Popen(
-                [sys.executable, "-P", "-m", "podium.conductor.policy_child"],
-                stdin=requests.fileno(),
-                stdout=replies.fileno(),
-                env=os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
-                start_new_session=True,
+            self._process = ChildProcess(
+                ("-m", "podium.conductor.policy_child"), stdin=requests.fileno(), stdout=replies.fileno()
             )
         self._receiver = Thread(target=self._receive, name=f"plans of process {self.id}", daemon=True)
         self._receiver.start()
 
     @property
     def id(self) -> int:
-        return self._popen.pid
+        return self._process.id
 
     @property
     def load(self) -> int:
@@ -219,7 +206,7 @@ class _Child:
 
         Raises:
             UsageError: the prompt is longer than the model can read.
-            _EndedError: the process ended before it had written the completion.
+            ChildEndedError: the process ended before it had written the completion.
         """
         number, done = next(self._numbers), Future[Completion]()
         self._wanted[number] = done
@@ -228,12 +215,12 @@ class _Child:
             return await asyncio.wrap_future(done)
         finally:
             if self._wanted.pop(number, None) is not None:
-                with suppress(_EndedError):
+                with suppress(ChildEndedError):
                     self._send(Cancel(number))
 
     def end(self) -> None:
         """Kill it, and wait for its end."""
-        self._popen.kill()
+        self._process.stop()
         self._receiver.join()
 
     def _send(self, message: Write | Cancel) -> None:
@@ -241,8 +228,8 @@ class _Child:
         try:
             with self._sending:
                 self._requests.send(message)
-        except OSError as error:
-            raise _EndedError from error
+        except OSError:
+            raise self._process.ended() from None
 
     def _receive(self) -> None:
         """Receive what it writes, until it has ended."""
@@ -252,15 +239,16 @@ class _Child:
             while True:
                 self._settle(self._replies.recv())
         self.ready = False
-        self._popen.kill()
-        status = self._popen.wait()
+        self._process.stop()
+        ended = self._process.ended()
         # From here on `_send` fails, so no completion is added that would never be written.
         for number in list(self._wanted):
-            self._settle(Written(number, _EndedError()))
+            self._settle(Written(number, ended))
         with self._sending:
             self._requests.close()
         self._replies.close()
-        self._on_end(self, status)
+        self._process.close()
+        self._on_end(self, ended)
 
     def _settle(self, reply: Written) -> None:
         done = self._wanted.pop(reply.number, None)

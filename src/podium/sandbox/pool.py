@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import compileall
-import os
 import shutil
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -19,6 +18,7 @@ from itertools import cycle, islice
 from types import TracebackType
 from typing import Self
 
+from podium.child_process import usable_cores
 from podium.errors import ConfigError, GraderError
 from podium.per_loop import PerLoop
 from podium.sandbox import interpreter
@@ -77,7 +77,7 @@ class SandboxPool:
         """
         self._wanted = isolation
         self._isolation: Isolation | None = None
-        self._slots = slots or _processors()
+        self._slots = slots or usable_cores()
         self._free = asyncio.Semaphore(self._slots)
         self._trying = asyncio.Lock()
         self._weakness = "there is no bwrap on the PATH" if isolation is None else "as requested"
@@ -224,7 +224,3 @@ async def _trial(isolation: Isolation) -> None:
         await sandbox.close()
     if ended != Exit("done", b"it works\n"):
         raise GraderError(f"A sandbox ({isolation.name}) does not run programs: {ended.reason}.")
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -119,7 +119,7 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path) -> None:
 
 
 def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
-    draw = {"random": True, "least": 2, "most": 3, "subsets": "test"}
+    draw = {"random": True, "min_workers": 2, "max_workers": 3, "subsets": "test"}
     pools = [{"draw": draw, "label": "parts"}, {}]
     run(tmp_path, questions=20, planner=[{"name": "random"}], pool=pools, processes=1)
     offered = {
@@ -204,7 +204,7 @@ def test_pools_that_differ_in_the_test_alone_share_their_training_questions(tmp_
     assert [len(Results(tmp_path).lines(key)) for key in keys] == [3, 3]
 
 
-DRAWN = [{"draw": {"random": True, "least": 2, "most": 3}}]
+DRAWN = [{"draw": {"random": True, "min_workers": 2, "max_workers": 3}}]
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"planner": [{"name": "singel:gus"}]}, "did you mean single:WORKER?"),
     ({"planner": [{"name": "single:zoe"}]}, "needs the worker 'zoe', which embedded does not have."),

@@ -64,7 +64,7 @@ def test_a_process_that_is_killed_at_work_is_an_infrastructure_fault_and_is_repl
         working = asyncio.create_task(verifier.compare(SLOW, 60))
         await asyncio.sleep(0.3)
         os.kill(process, signal.SIGKILL)
-        with pytest.raises(GraderError, match="ended with -9"):
+        with pytest.raises(GraderError, match="ended with status -9"):
             await working
         assert await verifier.compare(QUESTION, 5)
         (process,) = running() - before

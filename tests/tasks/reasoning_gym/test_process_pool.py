@@ -69,14 +69,24 @@ def test_a_question_does_not_depend_on_what_its_process_made_before(pool: Reason
     assert [pool.make(sample_id) for sample_id in programs] == before
 
 
-async def test_a_process_that_was_ended_is_a_fault_and_no_verdict(pool: ReasoningGymPool) -> None:
+async def test_an_idle_process_that_was_ended_is_replaced(pool: ReasoningGymPool) -> None:
     question, gold = made(pool, INTEGRAL)
-    ended = pool.idle_processes
-    for process in ended:
+    for process in pool.idle_processes:
         os.kill(process, signal.SIGKILL)
-    for _ in ended:
-        with pytest.raises(GraderError, match="ended"):
-            await pool.judge(INTEGRAL, gold, text_digest(question))
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - it was killed
+    assert await pool.judge(INTEGRAL, gold, text_digest(question)) == 1.0
+
+
+async def test_a_process_killed_at_work_is_a_fault_and_no_verdict() -> None:
+    pool = ReasoningGymPool()
+    question, gold = made(pool, INTEGRAL)
+    (process,) = pool.idle_processes
+    judging = asyncio.create_task(pool.judge(INTEGRAL, "9**9**9**9*x", text_digest(question)))
+    while pool.idle_processes:  # noqa: ASYNC110 - another thread takes it
+        await asyncio.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
+    with pytest.raises(GraderError, match="ended"):
+        await judging
     assert await pool.judge(INTEGRAL, gold, text_digest(question)) == 1.0
 
 

@@ -87,7 +87,7 @@ def test_the_prompt_of_a_second_round_has_the_answer_of_the_first(
 def test_drawn_pools_failing_workers_two_rounds_and_lists_of_all_or_none_go_through_one_run(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
-    draw = {"random": True, "least": 3, "most": 6, "failing": 0.5}
+    draw = {"random": True, "min_workers": 3, "max_workers": 6, "failing": 0.5}
     grpo = settings["grpo"] | {"iterations": 1, "questions": 4, "group": 8}
     prompt = settings["prompt"] | {"access": "all_or_none"}
     train(settings | {"pool_draw": draw, "prompt": prompt, "rounds": 2, "grpo": grpo})

@@ -11,20 +11,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
+from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.suite.cells import Job
 from podium.evals.suite.job import Emit, run_job
-
-_LONGEST = 2**30
-"""Most bytes of a line: a job on a recording has the scores of all training questions."""
-
-
-def cores() -> int:
-    """How many processes this machine can run at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def run_in_children(groups: Iterable[Iterable[Job]], processes: int, emit: Emit) -> None:
@@ -35,7 +29,8 @@ async def run_in_children(groups: Iterable[Iterable[Job]], processes: int, emit:
         PodiumError: a child ended before its job had.
     """
     waiting = iter(groups)
-    await side_by_side(processes, lambda: _run_child(waiting, emit))
+    with ThreadPoolExecutor(processes, thread_name_prefix="suite") as threads:
+        await side_by_side(processes, lambda: _run_child(waiting, threads, emit))
 
 
 async def side_by_side(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -51,44 +46,26 @@ async def side_by_side(count: int, work: Callable[[], Coroutine[Any, Any, None]]
         raise next(flatten_group(own)) from None
 
 
-def job_environment() -> dict[str, str]:
-    """The environment of a process that runs jobs: it imports what ours would import, and uses one core."""
-    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return one_thread | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
-async def _run_child(waiting: Iterable[Iterable[Job]], emit: Emit) -> None:
+async def _run_child(waiting: Iterable[Iterable[Job]], threads: ThreadPoolExecutor, emit: Emit) -> None:
     """A child that runs jobs until none waits."""
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        __name__,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=_LONGEST,
-        env=os.environ | job_environment(),
-        start_new_session=True,  # The terminal's Ctrl-C reaches the parent alone, which then ends its children.
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
+    loop = asyncio.get_running_loop()
+    child = ChildProcess(("-m", __name__))
     try:
         for job in chain.from_iterable(waiting):
-            child.stdin.write(job.model_dump_json().encode() + b"\n")
-            await child.stdin.drain()
-            while (found := json.loads(await child.stdout.readline() or b'"ended"')) != "done":
-                if found == "ended":
-                    raise PodiumError(
-                        f"A process that ran {job.cells[0].label} ended with status {await child.wait()}; run the same "
-                        "command again: all answers until then are kept."
-                    )
-                if "refused" in found:
-                    raise UsageError(found["refused"])
-                emit(found["cell"], found["line"])
+            try:
+                await loop.run_in_executor(threads, child.write_line, job.model_dump_json().encode())
+                while (found := json.loads(await loop.run_in_executor(threads, child.read_line))) != "done":
+                    if "refused" in found:
+                        raise UsageError(found["refused"])
+                    emit(found["cell"], found["line"])
+            except ChildEndedError as error:
+                raise PodiumError(
+                    f"A process that ran {job.cells[0].label} {error}; run the same command again: all answers until "
+                    "then are kept."
+                ) from None
     finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
+        # A thread that still reads meets the end of the output.
+        child.stop()
 
 
 def main() -> None:

@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from podium.child_process import python_environment
 from podium.errors import UsageError
 from podium.evals.suite.cells import Job
 from podium.evals.suite.job import Emit, run_job
-from podium.evals.suite.processes import job_environment, side_by_side
+from podium.evals.suite.processes import side_by_side
 
 
 class RayCluster:
@@ -72,7 +73,7 @@ def _connected(address: str | None) -> Any:
             log_to_driver=False,
             logging_level=logging.ERROR,
             include_dashboard=False if address == "local" else None,
-            runtime_env={"env_vars": job_environment()},
+            runtime_env={"env_vars": python_environment()},
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
         why = str(error).partition("\n")[0]

@@ -11,10 +11,11 @@ from contextlib import closing
 from pathlib import Path
 
 from podium.baselines import find_baseline
+from podium.child_process import usable_cores
 from podium.evals.suite.cells import Job, Training
 from podium.evals.suite.job import run_job
 from podium.evals.suite.opening import Checked
-from podium.evals.suite.processes import cores, run_in_children
+from podium.evals.suite.processes import run_in_children
 from podium.evals.suite.ray_cluster import RayCluster
 from podium.evals.suite.results import GradedAnswer, Results, read_answers
 from podium.executor import Dispatcher
@@ -42,7 +43,7 @@ async def run_suite(
         BudgetError: an account refused a call; the answers until then are kept.
     """
     results = Results(run)
-    wanted = checked.settings.processes or cores()
+    wanted = checked.settings.processes or usable_cores()
     processes = 1 if dispatcher is not None or checked.pays else wanted
     cluster = RayCluster(checked.settings.ray)
 

@@ -1,27 +1,25 @@
 """A pool of processes that run reasoning-gym, and the messages to and from them: lines of JSON.
 
-Each process serves one request at a time. The pool starts a process when no idle one is left, and keeps it for the next
-request. Processes end when the pool is garbage collected or Python ends, since their input is closed then. A process
-that passed its CPU limit is replaced.
+Each process serves one request at a time, in a folder of its own. Processes end when the pool is garbage collected or
+Python ends. A process that passed its CPU limit is replaced.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
-import select
-import signal
-import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from importlib.util import find_spec
-from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryDirectory
 from typing import Literal
-from weakref import finalize
 
+from podium.child_process import (
+    OWN_LIMITS,
+    ChildEndedError,
+    ChildPool,
+    ChildProcess,
+    ChildSilentError,
+    python_environment,
+)
 from podium.errors import ConfigError, GraderError
 from podium.types import Value
 
@@ -29,9 +27,6 @@ _MOST = 4
 """Most processes; each takes up to half a gigabyte."""
 _PATIENCE = 300.0
 """Most seconds of a request, on a busy machine."""
-_OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
-"""Exit statuses of a process that exceeded a limit: CPU time, stack, memory."""
-_STOPPED = "The process that runs reasoning-gym {how}; try again."
 
 
 class GeneratorConfig(Value):
@@ -116,16 +111,17 @@ class ReasoningGymPool:
             raise ConfigError(
                 "The task set reasoning-gym needs the library reasoning-gym; pip install 'podium-conductor[tasks]'."
             )
-        self.places = min(_MOST, os.cpu_count() or 1)
+        self._pool = ChildPool(_start, min(_MOST, os.cpu_count() or 1), "reasoning-gym")
+
+    @property
+    def places(self) -> int:
         """Requests that are served at the same time."""
-        self._idle: list[_Process] = []
-        self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="reasoning-gym")
-        finalize(self, _end, self._idle)
+        return self._pool.most
 
     @property
     def idle_processes(self) -> tuple[int, ...]:
         """The ids of the processes that wait for a request."""
-        return tuple(process.id for process in self._idle)
+        return self._pool.idle
 
     def names(self) -> tuple[str, ...]:
         """The names of the generators."""
@@ -155,102 +151,49 @@ class ReasoningGymPool:
             answer=answer.encode(errors="replace").decode(),
             text_digest=of,
         )
-        reply = await asyncio.get_running_loop().run_in_executor(self._threads, self._serve, request)
+        try:
+            reply = _read(await self._pool.ask(_line(request), _PATIENCE))
+        except (ChildEndedError, ChildSilentError) as error:
+            reply = _of_failure(error)
         if reply.error:
             raise GraderError(reply.error)
         return reply.score
 
     def _serve(self, request: ProcessRequest) -> ProcessReply:
         try:
-            process = self._idle.pop()
-        except IndexError:
-            process = _Process()
-        try:
-            return process.serve(request)
-        finally:
-            if process.alive:
-                self._idle.append(process)
-            else:
-                process.end()
+            return _read(self._pool.ask_and_wait(_line(request), _PATIENCE))
+        except (ChildEndedError, ChildSilentError) as error:
+            return _of_failure(error)
 
 
-class _Process:
-    """One process, its folder and its pipes."""
-
-    def __init__(self) -> None:
-        self.alive = True
-        self._folder = TemporaryDirectory(prefix="reasoning-gym-")
-        # Only the variables that it needs: the library runs programs there, and the environment may hold API keys.
-        environment = {
-            "HOME": self._folder.name,
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "PYTHONHASHSEED": "0",
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "TMPDIR": self._folder.name,
-        }
-        self._popen = Popen(
-            [sys.executable, "-m", "podium.tasks.reasoning_gym.process", self._folder.name],
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            cwd=self._folder.name,
-            env=environment,
-            start_new_session=True,
-        )
-
-    @property
-    def id(self) -> int:
-        return self._popen.pid
-
-    def serve(self, request: ProcessRequest) -> ProcessReply:
-        """Send a request and wait for the reply. After a GraderError or a timeout the process is dead."""
-        self.alive = False
-        assert self._popen.stdin is not None
-        try:
-            self._popen.stdin.write(request.model_dump_json().encode() + b"\n")
-            self._popen.stdin.flush()
-        except OSError:
-            raise GraderError(_STOPPED.format(how="ended between two requests")) from None
-        line = self._line()
-        if not line.endswith(b"\n"):
-            status = self._popen.wait()
-            if status in _OWN_LIMITS:
-                return ProcessReply(timed_out=True)
-            raise GraderError(_STOPPED.format(how=f"ended with status {status}"))
-        self.alive = True
-        return ProcessReply.model_validate_json(line)
-
-    def end(self) -> None:
-        """Kill it, and remove its folder."""
-        # If it has ended, its id may belong to another process by now.
-        if self._popen.poll() is None:
-            os.killpg(self.id, signal.SIGKILL)
-            self._popen.wait()
-        for pipe in (self._popen.stdin, self._popen.stdout):
-            if pipe is not None:
-                # A write that is still buffered fails when the pipe closes.
-                with suppress(OSError):
-                    pipe.close()
-        self._folder.cleanup()
-
-    def _line(self) -> bytes:
-        """Read until the end of a line, or until the process ends."""
-        assert self._popen.stdout is not None
-        pipe = self._popen.stdout.fileno()
-        until = time.monotonic() + _PATIENCE
-        received = b""
-        while not received.endswith(b"\n"):
-            ready, _, _ = select.select([pipe], [], [], max(until - time.monotonic(), 0.0))
-            if not ready:
-                raise GraderError(_STOPPED.format(how=f"wrote nothing for {_PATIENCE:.0f} s"))
-            more = os.read(pipe, 1 << 16)
-            if not more:
-                break
-            received += more
-        return received
+def _start() -> ChildProcess:
+    folder = TemporaryDirectory(prefix="reasoning-gym-")
+    # Only the variables that it needs: the library runs programs there, and the environment may hold API keys.
+    environment = python_environment() | {
+        "HOME": folder.name,
+        "PYTHONHASHSEED": "0",
+        "TMPDIR": folder.name,
+    }
+    return ChildProcess(
+        ("-m", "podium.tasks.reasoning_gym.process", folder.name), environment=environment, folder=folder
+    )
 
 
-def _end(processes: list[_Process]) -> None:
-    for process in processes:
-        process.end()
+def _line(request: ProcessRequest) -> bytes:
+    return request.model_dump_json().encode()
+
+
+def _read(line: bytes) -> ProcessReply:
+    return ProcessReply.model_validate_json(line)
+
+
+def _of_failure(error: ChildEndedError | ChildSilentError) -> ProcessReply:
+    """The reply of a process that did not answer: it passed its own limit, or the failure is none of the answer's.
+
+    Raises:
+        GraderError: it had not passed a limit.
+    """
+    if isinstance(error, ChildEndedError) and error.status in OWN_LIMITS:
+        return ProcessReply(timed_out=True)
+    how = f"wrote nothing for {_PATIENCE:.0f} s" if isinstance(error, ChildSilentError) else str(error)
+    raise GraderError(f"The process that runs reasoning-gym {how}; try again.") from None

@@ -1,0 +1,281 @@
+"""Processes that Podium starts for itself: each reads lines or messages, answers them, and ends with its parent.
+
+A child has a session of its own: the terminal's signals do not reach it, and it is killed together with all that it
+started. It ends by itself when its input is closed, which also happens when the parent is killed. Programs of others
+are run elsewhere: those of a model in `podium.sandbox`, those of a user in `podium.workers.program`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from tempfile import TemporaryDirectory, TemporaryFile
+from weakref import finalize
+
+_AT_ONCE = 2**16
+"""Bytes of one read."""
+_ERROR_BYTES = 2**12
+"""Bytes at the end of the standard error that are looked at."""
+OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
+"""Exit statuses of a process that exceeded a limit of its own: CPU time, stack, memory."""
+
+
+class ChildEndedError(Exception):
+    """The process ended before it had answered.
+
+    Args:
+        status: its exit status; if negative: the signal that ended it.
+        error: the last line of its standard error; empty: it wrote none.
+    """
+
+    def __init__(self, status: int, error: str) -> None:
+        super().__init__(f"ended with status {status}{f' ({error})' if error else ''}")
+        self.status = status
+
+
+class ChildSilentError(Exception):
+    """The process wrote nothing for as long as its parent waits, and was killed."""
+
+
+def usable_cores() -> int:
+    """How many processes this one may run at the same time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def python_environment() -> dict[str, str]:
+    """Variables of a child that imports what our process would import, and computes on one core."""
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return one_thread | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+class ChildProcess:
+    """One running process. Its methods block, but for `stop` they are for one thread at a time.
+
+    Args:
+        arguments: the command line after the interpreter, as in ("-m", "podium.some.module").
+        environment: its whole environment; None: ours, with `python_environment`.
+        folder: its working folder, which `close` deletes; None: ours.
+        stdin, stdout: descriptors for its standard streams; None: pipes, for `write_line` and `read_line`.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        folder: TemporaryDirectory[str] | None = None,
+        stdin: int | None = None,
+        stdout: int | None = None,
+    ) -> None:
+        self._folder = folder
+        self._errors = TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._received = bytearray()
+        self._ending = threading.Lock()
+        self._popen: subprocess.Popen[bytes] = subprocess.Popen(
+            [sys.executable, "-P", *arguments],
+            stdin=subprocess.PIPE if stdin is None else stdin,
+            stdout=subprocess.PIPE if stdout is None else stdout,
+            stderr=self._errors,
+            cwd=None if folder is None else folder.name,
+            env=os.environ | python_environment() if environment is None else environment,
+            start_new_session=True,
+        )
+
+    @property
+    def id(self) -> int:
+        """The id of the process, and of its group."""
+        return self._popen.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._popen.poll() is None
+
+    def write_line(self, line: bytes) -> None:
+        """Send a line.
+
+        Raises:
+            ChildEndedError: it has ended.
+        """
+        assert self._popen.stdin is not None
+        try:
+            self._popen.stdin.write(line + b"\n")
+            self._popen.stdin.flush()
+        except OSError:
+            raise self.ended() from None
+
+    def read_line(self, patience_s: float | None = None) -> bytes:
+        """The next line, without its end.
+
+        Args:
+            patience_s: seconds to wait for it; None: for ever.
+
+        Raises:
+            ChildEndedError: it ended before it had written the line.
+            ChildSilentError: it wrote none in time; it is killed.
+        """
+        assert self._popen.stdout is not None
+        pipe = self._popen.stdout.fileno()
+        # `poll` also takes descriptors beyond 1,023, which a server has.
+        watch = select.poll()
+        watch.register(pipe, select.POLLIN)
+        until = None if patience_s is None else time.monotonic() + patience_s
+        searched = 0
+        while (end := self._received.find(b"\n", searched)) < 0:
+            searched = len(self._received)
+            if not watch.poll(None if until is None else max(0.0, 1000 * (until - time.monotonic()))):
+                self.stop()
+                raise ChildSilentError
+            part = os.read(pipe, _AT_ONCE)
+            if not part:
+                raise self.ended()
+            self._received += part
+        line = bytes(self._received[:end])
+        del self._received[: end + 1]
+        return line
+
+    def ended(self) -> ChildEndedError:
+        """Why it ended. It is waited for first: its streams are closed already."""
+        status = self._popen.wait()
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _ERROR_BYTES))
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return ChildEndedError(status, lines[-1] if lines else "")
+
+    def stop(self) -> int:
+        """Kill it and all that it started, and return its exit status. Any thread may call it, several times too."""
+        with self._ending:
+            # If it has ended, its id may belong to another process by now.
+            if self._popen.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self.id, signal.SIGKILL)
+            return self._popen.wait()
+
+    def close(self) -> None:
+        """Stop it, and delete its folder. Calling twice is fine."""
+        self.stop()
+        for stream in (self._popen.stdin, self._popen.stdout, self._errors):
+            if stream is not None:
+                # A write that is still buffered fails when the pipe closes.
+                with suppress(OSError):
+                    stream.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+class ChildPool:
+    """Asks processes, each for one answer at a time. One is started where none is idle, and kept for the next question.
+
+    A process that did not answer is never asked again. All end when the pool is closed or forgotten, and with Python.
+
+    Args:
+        start: starts a process.
+        most: the most processes; further questions wait.
+        name: of the threads that wait for answers.
+    """
+
+    def __init__(self, start: Callable[[], ChildProcess], most: int, name: str) -> None:
+        self.most = most
+        self._start = start
+        self._idle: list[ChildProcess] = []
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix=name)
+        self._close = finalize(self, _close, self._idle, self._threads)
+
+    @property
+    def idle(self) -> tuple[int, ...]:
+        """The ids of the processes that wait for a question."""
+        return tuple(child.id for child in self._idle)
+
+    def ask_and_wait(self, line: bytes, patience_s: float) -> bytes:
+        """The answer to a line, from a thread that may block; `most` does not bound such questions.
+
+        Raises:
+            ChildEndedError: the process ended before it had answered.
+            ChildSilentError: it did not answer within `patience_s` seconds; it is killed.
+        """
+        return self._serve(_Turn(), line, patience_s)
+
+    async def ask(self, line: bytes, patience_s: float) -> bytes:
+        """The answer to a line. If the caller is cancelled, the process is killed.
+
+        Raises:
+            ChildEndedError, ChildSilentError: as `ask_and_wait`.
+        """
+        turn = _Turn()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._serve, turn, line, patience_s
+            )
+        except asyncio.CancelledError:
+            turn.end()
+            raise
+
+    def close(self) -> None:
+        """End the idle processes. Calling twice is fine."""
+        self._close()
+
+    def _serve(self, turn: _Turn, line: bytes, patience_s: float) -> bytes:
+        child = self._free()
+        answered = False
+        try:
+            turn.begin(child)
+            child.write_line(line)
+            answer = child.read_line(patience_s)
+            answered = turn.over()
+        finally:
+            if answered and self._close.alive:
+                self._idle.append(child)
+            else:
+                child.close()
+        return answer
+
+    def _free(self) -> ChildProcess:
+        while True:
+            try:
+                child = self._idle.pop()
+            except IndexError:
+                return self._start()
+            if child.alive:
+                return child
+            child.close()
+
+
+class _Turn:
+    """One question to a process: whoever gives it up kills the process, and no other one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: ChildProcess | None = None
+        self._given_up = False
+
+    def begin(self, child: ChildProcess) -> None:
+        with self._lock:
+            self._child = child
+            if self._given_up:
+                child.stop()
+
+    def over(self) -> bool:
+        """The process has answered. Returns whether it can be asked again."""
+        with self._lock:
+            self._child = None
+            return not self._given_up
+
+    def end(self) -> None:
+        with self._lock:
+            self._given_up = True
+            if self._child is not None:
+                self._child.stop()
+
+
+def _close(idle: list[ChildProcess], threads: ThreadPoolExecutor) -> None:
+    threads.shutdown(wait=False)
+    while idle:
+        idle.pop().close()
