@@ -85,7 +85,10 @@ async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
     ]
 
 
-DRAWN: Settings = {"pool_draw": {"random": True, "min_workers": 3, "max_workers": 5}, "cost_weights": [0.0, 1.0, 2.0]}
+DRAWN: Settings = {
+    "pool_draw": {"random": True, "min_workers": 3, "max_workers": 5},
+    "cost_weights": [0.0, 1.0, 2.0],
+}
 PLAN = 'Two steps.\nmodel_id = [2, 0]\nsubtasks = ["Add.", "Check."]\naccess_list = [[], ["all"]]'
 
 
