@@ -115,18 +115,6 @@ def test_shown_the_header_it_names_the_file_that_is_wanted(podium: Podium) -> No
     assert "t.json is a header's name; give the recording itself, t.parquet." in told
 
 
-def test_a_published_figure_that_the_rows_do_not_give_is_reported(podium: Podium) -> None:
-    folder = Path("gsm")
-    folder.mkdir()
-    record = {"id": "1", "question": "2 + 2?", "answer": "4", "output": ['{"answer": "4"}']}
-    (folder / "wise.json").write_text(json.dumps([record]))
-    Path("gsm.summary.json").write_text(json.dumps([{"Model": "wise", "Acc": "93.5"}]))
-    made = podium("replay", "import", "zeroeval", "gsm", "z.parquet")
-    assert made.status == 0
-    assert "wise: the source publishes an accuracy of 93.5%, but its answers give 100.0%." in made.err
-    assert "93.5%" in made.out
-
-
 def test_traces_are_imported_with_the_right_answers_given_besides(podium: Podium) -> None:
     Path("plain.toml").write_text(
         '[[worker]]\nname = "cat"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
@@ -169,13 +157,8 @@ def test_names_in_a_recording_cannot_command_the_terminal(podium: Podium) -> Non
             "--golds is only for traces; the other sources have verdicts. Leave it out.",
         ),
         (
-            ("replay", "import", "zeroeval", ".", "o.parquet", "--folder", "."),
+            ("replay", "import", "traces", ".", "o.parquet", "--folder", "."),
             "--folder is only for a table; the other sources are one folder or file. Leave it out.",
-        ),
-        (("replay", "import", "mmlu-pro", ".", "o.parquet"), "holds no *.zip; give its folder eval_results."),
-        (
-            ("replay", "import", "reasoning-gym", "pool.toml", "o.parquet"),
-            "pool.toml holds no folders; give one of",
         ),
         (("replay", "import", "traces", "pool.toml", "o.parquet"), "pool.toml"),
     ],

@@ -11,7 +11,6 @@ import json
 import re
 import shutil
 import tomllib
-import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,24 +194,6 @@ def _shipped_recording(ground: Ground) -> None:
 
 
 def _published(ground: Ground) -> None:
-    one = "reasoning-gym-eval/reasoninggym-paper-experiments/zero-shot/easy/acme_wise"
-    completion = {"full_model_response": "It is 4.", "model_answer": "4", "score": 1.0}
-    results = [{"question": "2 + 2?", "expected_answer": "4", "completions": [completion]}]
-    ground.write_json(f"{one}/algebra/sums.json", {"name": "sums", "results": results})
-    row = {"id": "1", "question": "2 + 2?", "answer": "4", "output": ['{"answer": "4"}']}
-    ground.write_json("ZeroEval/result_dirs/gsm/wise.json", [row])
-    letters = {
-        "question_id": 1,
-        "question": "Which?",
-        "options": ["no", "yes"],
-        "answer": "B",
-        "category": "law",
-    }
-    archive = ground.write("MMLU-Pro/eval_results/model_outputs_wise_5shots.zip", "")
-    with zipfile.ZipFile(archive, "w") as packed:
-        packed.writestr(
-            "part.json", json.dumps([letters | {"model_outputs": "The answer is (B).", "pred": "B"}])
-        )
     table = 'name = "tiny"\n[questions]\nfile = "rows.jsonl"\nid = "id"\ntext = "text"\n'
     table += (
         '[responses]\nfile = "rows.jsonl"\nquestion = "id"\nworker = "who"\ntext = "said"\nscore = "ok"\n'

@@ -218,8 +218,6 @@ VERBS = (
         "replay import",
         "podium.cli.replay:import_recording",
         "Make a recording from published answers, or from a store of traces.",
-        "podium replay import reasoning-gym reasoning-gym-eval/.../zero-shot/easy recordings/easy.parquet\n"
-        "podium replay import zeroeval ZeroEval/result_dirs/gsm recordings/gsm.parquet\n"
         "podium replay import table columns.toml recordings/mine.parquet",
     ),
     Verb(

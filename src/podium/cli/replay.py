@@ -50,11 +50,8 @@ def import_recording(
     """Make a recording from published answers.
 
     Args:
-        kind: What the source is: reasoning-gym (a folder of reasoning-gym-eval), zeroeval (a result_dirs folder of
-            ZeroEval), mmlu-pro (the eval_results of MMLU-Pro), routeprofile or routerdc (a checkout of RouteProfile or
-            RouterDC), judgebench (the outputs of JudgeBench), dylan (exp/MATH/CoT of DyLAN), llmverify (the
-            verifier_data of LLMVerify-Verifier), table (a TOML file that names a table's columns) or traces (a Podium
-            store of traces). Installed packages may add others (entry points "podium.importers").
+        kind: What the source is: table (a TOML file that names a table's columns), traces (a Podium store of traces),
+            or the name of an importer of an installed package.
         source: The folder or file.
         out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
         name: The recording's name. Default: the name in the table's TOML file, or that of the recording's file.

@@ -165,6 +165,11 @@ SPLIT_NAMES = {
 """What sources call the splits, in lower case."""
 
 
+def hashed_id(*parts: str) -> str:
+    """An id of 16 hex digits that depends only on these texts."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
+
+
 def split_by_hash(question_id: str) -> str:
     """The split of a question whose source has none: 70, 15 and 15 % by a hash of its id."""
     place = int.from_bytes(hashlib.sha256(f"split/{question_id}".encode()).digest()[:4], "big") / 2**32

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from podium.errors import ConfigError, NoTasksError, UsageError
-from podium.recordings.importers.documents import hashed_id
+from podium.recordings.model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
 from podium.study.judging import ByOutcome, PoolJudge, Unjudged
 from podium.tasks import ALL, Task, open_tasks, warnings_of

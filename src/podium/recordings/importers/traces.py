@@ -13,9 +13,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.recordings.importers.documents import hashed_id
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash, was_simulated
+from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash, was_simulated
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.serialization import DamagedTraceError, read_document

@@ -18,12 +18,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers.documents import Document, hashed_id, list_files, read_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.importers.zeroeval import same
-from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
+from podium_research.importers.documents import Document, list_files, read_json
+from podium_research.importers.zeroeval import same
 
 _MODEL = "gpt-3.5-turbo"
 _PROBLEM = "Problem: "

@@ -16,10 +16,10 @@ from statistics import fmean
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers.documents import Document, hashed_id, list_files, read_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
+from podium.recordings.model import RecordedQuestion, Response, hashed_id
 from podium.recordings.writer import RecordingWriter
+from podium_research.importers.documents import Document, list_files, read_json
 
 FOLDER = Path("datasets/split2_model7")
 _ATTEMPTS = ("gsm8k", "humaneval", "mbpp", "javascript")

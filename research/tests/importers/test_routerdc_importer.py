@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sources import imported, write_json
-
-from podium.recordings.importers import import_routerdc
+from podium_research.importers.routerdc import import_routerdc
+from recordings.sources import imported, write_json
 
 SCRIPT = Path(__file__).parents[2] / "runs" / "routerdc.py"
 FOLDER = "datasets/split2_model7"

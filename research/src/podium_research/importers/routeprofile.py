@@ -17,11 +17,11 @@ from statistics import fmean
 from pydantic import Field, TypeAdapter
 
 from podium.errors import UsageError
-from podium.recordings.importers.documents import Document, hashed_id, read_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, RecordedWorker, Response
+from podium.recordings.model import RecordedQuestion, RecordedWorker, Response, hashed_id
 from podium.recordings.writer import RecordingWriter
 from podium.types import Price
+from podium_research.importers.documents import Document, read_json
 
 TABLE, MODELS = Path("route_data/routing_test_data.json"), Path("profile_data/candidate_models.json")
 _MULTIPLE_CHOICE = "em_mc"

@@ -31,7 +31,7 @@ from podium.evals.suite.cells import digest
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.recordings import Recording
-from podium.recordings.importers.documents import hashed_id
+from podium.recordings.model import hashed_id
 from podium.tasks import ALL, open_tasks
 from podium_research.planners.routers import Router, RoutingRule, learn_router
 

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sources import imported, refused, write_json
-
 from podium.recordings import Seen
-from podium.recordings.importers import import_dylan, import_judgebench, import_llmverify
-from podium.recordings.importers.judgebench import COMPARE
-from podium.recordings.importers.llmverify import VERIFY
 from podium.types import ANSWER_WHOLE_QUESTION
+from podium_research.importers.dylan import import_dylan
+from podium_research.importers.judgebench import COMPARE, import_judgebench
+from podium_research.importers.llmverify import VERIFY, import_llmverify
+from recordings.sources import imported, refused, write_json
 
 # --- JudgeBench --------------------------------------------------------------------------------------------
 

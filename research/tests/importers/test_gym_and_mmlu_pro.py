@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sources import imported, refused, write_json, write_zip
 
 from podium.recordings import Response
-from podium.recordings.importers import import_mmlu_pro, import_reasoning_gym
 from podium.types import estimate_tokens
+from podium_research.importers.mmlu_pro import import_mmlu_pro
+from podium_research.importers.reasoning_gym import import_reasoning_gym
+from recordings.sources import imported, refused, write_json, write_zip
 
 # --- reasoning-gym-eval ------------------------------------------------------------------------------------
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from podium.recordings.importers.documents import Document, hashed_id, list_folders, read_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
+from podium_research.importers.documents import Document, list_folders, read_json
 
 _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")
 

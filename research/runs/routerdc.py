@@ -21,7 +21,7 @@ import numpy as np
 from podium.evals.looks import TEST, EvaluationLedger
 from podium.evals.suite.cells import digest
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter
-from podium.recordings.importers import import_routerdc
+from podium_research.importers.routerdc import import_routerdc
 from podium_research.planners.routers import learn_router
 
 FOLDS = 5

@@ -17,10 +17,10 @@ from typing import Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from podium.recordings.importers.documents import Document, list_files, read_json
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
+from podium_research.importers.documents import Document, list_files, read_json
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _QUOTED = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)"')

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sources import imported, refused, write_json
 
-from podium.recordings.importers import import_zeroeval
-from podium.recordings.importers.zeroeval import extract_json_answer, same
+from podium_research.importers.zeroeval import extract_json_answer, import_zeroeval, same
+from recordings.sources import imported, refused, write_json
 
 
 def zero(id_: str, gold: str, *output: str, **more: Any) -> dict[str, Any]:

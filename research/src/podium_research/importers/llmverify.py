@@ -16,11 +16,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from podium.errors import UsageError
-from podium.recordings.importers.documents import Document, hashed_id, read_json_lines
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
+from podium_research.importers.documents import Document, read_json_lines
 
 VERIFY = "Say whether the answer shown is correct."
 """The subtask by which a step gets a recorded verification. The verifier's own prompt belongs to the verifier."""

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers.documents import Document, list_files, zipped_json
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
+from podium_research.importers.documents import Document, list_files, zipped_json
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMED = re.compile(r"^(?:model_outputs_)?(?P<model>.+?)(?:_\d+-?shots)?(?:\.json)?$")

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers.documents import Document, hashed_id, list_files, read_json_lines
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, Seen, split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION, estimate_tokens
+from podium_research.importers.documents import Document, list_files, read_json_lines
 
 COMPARE = "Compare the answers shown and say which one is better."
 """The subtask by which a step gets a recorded judgment. The judge's own prompt, in its words, belongs to the judge."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sources import imported, refused, write_json
 
 from podium.recordings import header_path
-from podium.recordings.importers import import_routeprofile
+from podium_research.importers.routeprofile import import_routeprofile
+from recordings.sources import imported, refused, write_json
 
 SCRIPT = Path(__file__).parents[2] / "runs" / "routeprofile.py"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
 import zipfile
@@ -99,11 +98,6 @@ def list_files(path: Path, pattern: str, what: str) -> list[Path]:
     if not found:
         raise UsageError(f"{path} holds no {pattern}; give {what}.")
     return found
-
-
-def hashed_id(*parts: str) -> str:
-    """An id of 16 hex digits that depends only on these texts."""
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _parse(content: bytes, form: TypeAdapter[T]) -> T:

@@ -1,0 +1,1 @@
+"""Importers of single publications: `podium replay import NAME` finds each by its entry point."""
