@@ -4,9 +4,10 @@
     python runs/real_models.py table FOLDER
 
 The URLs are those of smol, qwen-0.5b and qwen-1.5b, as `runs/published_models.py` serves them. `files` writes a pool
-for each plan format and prompt style, two task sets, and `suite.toml`, all of which `podium eval` runs. `table` prints
-what its results say so far; a row says on how many questions it stands. FILE is GSM8K's training questions as JSON
-lines, where the model hub cannot be reached.
+for each plan format and prompt style, two task sets, and two suites for `podium eval`: `suite.toml` has the whole
+table, and `plans.toml` the plans that are asked for in the best way that a probe finds, which needs no step to run
+(budget.calls=0). `table` prints what the results in the folder `run` say so far; a row says on how many questions it
+stands. FILE is GSM8K's training questions as JSON lines, where the model hub cannot be reached.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ FORMATS = {
     "json": ("json", ""),
     "schema": ("schema", ""),
     "thought, schema": ("schema", ", think = true"),
+    "auto": ("auto", ""),
 }
-"""By its name in the table: `plans` of the table [conductor], and what is added to its prompt."""
+"""By its name in the table: `plans` of the table [conductor], and what is added to its prompt. "auto" is in
+`plans.toml` alone, since it is one of the others."""
 STYLES = ("full", "short")
 FAMILIES = (
     "chain_sum",
@@ -98,14 +101,15 @@ def write_files(folder: Path, urls: Sequence[str], gsm8k: Path | None) -> None:
     )
     rows = "".join(f'\n[[planner]]\nname = "conductor:{name}"\n' for name in MODELS)
     sets = "".join(f"\n[[tasks]]\nname = {json.dumps(str(name))}\n" for name in (words, puzzles))
-    pools = "".join(
-        f'\n[[pool]]\nname = {json.dumps(str(folder / pool_name(form, style)))[:-1]}.toml"\n'
-        for form, style in product(FORMATS, STYLES)
-    )
-    (folder / "suite.toml").write_text(
-        f'title = "Published models that conduct untrained"\nsplit = "train"\nquestions = {PER_SET}\n'
-        f"max_steps = 4\nconcurrency = 4\n{rows}{sets}{pools}"
-    )
+    for suite, forms in {"suite": [form for form in FORMATS if form != "auto"], "plans": ["auto"]}.items():
+        pools = "".join(
+            f'\n[[pool]]\nname = {json.dumps(str(folder / pool_name(form, style)))[:-1]}.toml"\n'
+            for form, style in product(forms, STYLES[::-1])
+        )
+        (folder / f"{suite}.toml").write_text(
+            f'title = "Published models that conduct untrained"\nsplit = "train"\nquestions = {PER_SET}\n'
+            f"max_steps = 4\nconcurrency = 4\n{rows}{sets}{pools}"
+        )
 
 
 def _own_set(folder: Path, gsm8k: Path) -> Path:

@@ -139,6 +139,8 @@ class StoreError(PodiumError):
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
         self.retryable = retryable
+        self.trace: Any = None
+        """If it ended a question: the `Trace`, with what was answered and paid until then."""
 
     @classmethod
     def of_file(cls, path: Path, error: OSError) -> StoreError:

@@ -235,8 +235,7 @@ def test_an_account_that_cannot_be_written_leaves_the_others_right() -> None:
     with pytest.raises(StoreError):
         ledger.try_reserve(hold, now=0.0)
     assert (first.reserved_usd, last.reserved_usd, ledger.calls) == (0.25, 0.25, 1)
-    with pytest.raises(StoreError):
-        ledger.settle(hold, Usage(), 0.125)
+    ledger.settle(hold, Usage(), 0.125)
     assert [(one.reserved_usd, one.spent_usd) for one in (first, last)] == [(0.0, 0.125)] * 2
 
 
@@ -249,14 +248,27 @@ async def test_who_waits_for_an_account_that_cannot_be_written_is_told(account: 
     ]
     await asyncio.sleep(0)
     account._file.execute("ALTER TABLE spending RENAME TO lost")
-    with pytest.raises(StoreError):
-        account.settle(0.75, 0.25)
+    account.settle(0.75, 0.25)
     async with asyncio.timeout(5):
         errors = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(error) for error in errors] == [StoreError, StoreError]
     account._file.execute("ALTER TABLE lost RENAME TO spending")
     await account.wait_until_unreserved()
     assert (account.reserved_usd, account.spent_usd) == (0.0, 0.25)
+
+
+async def test_a_payment_that_cannot_be_written_is_told_and_written_later(
+    account: Account, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert account.reserve(0.75) is None
+    account._file.execute("ALTER TABLE spending RENAME TO lost")
+    account.settle(0.75, 0.25)
+    assert "0.25" in caplog.text
+    with pytest.raises(StoreError):
+        account.reserve(0.1)
+    account._file.execute("ALTER TABLE lost RENAME TO spending")
+    assert account.reserve(0.1) is None
+    assert (account.reserved_usd, account.spent_usd) == (0.1, 0.25)
 
 
 def test_a_question_that_its_own_budget_refuses_holds_nothing_in_an_account() -> None:

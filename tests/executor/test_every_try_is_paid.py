@@ -19,7 +19,7 @@ from podium.executor.checkup import check
 from podium.executor.input_bound import InputBound
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker
-from podium.scoring.judging import JudgePayment
+from podium.rollout.judging import JudgePayment
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Question, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool

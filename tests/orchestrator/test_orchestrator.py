@@ -270,13 +270,19 @@ async def test_questions_share_the_limits_of_a_worker(concurrency: int):
 
 
 class Away:
-    """An account whose file cannot be written any more."""
+    """An account whose file cannot be written after some calls."""
 
     refusal = None
     exhausted = False
 
+    def __init__(self, calls: int = 0) -> None:
+        self.calls = calls
+
     def reserve(self, usd: float) -> str | None:
-        raise StoreError("The account cannot be written.")
+        self.calls -= 1
+        if self.calls < 0:
+            raise StoreError("The account cannot be written.")
+        return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         return None
@@ -300,3 +306,13 @@ async def test_an_account_that_cannot_be_written_ends_the_question_and_its_trace
         await orchestrator.answer(QUESTION, on_event=told.append)
     assert isinstance(told[-1], QuestionEnded)
     assert (told[-1].trace.status, told[-1].trace.error) == ("failed", "The account cannot be written.")
+
+
+async def test_the_error_of_an_account_has_what_was_paid_before_it():
+    orchestrator = Orchestrator(
+        ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."]), dispatcher=Dispatcher(accounts=[Away(calls=1)])
+    )
+    with pytest.raises(StoreError) as failure:
+        await orchestrator.answer(QUESTION)
+    trace = failure.value.trace
+    assert (trace.answer, trace.status, trace.error) == ("4", "degraded", "The account cannot be written.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,8 @@ async def test_a_complete_recording_calls_no_worker(tmp_path: Path) -> None:
 
 
 async def test_what_judging_costs_counts_too() -> None:
-    worker = {"name": "judy", "kind": "scripted", "replies": {"": "RIGHT"}, "price": {"output": 1e5}}
+    worker = {"name": "judy", "kind": "scripted", "replies": {"": "RIGHT"}}
+    worker |= {"price": {"output": 1e5}, "limits": {"max_tokens": 2}}
     tasks = TaskList(
         "judged",
         [
@@ -182,8 +184,19 @@ async def test_what_judging_costs_counts_too() -> None:
             concurrency=1,
             budget=Budget(usd=2.5 * grade.cost_usd),
         )
-    assert progress.usd == pytest.approx(progress.kept * grade.cost_usd)
-    assert (progress.kept, progress.refusal is None) == (3, False)
+        assert (progress.kept, progress.refusal is None) == (2, False)
+        # The answer whose judge was refused is saved, and judged by the next run.
+        saved = writer.find(unjudged := tasks[2].id, "free", 0)
+        assert saved is not None
+        assert (saved.text, saved.score) == ("Answer: 5", None)
+        again = await record(
+            Pool([ScriptedWorker("free", {"": "Answer: 5"})]),
+            [tasks[k] for k in range(3)],
+            writer,
+            concurrency=1,
+        )
+        assert (again.kept, again.wanted) == (3, 3)
+        assert writer.find(unjudged, "free", 0) == replace(saved, answer="5", score=1.0)
 
 
 async def test_questions_with_a_past_or_images_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -264,16 +277,33 @@ async def test_once_a_call_is_refused_no_more_are_made_and_the_reason_stays() ->
             limits=Limits(max_tokens=2, retries=0),
         )
 
-    # While dear is asked the others wait; then dear2 does not fit, and cheap would.
+    # After dear, dear2 does not fit, and cheap would.
     workers = [priced("dear", 1.0), priced("dear2", 1.0), priced("cheap", 0.1)]
     with RecordingWriter() as writer:
         progress = await record(
-            Pool(workers), EmbeddedTasks("test", 1), writer, budget=Budget(usd=1.05), concurrency=3
+            Pool(workers), EmbeddedTasks("test", 1), writer, budget=Budget(usd=1.05), concurrency=1
         )
     assert [len(worker.requests) for worker in workers] == [1, 0, 0]
     assert (progress.kept, progress.failed, progress.wanted) == (1, 0, 3)
     assert progress.refusal is not None
-    assert "The call could cost $1.000000, and $0.550000 of the budget's $1.05 are left" in progress.refusal
+    assert "The call could cost $1.000000, and $0.550000 of the run's $1.05 are left" in progress.refusal
+
+
+async def test_every_try_of_a_recorded_call_is_reserved() -> None:
+    """A try costs up to $2 and takes $1; the third would not fit."""
+    empty = WorkerError("It wrote nothing.", kind="protocol", retryable=True, cost_usd=1.0)
+    worker = ScriptedWorker(
+        "dear",
+        {"": empty},
+        profile=Profile(name="dear", price=Price(output=1e6)),
+        limits=Limits(max_tokens=2, retries=5),
+    )
+    with RecordingWriter() as writer:
+        progress = await record(
+            Pool([worker]), EmbeddedTasks("test", 1), writer, budget=Budget(usd=3.5), concurrency=1
+        )
+    assert (len(worker.requests), progress.usd, progress.kept) == (2, 2.0, 0)
+    assert progress.refusal is not None
 
 
 async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget() -> None:

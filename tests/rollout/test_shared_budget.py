@@ -172,6 +172,7 @@ async def test_judging_is_paid_for_too(account: Account, meter: Meter) -> None:
             "kind": "scripted",
             "replies": {"": "RIGHT"},
             "price": {"output": 1e6},
+            "limits": {"max_tokens": 4},
         },
     }
     task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
@@ -189,6 +190,7 @@ async def test_judging_that_failed_is_paid_for_all_the_same(account: Account, me
             "kind": "scripted",
             "replies": {"": "Who knows."},
             "price": {"output": 1e6},
+            "limits": {"max_tokens": 4},
         },
     }
     task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))

@@ -51,8 +51,8 @@ class PlanShape:
     later_round: bool
     access: AccessRule
 
-    def schema(self, kind: SchemaKind) -> dict[str, Any]:
-        """The schema of one kind."""
+    def schema(self, kind: SchemaKind, max_tokens: int | None = None) -> dict[str, Any]:
+        """The schema of one kind, for a plan of at most `max_tokens` tokens."""
         return plan_schema(
             kind,
             workers=self.workers,
@@ -60,6 +60,7 @@ class PlanShape:
             max_steps=self.max_steps,
             later_round=self.later_round,
             access=self.access,
+            max_tokens=max_tokens,
         )
 
 
@@ -103,6 +104,6 @@ def text_of(reply: Reply) -> str:
 def endpoint_of(worker: Worker) -> Mapping[str, Any] | None:
     """What of a worker decides which formats its endpoint obeys; None: it is not an endpoint, and is asked by text."""
     identity = worker.identity or {}
-    if identity.get("kind") not in ("openai", "gguf", "litellm"):
+    if identity.get("kind") not in ("openai", "litellm"):
         return None
     return {key: identity.get(key) for key in ("kind", "url", "query", "model", "extra")}

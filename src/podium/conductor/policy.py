@@ -205,7 +205,9 @@ class WorkerPolicy:
     ) -> Completion:
         """A plan by one format; as text if the endpoint, which obeyed the format before, now refuses it."""
         assert self._formats is not None
-        options = asked_by(format, shape.schema("exact"), shape.schema("portable"), url=self._formats.url)
+        limit = self._worker.limits.max_tokens
+        exact = shape.schema("exact", min(limit, sampling.max_tokens or limit))
+        options = asked_by(format, exact, shape.schema("portable"), url=self._formats.url)
         try:
             _, completion = await self._call(ledger, messages, sampling, options)
         except WorkerError as error:

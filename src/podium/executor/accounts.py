@@ -4,12 +4,14 @@ The limit is hard. Before a call, Podium reserves the most that the call may cos
 call did cost. Each of the two is one SQL statement, so no two processes spend the same dollar. The reservations of a
 killed process stay, because the provider may bill its calls. A power cut may lose the latest reservations. A statement
 takes some microseconds on the event loop. If another process has locked the file, the event loop is not blocked: a call
-waits for its reservation, and a settlement is written a moment later.
+waits for its reservation, and a settlement is written a moment later. A settlement that cannot be written loses no
+answer: it is tried again before the next reservation, and refuses that one if it fails again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import sqlite3
@@ -25,6 +27,7 @@ from podium.errors import StoreError, UsageError
 from podium.executor.state_file import STATE, default_state_path
 from podium.types import MOST_USD
 
+_LOG = logging.getLogger("podium.spending")
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""
 _ROW = "WHERE account = ? AND day = ?"
@@ -83,7 +86,9 @@ class Account:
         self._unwritten: deque[tuple[int, int, str | None]] = deque()
         """Settlements that are not written yet: reserved, paid, and the day; None: today."""
         self._failure: StoreError | None = None
-        """Why a settlement could not be written. The next reservation raises this error."""
+        """Why the oldest settlement could not be written; None: all are written, or will be in a moment."""
+        self._retrying = False
+        """Whether the settlements are tried again in a moment."""
         self._busy_since: float | None = None
         """Since when, on the monotonic clock, another process has locked the file; None: it is not locked."""
         self._file = STATE.open(IN_MEMORY if path is None else path)
@@ -94,6 +99,8 @@ class Account:
 
         A call that costs nothing is refused only if more than the limit has been spent. It reserves and writes nothing.
         """
+        if self._failure is not None:
+            self._write_settlements()
         if self._failure is not None:
             raise self._failure
         try:
@@ -133,12 +140,18 @@ class Account:
                 day = self._open_day() if day is None else day
                 row = self._execute(_SETTLE, (reserved, paid, self.name, day))
             except _BusyError:
-                asyncio.get_running_loop().call_later(_RETRY_S, self._retry_settlements)
+                if not self._retrying:
+                    self._retrying = True
+                    asyncio.get_running_loop().call_later(_RETRY_S, self._retry_settlements)
                 return
-            except StoreError:
+            except StoreError as error:
+                if self._failure is None:
+                    _LOG.error("$%.6f that were paid are not recorded: %s", paid / _NANO, error)
+                self._failure = error
                 self._wake()  # Those that wait would else wait for a settlement that never comes.
-                raise
+                return
             self._unwritten.popleft()
+            self._failure = None
             if row is not None and day == self._day:
                 self._spent, self._reserved = row
             self._own -= reserved
@@ -151,10 +164,8 @@ class Account:
         self._waiting.clear()
 
     def _retry_settlements(self) -> None:
-        try:
-            self._write_settlements()
-        except StoreError as error:
-            self._failure = error
+        self._retrying = False
+        self._write_settlements()
 
     def may_free(self, usd: float) -> bool:
         """Whether there could be room for `usd` once this process settles what it has reserved."""
@@ -185,12 +196,10 @@ class Account:
         """
         while self._own:
             if self._failure is not None:
-                raise self._failure
-            if (
-                self._unwritten and self._busy_since is None
-            ):  # One could not be written, and nobody tries again.
                 self._write_settlements()
-            else:
+            if self._failure is not None:
+                raise self._failure
+            if self._own:
                 await self.settled()
 
     @property
@@ -221,7 +230,7 @@ class Account:
                 self._file.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_TIMEOUT_S)}")
                 self._write_settlements()
             if self._unwritten:
-                raise StoreError(
+                raise self._failure or StoreError(
                     f"Another process has locked {self.path}: the latest settlements are not written to it."
                 )
         finally:

@@ -61,8 +61,8 @@ class SpendLimit(Protocol):
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Release what was reserved and count what was paid.
 
-        Raises:
-            StoreError: it cannot be written.
+        It never fails, since an answer that is paid for must not be lost. If it cannot be written, later reservations
+        raise the error.
         """
         ...
 
@@ -201,19 +201,15 @@ class Ledger:
             try:
                 sentence = account.reserve(reservation.usd)
             except StoreError:
-                _settle_all(self.accounts[:number], reservation.usd, 0.0)
+                self._settle_all(reservation.usd, 0.0, self.accounts[:number])
                 raise
             if sentence is not None:
-                _settle_all(self.accounts[:number], reservation.usd, 0.0)
+                self._settle_all(reservation.usd, 0.0, self.accounts[:number])
                 return _AccountRefusal(account, sentence)
         return None
 
     def settle(self, reservation: Reservation, usage: Usage, usd: float) -> None:
-        """Release the reservation and count what the call really took.
-
-        Raises:
-            StoreError: an account cannot be written; all others are.
-        """
+        """Release the reservation and count what the call really took."""
         self._in_flight -= 1
         self._reserved_tokens -= reservation.tokens
         # Sums of floats leave rounding errors. One that stayed reserved would refuse the last call that fits.
@@ -222,17 +218,23 @@ class Ledger:
         self._settled.clear()  # Those that wait for it are woken all the same.
         self.tokens += usage.tokens
         self.usd += usd
-        _settle_all(self.accounts, reservation.usd, usd)
+        self._settle_all(reservation.usd, usd)
 
     def record(self, usage: Usage, usd: float) -> None:
         """Count what was not reserved: a planner's tokens and dollars."""
         self.carry(usage, usd)
-        _settle_all(self.accounts, 0.0, usd)
+        self._settle_all(0.0, usd)
 
     def carry(self, usage: Usage, usd: float) -> None:
         """Count in the budget alone. The accounts were charged already for a plan that waited for approval."""
         self.tokens += usage.tokens
         self.usd += usd
+
+    def _settle_all(
+        self, reserved_usd: float, paid_usd: float, accounts: Sequence[SpendLimit] | None = None
+    ) -> None:
+        for account in self.accounts if accounts is None else accounts:
+            account.settle(reserved_usd, paid_usd)
 
     @property
     def exhausted(self) -> bool:
@@ -249,18 +251,6 @@ class Ledger:
     def time_is_up(self) -> str:
         """The sentence for a question whose seconds are over."""
         return f"The time limit of {self.budget.seconds:g} s was reached."
-
-
-def _settle_all(accounts: Sequence[SpendLimit], reserved_usd: float, paid_usd: float) -> None:
-    """Settle in every account, also after one that cannot be written; then raise the first error."""
-    failure: StoreError | None = None
-    for account in accounts:
-        try:
-            account.settle(reserved_usd, paid_usd)
-        except StoreError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
 
 
 class LedgerAccount:

@@ -18,6 +18,7 @@ from typing import Self
 
 from podium.conductor.checkpoint import PlanSettings
 from podium.config import build
+from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.executor.accounts import open_day_account
 from podium.executor.state_file import CooldownFile
@@ -186,7 +187,8 @@ class Team:
 
         Raises:
             UsageError: the question is empty, or too long for the planner's model.
-            StoreError: the trace, an account or the response cache cannot be written.
+            StoreError: an account or the response cache cannot be used, or the trace cannot be stored. Its `trace` has
+                the answer, if there is one.
         """
         return await self._answer(self.orchestrator, question, seed=seed, sample=sample)
 
@@ -289,7 +291,11 @@ class Team:
         if store is not None:
             # The caller may store the trace's id elsewhere. If the process is killed later, the trace must be on disk
             # already.
-            await asyncio.to_thread(store.flush)
+            try:
+                await asyncio.to_thread(store.flush)
+            except StoreError as error:
+                error.trace = trace
+                raise
         return trace
 
     async def close(self) -> None:

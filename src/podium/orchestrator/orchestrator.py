@@ -101,8 +101,8 @@ class Orchestrator:
         Raises:
             UsageError: the question is empty.
             asyncio.CancelledError: the caller cancelled it; every call in flight was cancelled.
-            StoreError: an account or the response cache cannot be written. The trace that `on_event` was sent has what
-                was paid until then.
+            StoreError: an account or the response cache cannot be used, so no further call was made. Its `trace`, which
+                `on_event` was sent too, has what was answered and paid until then.
         """
         run = _QuestionRun(
             self,
@@ -189,14 +189,14 @@ class _QuestionRun:
             self.end(cancelled=True)
             raise
         except StoreError as failure:
-            self.end(trouble=str(failure))
+            failure.trace = self.end(trouble=str(failure))
             raise
         except BaseExceptionGroup as errors:
             trouble, others = errors.split(StoreError)
             if trouble is None or others is not None:
                 raise
             error = next(flatten_group(trouble))
-            self.end(trouble=str(error))
+            error.trace = self.end(trouble=str(error))
             raise error from None
         return self.end()
 

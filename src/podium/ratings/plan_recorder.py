@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from podium.baselines.plans import rounds_of, tools_of
-from podium.errors import GraderError, WorkerError
-from podium.executor import Dispatcher, Ledger
-from podium.executor.worker_call import first_reservation
+from podium.errors import WorkerError
+from podium.executor import Dispatcher
+from podium.executor.ledger import SpendLimit
+from podium.executor.worker_call import SelfPaying
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.ratings.recorder import (
@@ -29,7 +30,7 @@ from podium.tasks.task import Task
 from podium.trace import Trace
 from podium.types import Budget, Limits, Profile, Usage
 from podium.workers.answer import final_answer
-from podium.workers.base import Reply, Request, Worker, lost
+from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import Pool, is_tool
 from podium.workers.replay import seen_in
 from podium.workers.vote import VOTE, VoteWorker
@@ -68,13 +69,6 @@ async def record_plans(
     """
     bare, left_out = bare_tasks(tasks)
     refuse_other_wordings(bare, writer)
-    run_budget = RunBudget(budget)
-    calls = _Calls(writer, {task.question.text.strip(): task for task in bare}, run_budget)
-    recorded = pool.replaced(
-        {worker.profile.name: _Recorded(worker, calls) for worker in pool if not is_tool(worker)}
-    )
-    with_vote = recorded if VOTE in pool.names else recorded.joined([VoteWorker(VOTE)])
-    shared = dispatcher or Dispatcher()
     progress = Progress(wanted=len(bare) * len(planners), kept=0, left_out=left_out)
     jobs = iter([(task, planner) for task in bare for planner in planners])
 
@@ -88,15 +82,13 @@ async def record_plans(
                 with_vote if VOTE in tools_of(planner) else recorded,
                 budget=Budget(rounds=rounds_of(planner)),
                 max_steps=max_steps,
-                dispatcher=shared,
+                dispatcher=run_budget.dispatcher,
+                accounts=run_budget.accounts,
             )
             trace = await orchestrator.answer(task.question, seed=seed_of(task))
-            refusal = next((account.refusal for account in shared.accounts if account.refusal), None)
-            if refusal is not None:
-                run_budget.refuse(refusal)
-            grading_usd = await calls.grade(task)
-            Ledger(Budget(), accounts=shared.accounts).record(Usage(), grading_usd)
-            progress.usd = run_budget.add(grading_usd)
+            run_budget.refused()
+            await calls.grade(task)
+            progress.usd = run_budget.spent_usd
             for span in trace.spans:
                 if span.answered_by is not None and was_simulated(span):
                     writer.note_simulated(span.answered_by)
@@ -109,10 +101,16 @@ async def record_plans(
                 progress.errors |= failed or {planner.name: trace.error or "It has no steps."}
             on_progress(progress)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(concurrency):
-            group.create_task(work())
-    progress.refusal = run_budget.refusal
+    with RunBudget(budget, dispatcher or Dispatcher()) as run_budget:
+        calls = _Calls(writer, {task.question.text.strip(): task for task in bare}, run_budget)
+        recorded = pool.replaced(
+            {worker.profile.name: _recorded(worker, calls) for worker in pool if not is_tool(worker)}
+        )
+        with_vote = recorded if VOTE in pool.names else recorded.joined([VoteWorker(VOTE)])
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+        progress.refusal = run_budget.refusal
     return progress
 
 
@@ -133,8 +131,8 @@ class _Calls:
             dict
         )
 
-    async def answer(self, worker: Worker, request: Request) -> Reply:
-        """The saved response to this call; if there is none, the worker's, which is saved before it is returned."""
+    async def answer(self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        """The saved response to this call; if there is none, that of `call`, which is saved before it is returned."""
         name = worker.profile.name
         task = self._tasks[request.view.question.strip()]
         seen = seen_in(request.view, task.question.text)
@@ -144,7 +142,12 @@ class _Calls:
         async with self._locks[place]:
             saved = self._writer.find(task.id, name, sample, seen)
             if saved is None:
-                reply, seconds = await self._call(worker, request)
+                if not self._budget.take_call():
+                    raise WorkerError(str(self._budget.refusal), kind="refused")
+                clock = asyncio.get_running_loop().time
+                started = clock()
+                reply = await call()
+                seconds = clock() - started if reply.latency_s is None else reply.latency_s
                 saved = _response(name, sample, reply, seconds)
                 self._writer.add(task.id, saved, seen=seen)
                 self._writer.commit()
@@ -154,41 +157,12 @@ class _Calls:
                 self._ungraded[task.id][place] = saved, seen
         return reply
 
-    async def _call(self, worker: Worker, request: Request) -> tuple[Reply, float]:
-        """Call the worker within the budget of the run. Returns its reply, and the seconds that it took."""
-        reservation = first_reservation(worker, request.messages, request.options)
-        if not await self._budget.reserve(reservation):
-            raise WorkerError(str(self._budget.refusal), kind="refused")
-        usage, cost_usd = Usage(), 0.0
-        clock = asyncio.get_running_loop().time
-        started = clock()
-        try:
-            reply = await worker.answer(request)
-            usage, cost_usd = reply.usage, reply.price(worker.profile)
-        except BaseException as error:
-            usage, cost_usd = lost(error, worker.profile)
-            raise
-        finally:
-            self._budget.settle(reservation, usage, cost_usd)
-        return reply, clock() - started if reply.latency_s is None else reply.latency_s
-
-    async def grade(self, task: Task) -> float:
-        """Give the responses to a question their scores; one that the grader cannot judge stays without.
-
-        Returns:
-            The dollars that this cost.
-        """
-        cost_usd = 0.0
+    async def grade(self, task: Task) -> None:
+        """Give the responses to a question their scores; one that the grader cannot judge stays without."""
         for response, seen in self._ungraded.pop(task.id, {}).values():
-            try:
-                grade = await task.grade(response.text)
-            except GraderError as error:
-                cost_usd += error.cost_usd
-                continue
-            cost_usd += grade.cost_usd
-            if grade.failure is None:
+            grade = await self._budget.grade(task, response.text)
+            if grade is not None and grade.failure is None:
                 self._writer.judge(task.id, response, grade.score, seen)
-        return cost_usd
 
 
 class _Recorded:
@@ -210,10 +184,29 @@ class _Recorded:
         return self._worker.limits
 
     async def answer(self, request: Request) -> Reply:
-        return await self._calls.answer(self._worker, request)
+        return await self._calls.answer(self._worker, request, lambda: self._worker.answer(request))
 
     async def close(self) -> None:
         await self._worker.close()
+
+
+class _RecordedTeam(_Recorded):
+    """A team, which pays for its own calls."""
+
+    def __init__(self, team: Worker, pays: SelfPaying, calls: _Calls) -> None:
+        super().__init__(team, calls)
+        self._pays = pays
+
+    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
+        return await self._calls.answer(
+            self._worker, request, lambda: self._pays.answer_within(request, accounts)
+        )
+
+
+def _recorded(worker: Worker, calls: _Calls) -> Worker:
+    return (
+        _RecordedTeam(worker, worker, calls) if isinstance(worker, SelfPaying) else _Recorded(worker, calls)
+    )
 
 
 def _response(worker: str, sample: int, reply: Reply, seconds: float) -> Response:
@@ -236,4 +229,4 @@ def _reply(saved: Response, name: str) -> Reply:
         output_tokens=saved.output_tokens or 0,
         estimated=saved.estimated,
     )
-    return Reply(saved.text, usage, latency_s=saved.seconds, recorded=name)
+    return Reply(saved.text, usage, latency_s=saved.seconds, recorded=name, cost_usd=0.0)

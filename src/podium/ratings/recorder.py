@@ -9,24 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from podium.baselines import Single
 from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
+from podium.executor.accounts import UNLIMITED_USD, Account
 from podium.executor.ledger import Reservation
-from podium.executor.worker_call import first_reservation
 from podium.orchestrator import Orchestrator
 from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
-from podium.rollout.rollout import Rollout, roll
-from podium.tasks.task import Task
-from podium.types import Budget, Message, Usage
+from podium.rollout.judging import graded
+from podium.tasks.task import Grade, Task
+from podium.trace import Span, Trace
+from podium.types import Budget
 from podium.workers.pool import Pool, is_tool
 
 _LONGEST = 10_000
 """Most characters of a gold answer that is saved. Tests of programs are longer; the verdicts are saved without them."""
-_OVERHEAD_BYTES = 800
-"""Most bytes that a worker is sent besides the question."""
 
 
 @dataclass(slots=True)
@@ -62,13 +62,12 @@ async def record(
     dispatcher: Dispatcher | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Send every question `samples` times to every worker that is no tool, unless the response is saved already.
+    """Send every question `samples` times to every worker that is no tool, unless the response is saved already. A
+    response that was saved without a verdict is graded.
 
     Args:
         split: the split of a question, by its id.
-        budget: of this run, grading included. A call that could exceed it waits until calls in flight have settled. If
-            it still could, no more calls are made. What grading costs is known only afterwards, so the last verdicts
-            may exceed the budget.
+        budget: of this run, grading included (`RunBudget`).
         seed: seeds the randomness of simulated workers.
         dispatcher: with a response cache or accounts. Once an account refuses a call, no more calls are made.
         on_progress: called with the progress after each call.
@@ -82,36 +81,31 @@ async def record(
     bare, left_out = bare_tasks(tasks)
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
     refuse_other_wordings(bare, writer)
-    missing = [job for job in wanted if not writer.has(job.task.id, job.worker, job.sample)]
+    missing = [job for job in wanted if not job.is_done(writer)]
     progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
-    run_budget = RunBudget(budget)
-    shared = dispatcher or Dispatcher()
     jobs = iter(missing)
 
     async def work() -> None:
         for job in jobs:
-            if not await run_budget.reserve(job.reservation):
+            saved = writer.find(job.task.id, job.worker, job.sample, None)
+            if run_budget.refusal is not None or (saved is None and not run_budget.take_call()):
                 return
-            usage, cost_usd = Usage(), 0.0
-            try:
-                rollout = await job.run(shared, seed)
-                usage, cost_usd = rollout.trace.usage, rollout.trace.cost_usd + rollout.grade.cost_usd
-            except BudgetError as error:
-                run_budget.refuse(str(error))
-                return
-            finally:
-                progress.usd = run_budget.settle(job.reservation, usage, cost_usd)
-            if job.keep(rollout, writer, split):
-                progress.kept += 1
-            else:
-                progress.failed += 1
-                progress.errors[job.worker] = failure_of(rollout)
+            if saved is None:
+                trace = await job.ask(run_budget, seed)
+                saved = job.keep(trace, writer, split)
+                if saved is None and not run_budget.refused():
+                    progress.failed += 1
+                    progress.errors[job.worker] = failure_of(trace)
+            if saved is not None:
+                progress.kept += await job.grade(saved, run_budget, writer)
+            progress.usd = run_budget.spent_usd
             on_progress(progress)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(concurrency, len(missing))):
-            group.create_task(work())
-    progress.refusal = run_budget.refusal
+    with RunBudget(budget, dispatcher or Dispatcher()) as run_budget:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(missing))):
+                group.create_task(work())
+        progress.refusal = run_budget.refusal
     return progress
 
 
@@ -144,10 +138,10 @@ def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
     return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())
 
 
-def failure_of(rollout: Rollout) -> str:
+def failure_of(trace: Trace) -> str:
     """A sentence that says why there is no answer."""
-    errors = (span.error for span in rollout.trace.spans if span.error is not None)
-    return next(errors, rollout.trace.error or "It gave no answer.")
+    errors = (span.error for span in trace.spans if span.error is not None)
+    return next(errors, trace.error or "It gave no answer.")
 
 
 def recorded_question(task: Task, split: str) -> RecordedQuestion:
@@ -160,49 +154,54 @@ def _kept_gold(task: Task) -> str | None:
 
 
 class RunBudget:
-    """The budget of a run. A call reserves its highest cost and, when it ends, settles what it really cost."""
+    """The budget of a run: its calls and seconds, and its dollars, which each try of a worker, a planner or a judge
+    reserves in `accounts`. A try that could exceed the dollars waits until those in flight have settled. If it still
+    could, it is refused, and no more calls are made.
 
-    def __init__(self, budget: Budget) -> None:
+    Args:
+        dispatcher: its accounts may refuse calls too.
+    """
+
+    def __init__(self, budget: Budget, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
         self.refusal: str | None = None
         """Why no more calls are made; None: calls may be made."""
-        self._loop = asyncio.get_running_loop()
-        self._ledger = Ledger(budget, None if budget.seconds is None else self._loop.time() + budget.seconds)
-        self._in_flight = 0
-        self._settled = asyncio.Event()
+        self._clock = asyncio.get_running_loop().time
+        deadline = None if budget.seconds is None else self._clock() + budget.seconds
+        self._calls = Ledger(Budget(calls=budget.calls, seconds=budget.seconds), deadline)
+        self._dollars = Account(None, "run", UNLIMITED_USD if budget.usd is None else budget.usd)
+        self.accounts = (self._dollars,)
+        """Those that pay for the run besides the dispatcher's."""
 
-    async def reserve(self, reservation: Reservation) -> bool:
-        """Reserve the cost of a call. If the budget lacks it, wait for calls in flight to settle.
+    def __enter__(self) -> Self:
+        return self
 
-        Returns:
-            False if the budget refused this or an earlier call. Then no more calls are made.
-        """
-        while self.refusal is None:
-            refusal = self._ledger.try_reserve(reservation, self._loop.time())
-            if refusal is None:
-                self._in_flight += 1
-                return True
-            if not self._in_flight:
-                self.refuse(refusal)
-                break
-            self._settled.clear()
-            await self._settled.wait()
-        return False
+    def __exit__(self, *error: object) -> None:
+        self._dollars.close()
 
-    def add(self, cost_usd: float) -> float:
-        """Count dollars that were spent without a reservation, as on grading. Returns the dollars spent so far."""
-        self._ledger.usd += cost_usd
-        return self._ledger.usd
+    @property
+    def spent_usd(self) -> float:
+        """Dollars spent so far."""
+        return self._dollars.spent_usd
 
-    def refuse(self, sentence: str) -> None:
-        """Make no more calls. Calls in flight end normally. If it is called again, the first sentence stays."""
-        self.refusal = self.refusal or sentence
+    def take_call(self) -> bool:
+        """Count one call of a worker, whose retries are none of their own. Returns False if none is left."""
+        self.refusal = self.refusal or self._calls.try_reserve(Reservation(1, 0, 0.0), self._clock())
+        return self.refusal is None
 
-    def settle(self, reservation: Reservation, usage: Usage, cost_usd: float) -> float:
-        """Release `reservation` and charge what the call really cost. Returns the dollars spent so far."""
-        self._in_flight -= 1
-        self._ledger.settle(reservation, usage, cost_usd)
-        self._settled.set()
-        return self._ledger.usd
+    def refused(self) -> bool:
+        """Whether an account has refused a call. Then no more calls are made; those in flight end normally."""
+        refusals = (account.refusal for account in (*self.accounts, *self.dispatcher.accounts))
+        self.refusal = self.refusal or next(filter(None, refusals), None)
+        return self.refusal is not None
+
+    async def grade(self, task: Task, response: str) -> Grade | None:
+        """Grade a response; None: the budget refused the judge."""
+        try:
+            return await graded(task, response, self.dispatcher, self.accounts)
+        except BudgetError as error:
+            self.refusal = self.refusal or str(error)
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,45 +217,52 @@ class _Job:
     def worker(self) -> str:
         return self.pool.names[0]
 
-    @property
-    def reservation(self) -> Reservation:
-        """The highest cost of the call."""
-        text = " " * _OVERHEAD_BYTES + self.task.question.text
-        return first_reservation(self.pool[0], (Message(role="user", content=text),))
+    def is_done(self, writer: RecordingWriter) -> bool:
+        """Whether its response and its verdict are saved."""
+        saved = writer.find(self.task.id, self.worker, self.sample, None)
+        return saved is not None and saved.score is not None
 
-    async def run(self, dispatcher: Dispatcher, seed: str) -> Rollout:
-        """Call the worker and grade its answer."""
-        orchestrator = Orchestrator(Single(self.worker), self.pool, dispatcher=dispatcher)
-        return await roll(
-            orchestrator,
-            self.task,
+    async def ask(self, run_budget: RunBudget, seed: str) -> Trace:
+        """Call the worker."""
+        orchestrator = Orchestrator(
+            Single(self.worker), self.pool, dispatcher=run_budget.dispatcher, accounts=run_budget.accounts
+        )
+        return await orchestrator.answer(
+            self.task.question,
             seed=f"record/{seed}/{self.task.id}/{self.worker}/{self.sample}",
             sample=self.sample,
         )
 
-    def keep(self, rollout: Rollout, writer: RecordingWriter, split: Callable[[str], str]) -> bool:
-        """Save the answer to disk. Returns False if there is none."""
-        span = rollout.trace.spans[0] if rollout.trace.spans else None
+    def keep(self, trace: Trace, writer: RecordingWriter, split: Callable[[str], str]) -> Response | None:
+        """Save the answer to disk, before it is graded: it is paid for. Returns None if there is none."""
+        span = trace.spans[0] if trace.spans else None
         if span is None or span.response is None:
-            return False
-        task = self.task
-        writer.add_question(recorded_question(task, split(task.id)))
-        writer.add(
-            task.id,
-            Response(
-                worker=self.worker,
-                sample=self.sample,
-                text=span.response,
-                answer=rollout.grade.found,
-                # A response that was paid for is saved even if it could not be graded.
-                score=None if rollout.grade.failure else rollout.grade.score,
-                input_tokens=span.usage.input_tokens,
-                output_tokens=span.usage.output_tokens,
-                estimated=span.usage.estimated,
-                seconds=span.seconds,
-            ),
-        )
+            return None
+        writer.add_question(recorded_question(self.task, split(self.task.id)))
+        response = _response(self.worker, self.sample, span, span.response)
+        writer.add(self.task.id, response)
         if was_simulated(span):
             writer.note_simulated(self.worker)
         writer.commit()
-        return True
+        return response
+
+    async def grade(self, response: Response, run_budget: RunBudget, writer: RecordingWriter) -> bool:
+        """Grade a saved answer and save the verdict; one that cannot be graded stays without. Returns False if the
+        budget refused it."""
+        grade = await run_budget.grade(self.task, response.text)
+        if grade is not None and grade.failure is None:
+            writer.judge(self.task.id, replace(response, answer=grade.found), grade.score)
+            writer.commit()
+        return grade is not None
+
+
+def _response(worker: str, sample: int, span: Span, text: str) -> Response:
+    return Response(
+        worker=worker,
+        sample=sample,
+        text=text,
+        input_tokens=span.usage.input_tokens,
+        output_tokens=span.usage.output_tokens,
+        estimated=span.usage.estimated,
+        seconds=span.seconds,
+    )

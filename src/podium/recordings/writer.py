@@ -193,13 +193,20 @@ class RecordingWriter:
         return Response(name, number, text, answer, score, sent, made, bool(estimated), seconds)
 
     def judge(self, question_id: str, response: Response, score: float, seen: Seen | None = None) -> None:
-        """Give a saved response its score."""
+        """Give a saved response its score, and the answer of `response`, which the grader found."""
         table = "response" if seen is None else "conditioned"
         condition = () if seen is None else (seen.key,)
         self._execute(
-            f"update {table} set score = ? where question = ? and worker = ? and sample = ?"
+            f"update {table} set score = ?, answer = ? where question = ? and worker = ? and sample = ?"
             + (" and seen = ?" if condition else ""),
-            (score, question_id, response.worker, response.sample, *condition),
+            (
+                score,
+                *_storable((response.answer,)),
+                question_id,
+                response.worker,
+                response.sample,
+                *condition,
+            ),
         )
 
     def has(self, question_id: str, worker: str, sample: int) -> bool:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from podium.errors import BudgetError, GraderError
-from podium.executor import Dispatcher, Ledger
+from podium.errors import BudgetError
+from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
+from podium.rollout.judging import graded
 from podium.rollout.reward import Reward, RewardSettings, discounted, reward, round_reward
 from podium.tasks.task import Grade, Task
 from podium.trace import RoundTrace, Span, Trace
-from podium.types import Budget, Usage
 from podium.workers.failing import ENVIRONMENT
 from podium.workflow import live_steps
 
@@ -102,7 +102,7 @@ async def roll(
     """
     trace = await orchestrator.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
     _check_accounts(orchestrator.dispatcher, trace)
-    grade = await _graded(task, trace.answer, orchestrator.dispatcher)
+    grade = await graded(task, trace.answer, orchestrator.dispatcher)
     return Rollout(
         task_id=task.id,
         trace=trace,
@@ -128,7 +128,7 @@ async def earned_by_rounds(
         if count == len(trace.rounds):
             grade = rollout.grade
         elif not round_.accepted:
-            grade = await _graded(task, round_.response, dispatcher)
+            grade = await graded(task, round_.response, dispatcher)
             if grade.failure is not None:
                 return replace(rollout, grade=grade)
         until = trace.model_copy(update={"rounds": trace.rounds[:count]})
@@ -144,18 +144,3 @@ def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
         if dispatcher.cache is not None:
             refusal += " The answers that were paid for are kept; run the same command again to continue."
         raise BudgetError(refusal)
-
-
-async def _graded(task: Task, answer: str | None, dispatcher: Dispatcher) -> Grade:
-    """Grade the answer, and charge the accounts for it. No answer has score 0.
-
-    Only here does a grader's failure become data.
-    """
-    if answer is None:
-        return Grade(score=0.0)
-    try:
-        grade = await task.grade(answer)
-    except GraderError as error:
-        grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
-    Ledger(Budget(), accounts=dispatcher.accounts).record(Usage(), grade.cost_usd)
-    return grade

@@ -11,7 +11,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -26,12 +26,10 @@ from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
-from podium.scoring.judging import JudgePayment
 from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
-from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Question
@@ -88,7 +86,6 @@ class ScoringSession:
         self.pool = pool
         self.dispatcher = dispatcher
         self._keep = keep
-        self._pay_judge = JudgePayment(dispatcher)
         self._pools = PoolSource(pool, settings.pool_draw)
         self._pools_without_failures = PoolSource(
             pool, settings.pool_draw.model_copy(update={"failing": 0.0})
@@ -156,7 +153,7 @@ class ScoringSession:
         return _score(rollout, self._scorer(request), self.settings.rounds)
 
     def task(self, task_id: str) -> Task:
-        """The task with this id. The session's dispatcher reserves and books the cost of the task's judge.
+        """The task with this id.
 
         Raises:
             ConfigError: there is none.
@@ -166,9 +163,7 @@ class ScoringSession:
             near = closest_name(task_id, self.tasks)
             way_out = f"did you mean {near!r}?" if near else f"the first is {next(iter(self.tasks))!r}."
             raise ConfigError(f"None of the session's {len(self.tasks)} tasks is {task_id!r}; {way_out}")
-        if not isinstance(task.grader, GraderSettings):
-            return task
-        return replace(task, grader=task.grader.paid_by(self._pay_judge))
+        return task
 
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""

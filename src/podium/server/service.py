@@ -133,8 +133,9 @@ class Service:
             asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
         """
         orchestrator = orchestrator or await self.open_orchestrator(request, caller)
-        if request.plan_id is not None and isinstance(orchestrator.planner, ApprovedPlan):
-            await self.plans.take(orchestrator.planner.planned)
+        planner = orchestrator.planner
+        if request.plan_id is not None and isinstance(planner, ApprovedPlan):
+            await self.plans.take(planner.planned)
         observe = self._observer(request, caller, orchestrator, trace_id, on_event)
         if journal is not None:
             observe = _unless_handed_over(observe, journal)
@@ -151,6 +152,11 @@ class Service:
                 streams=streams,
                 journal=journal,
             )
+        except StoreError as error:
+            answered: Trace | None = error.trace
+            if journal is not None or answered is None or answered.answer is None:
+                raise
+            return answered
         finally:
             del self.running[trace_id]
             self.live.end(trace_id)
@@ -174,14 +180,13 @@ class Service:
         if isinstance(planner, ApprovedPlan):
             priced = await self.prices.estimate(planner.over(orchestrator.pool), orchestrator.pool, question)
             return planner.planned, planner.workflow, priced
-        trace = await orchestrator.plan(question, seed=request.seed, trace_id=trace_id)
-        trace = _owned(trace, request, caller)
+        written = await orchestrator.plan(question, seed=request.seed, trace_id=trace_id)
+        trace = _owned(written, request, caller)
         workflow = trace.rounds[0].workflow
         if request.worker is None:
             self.plans.add(trace, keep=request.keep)
-        if workflow is None:
-            return trace, None, {}
-        return trace, workflow, await self.prices.estimate(workflow, orchestrator.pool, question)
+        priced = {} if workflow is None else await self.prices.estimate(workflow, orchestrator.pool, question)
+        return trace, workflow, priced
 
     async def close(self) -> None:
         """Close what this service opened itself. Calling twice is fine."""
@@ -194,15 +199,13 @@ class Service:
         Raises:
             APIError, UsageError: as in `answer`.
         """
-        spend_limit = None if self.keys is None else self.keys.account(caller)
-        accounts: tuple[SpendLimit, ...] = () if spend_limit is None else (spend_limit,)
+        account = None if self.keys is None else self.keys.account(caller)
+        accounts: tuple[SpendLimit, ...] = () if account is None else (account,)
         budget = _within(request.budget, self.settings.budget)
         if request.worker is not None:
             if request.plan_id is not None:
-                raise invalid(
-                    "One worker answers this request without a plan: leave podium.plan_id out.",
-                    "podium.plan_id",
-                )
+                problem = "One worker answers this request without a plan: leave podium.plan_id out."
+                raise invalid(problem, "podium.plan_id")
             return Orchestrator(
                 DirectPlanner(request.worker),
                 worker_and_fallbacks(self.pool, caller, request),
@@ -243,10 +246,7 @@ class Service:
         )
 
     def _keeping(self, planner: Planner, pool: Pool, request: ChatRequest, caller: Caller) -> Planner:
-        """The planner; if the question continues a conversation, one that may keep its worker.
-
-        A baseline always runs as the caller or the server named it.
-        """
+        """The planner; if the question continues a conversation, a Conductor that may keep its worker."""
         if not isinstance(planner, Conductor | QuarantinePlanner):
             return planner
         past = self.conversations.past_turn(request.question, caller)

@@ -153,7 +153,7 @@ async def _ask(alone: Pool, kinds: Kinds, dispatcher: Dispatcher) -> CandidateAn
             except BudgetError as error:
                 return CandidateAnswers(name, tallies, refusal=str(error))
             if rollout.trace.answer is None:
-                return CandidateAnswers(name, tallies, failure=failure_of(rollout))
+                return CandidateAnswers(name, tallies, failure=failure_of(rollout.trace))
             one = Tally(
                 right=float(rollout.correct),
                 questions=int(rollout.grade.failure is None),

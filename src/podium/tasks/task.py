@@ -23,7 +23,7 @@ class Grade:
     found: str | None = None
     """The answer that the grader found in the response; None when there was none."""
     cost_usd: float = 0.0
-    """Dollars that grading by a model cost and that no account has counted yet; not part of the answer's cost."""
+    """Dollars that grading by a model cost; not part of the answer's cost."""
     failure: str | None = None
     """Why the grader could not grade; then the score means nothing."""
 

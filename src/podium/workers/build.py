@@ -19,7 +19,6 @@ from podium.recordings.recording import RecordingLoader
 from podium.types import Limits, Profile
 from podium.workers.base import Request, Worker
 from podium.workers.connections import Connections
-from podium.workers.gguf_servers import GgufServers
 from podium.workers.redaction import read_key
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.spec import (
@@ -27,7 +26,6 @@ from podium.workers.spec import (
     CodeSpec,
     CommandSpec,
     FunctionSpec,
-    GgufSpec,
     LiteLLMSpec,
     OpenAISpec,
     ReplaySpec,
@@ -48,7 +46,6 @@ class BuildContext:
     recordings: RecordingLoader = field(default_factory=RecordingLoader)
     folder: Path = Path()
     """Paths in specs are relative to it; those of recordings to the folder of `recordings`."""
-    gguf_servers: GgufServers = field(default_factory=GgufServers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +144,6 @@ def _openai(spec: OpenAISpec, context: BuildContext) -> Worker:
         stream=spec.stream,
         send_seed=spec.send_seed,
     )
-
-
-def _gguf(spec: GgufSpec, context: BuildContext) -> Worker:
-    from podium.workers.gguf import build_gguf  # noqa: PLC0415
-
-    return build_gguf(spec, context.folder, context.gguf_servers, context.connections)
 
 
 def _litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
@@ -335,7 +326,6 @@ def _vote(spec: VoteSpec, _: BuildContext) -> Worker:
 BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
     {
         "openai": WorkerKind(OpenAISpec, _openai),
-        "gguf": WorkerKind(GgufSpec, _gguf),
         "litellm": WorkerKind(LiteLLMSpec, _litellm),
         "command": WorkerKind(CommandSpec, _command),
         "python": WorkerKind(FunctionSpec, _function),

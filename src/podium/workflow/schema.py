@@ -15,6 +15,9 @@ from podium.workflow.check import AccessRule
 SchemaKind = Literal["exact", "portable"]
 _THOUGHT_CHARS, _SUBTASK_CHARS = 400, 600
 """Most characters of a thought and of a subtask in the exact schema; `check` allows longer subtasks."""
+_FRAME_TOKENS, _CHARS_PER_TOKEN, _FEWEST_CHARS = 30, 3, 40
+"""Tokens around each text of a plan (keys, name, `sees`, spaces); characters that a token of text has at least, in
+most languages; and characters that each text may have in any case."""
 
 
 def plan_schema(
@@ -25,6 +28,7 @@ def plan_schema(
     max_steps: int = 5,
     later_round: bool = False,
     access: AccessRule = "lists",
+    max_tokens: int | None = None,
 ) -> dict[str, Any]:
     """The schema of the structured plans for a pool. All that `render` writes of plans that pass `check` fits it,
     but for "exact", if a text is longer than it allows.
@@ -34,6 +38,7 @@ def plan_schema(
 
     Args:
         workers, names, max_steps, later_round, access: as `parse`. With names, workers have no numbers.
+        max_tokens: after which a plan is cut off. "exact" then allows only texts with which it ends before.
     """
     worker = {"type": "string", "enum": [*names]} if names else {"type": "integer", "enum": [*range(workers)]}
     thought: dict[str, Any] = {"type": "string"}
@@ -42,9 +47,10 @@ def plan_schema(
         steps = {"type": "array", "items": step}
         accept = {"accept": {"type": "boolean"}} if later_round else {}
         return _object({"thought": thought, **accept, "steps": steps})
-    thought["maxLength"] = _THOUGHT_CHARS
+    chars = _SUBTASK_CHARS if max_tokens is None else _chars_within(max_tokens, max_steps)
+    thought["maxLength"] = min(_THOUGHT_CHARS, chars)
     definitions = {
-        f"step{position}": _step(worker, _entry(position, later_round, access, bounded=True), bounded=True)
+        f"step{position}": _step(worker, _entry(position, later_round, access, bounded=True), chars)
         for position in range(max_steps)
     }
     lengths = [_first_steps(count) for count in range(1, max_steps + 1)]
@@ -61,8 +67,14 @@ def _first_steps(count: int) -> dict[str, Any]:
     return {"type": "array", "prefixItems": steps, "minItems": count, "maxItems": count}
 
 
-def _step(worker: dict[str, Any], sees: dict[str, Any], *, bounded: bool = False) -> dict[str, Any]:
-    subtask = {"type": "string", **({"maxLength": _SUBTASK_CHARS} if bounded else {})}
+def _chars_within(max_tokens: int, max_steps: int) -> int:
+    """Most characters of each text of a plan with `max_steps` steps and a thought that takes `max_tokens` tokens."""
+    each = (max_tokens // (max_steps + 1) - _FRAME_TOKENS) * _CHARS_PER_TOKEN
+    return min(_SUBTASK_CHARS, max(_FEWEST_CHARS, each))
+
+
+def _step(worker: dict[str, Any], sees: dict[str, Any], chars: int | None = None) -> dict[str, Any]:
+    subtask = {"type": "string", **({} if chars is None else {"maxLength": chars})}
     return _object({"worker": worker, "subtask": subtask, "sees": sees})
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evals.made import rollout
+from made import rollout
+
 from podium.evals import Evaluation
 from podium.tasks.task import Grade
 from podium.trace import RoundTrace, Span

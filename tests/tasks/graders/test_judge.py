@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -263,7 +264,7 @@ async def test_what_judging_cost_before_it_failed_is_in_the_error(endpoint: Endp
     assert failed.value.cost_usd == pytest.approx(3 * (300 * 2.0 + 20 * 10.0) / 1e6)
 
 
-async def test_a_judge_whose_calls_others_pay_has_free_grades(endpoint: Endpoint) -> None:
+async def test_who_pays_for_a_judge_is_told_each_call(endpoint: Endpoint) -> None:
     paid: list[float] = []
 
     async def pay(worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
@@ -273,8 +274,14 @@ async def test_a_judge_whose_calls_others_pay_has_free_grades(endpoint: Endpoint
 
     judge = endpoint.judge()
     grade = await judge.paid_by(pay)("It is four.", "4")
-    assert (grade.score, grade.cost_usd) == (1.0, 0.0)
     assert paid == [pytest.approx((300 * 2.0 + 20 * 10.0) / 1e6)] * 2
-    assert (await judge("It is four.", "4")).cost_usd == pytest.approx(sum(paid)), (
-        "the judge itself is as it was"
-    )
+    assert (grade.score, grade.cost_usd) == (1.0, pytest.approx(sum(paid)))
+    await judge("It is four.", "4")
+    assert len(paid) == 2, "the judge itself is as it was"
+
+
+async def test_a_verdict_that_is_kept_costs_nothing(endpoint: Endpoint) -> None:
+    async def keep(worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        return replace(await call(), cached=True)
+
+    assert (await endpoint.judge().paid_by(keep)("It is four.", "4")).cost_usd == 0.0

@@ -5,6 +5,7 @@ import gc
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from paid import Paid, reply, request
 
-from podium.errors import UsageError, WorkerError
+from podium.errors import StoreError, UsageError, WorkerError
 from podium.trace import RoundTrace, Span, Trace
 from podium.types import Message, Question, ToolCall, Usage
 from podium.workers.base import Reply
@@ -32,6 +33,21 @@ async def test_a_repeated_request_gets_the_stored_reply_and_no_call(ask):
     assert (first.cached, second.cached) == (False, True)
     assert second.usage == first.usage
     assert second.price(worker.profile) == first.price(worker.profile) > 0
+
+
+async def test_a_reply_that_cannot_be_stored_is_given_and_told(cache, caplog):
+    worker = Paid()
+
+    async def pay() -> Reply:
+        with closing(sqlite3.connect(cache.path)) as other:
+            other.execute("ALTER TABLE replies RENAME TO lost")
+        return await worker.answer(request())
+
+    assert (await cache.reply(worker, request(), pay)).text == "reply 0"
+    assert "cannot be written" in caplog.text
+    with pytest.raises(StoreError):  # Nothing is paid that could not be looked up.
+        await cache.reply(worker, request(), pay)
+    assert worker.asked == 1
 
 
 async def test_a_kept_reply_says_all_that_the_reply_said(cache):

@@ -14,7 +14,7 @@ from podium.tasks.task import Grade
 from podium.workers.base import Reply, Request, Worker
 
 Pay = Callable[[Worker, Request, Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
-"""Makes the call of a grader's worker, keeps its reply and books its dollars."""
+"""Makes the call of a grader's worker, and books its dollars. It may keep the reply and give it again."""
 
 
 class GraderSettings(Settings):

@@ -110,7 +110,7 @@ class Judge(GraderSettings):
         return self.model_copy(update={"question": question})
 
     def paid_by(self, pay: Pay) -> Self:
-        """The same judge, whose calls `pay` makes and books: its grades have no cost."""
+        """The same judge, whose calls `pay` makes and books; what is kept already costs nothing."""
         judge = self.model_copy()
         judge._pay = pay
         return judge
@@ -189,13 +189,11 @@ class Judge(GraderSettings):
                             one_try() if self._pay is None else self._pay(worker, request, one_try)
                         )
                     except WorkerError as error:
-                        if self._pay is None:
-                            bill.append(lost(error, worker.profile)[1])
+                        bill.append(lost(error, worker.profile)[1])
                         raise
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
-        if self._pay is None:
-            bill.append(reply.price(worker.profile))
+        bill.append(0.0 if reply.cached else reply.price(worker.profile))
         return reply.text
 
 

@@ -19,8 +19,9 @@ from pydantic import TypeAdapter, ValidationError
 from podium.baselines.controls import random_workflow
 from podium.conductor.prompt import renumbered
 from podium.config import read_file
-from podium.errors import ConfigError, GraderError
+from podium.errors import ConfigError
 from podium.planner import Outcome
+from podium.rollout.judging import graded
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.tasks import Task
 from podium.tasks.overlap import question_key
@@ -151,20 +152,15 @@ async def _from_traces(
                 foreign += 1
             elif settings.max_cost_usd is not None and trace.uncached_usd > settings.max_cost_usd:
                 continue
-            elif await _score(session.task(task_id), trace) >= settings.min_score:
+            elif await _score(session, session.task(task_id), trace) >= settings.min_score:
                 for example in _rounds(experiment, session, trace):
                     yield example
     if foreign:
         on_warning(f"{path}: {foreign:,} traces are of other questions than those of {experiment.tasks}.")
 
 
-async def _score(task: Task, trace: Trace) -> float:
-    if trace.answer is None or trace.status != "ok":
-        return 0.0
-    try:
-        return (await task.grade(trace.answer)).score
-    except GraderError:
-        return 0.0
+async def _score(session: ScoringSession, task: Task, trace: Trace) -> float:
+    return (await graded(task, trace.answer, session.dispatcher)).score if trace.status == "ok" else 0.0
 
 
 def _rounds(experiment: LMExperiment, session: ScoringSession, trace: Trace) -> Iterator[Demonstration]:

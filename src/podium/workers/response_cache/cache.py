@@ -7,6 +7,7 @@ blocks the loop; while another process has locked the file, the loop goes on.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -26,6 +27,7 @@ from podium.workers.response_cache.nearest import CANDIDATES, difference, neares
 from podium.workers.response_cache.table import WorkerSummary
 
 T = TypeVar("T")
+_LOG = logging.getLogger("podium.cache")
 
 _PAUSE_S = 0.02
 _BLOCKING_MS = 5
@@ -51,6 +53,8 @@ class ResponseCache:
         self._db = table.open_table(self.path, read_only=replay, create=create)
         self._db.execute(f"PRAGMA busy_timeout = {_BLOCKING_MS}")
         self._locks: dict[tuple[asyncio.AbstractEventLoop, bytes], _KeyLock] = {}
+        self._unwritten: dict[bytes, tuple[CacheKey, bytes, float]] = {}
+        """Replies that were paid for and could not be written, with their dollars."""
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +76,8 @@ class ResponseCache:
 
         Raises:
             WorkerError: in replay, the file has no such reply.
-            StoreError: the file cannot be read or written.
+            StoreError: the file cannot be read, or an earlier reply cannot be written; nothing was paid. A reply that
+                was paid for is returned in any case: if it cannot be written, the log says so.
         """
         identity = worker.identity
         if identity is None:
@@ -86,11 +91,17 @@ class ResponseCache:
             async with self._locked(key):
                 kept = await self._find(key)
                 if kept is None:
+                    for unwritten, values in list(self._unwritten.items()):
+                        await self._keep(unwritten, *values)
                     began = time.perf_counter()
                     reply = await call()
                     written = write_reply(reply, request.mark, time.perf_counter() - began)
-                    usd = reply.price(worker.profile)
-                    other = await self._keep(cache_key, key, written, usd)
+                    self._unwritten[key] = cache_key, written, reply.price(worker.profile)
+                    try:
+                        other = await self._keep(key, *self._unwritten[key])
+                    except StoreError as error:
+                        _LOG.error("A reply of %r is not kept yet: %s", worker.profile.name, error)
+                        return reply
                     return reply if other is None else as_kept(reply, read_reply(other, request.mark))
         return read_reply(kept, request.mark)
 
@@ -123,17 +134,23 @@ class ResponseCache:
             self._db.execute(f"PRAGMA busy_timeout = {_BLOCKING_MS}")
 
     def close(self) -> None:
-        """Close the file. Calling twice is fine."""
+        """Write what could not be written before, if that is possible now, and close the file."""
+        with suppress(sqlite3.Error):  # Also if it is closed already.
+            for key, (cache_key, written, usd) in self._unwritten.items():
+                table.insert(self._db, cache_key, key, written, usd)
+        self._unwritten.clear()
         self._db.close()
 
     async def _find(self, key: bytes) -> bytes | None:
         return await self._run_when_free(lambda: table.find(self._db, key), "read")
 
-    async def _keep(self, cache_key: CacheKey, key: bytes, written: bytes, usd: float) -> bytes | None:
+    async def _keep(self, key: bytes, cache_key: CacheKey, written: bytes, usd: float) -> bytes | None:
         """Store a reply. If another process has stored one first, keep that one and return it."""
-        if await self._run_when_free(lambda: table.insert(self._db, cache_key, key, written, usd), "written"):
-            return None
-        return await self._find(key)
+        new = await self._run_when_free(
+            lambda: table.insert(self._db, cache_key, key, written, usd), "written"
+        )
+        self._unwritten.pop(key, None)
+        return None if new else await self._find(key)
 
     @asynccontextmanager
     async def _locked(self, key: bytes) -> AsyncGenerator[None]:

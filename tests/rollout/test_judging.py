@@ -9,7 +9,7 @@ import pytest
 
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
-from podium.scoring.judging import JudgePayment
+from podium.rollout.judging import JudgePayment
 from podium.types import Message, Price, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.scripted import ScriptedWorker

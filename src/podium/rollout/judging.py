@@ -1,0 +1,84 @@
+"""Grades answers, and makes the calls of judges with the response cache and the accounts of the workers' calls.
+
+A judge belongs to its task and to no pool. Of the dispatcher's limits, only the budgets in dollars apply to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from podium.errors import BudgetError, GraderError
+from podium.executor import Dispatcher, Ledger
+from podium.executor.ledger import SpendLimit
+from podium.executor.worker_call import first_reservation
+from podium.tasks.graders.base import GraderSettings
+from podium.tasks.task import Grade, Task
+from podium.types import Budget, Usage
+from podium.workers.base import Reply, Request, Worker, lost
+
+
+@dataclass(slots=True)
+class JudgePayment:
+    """Makes a judge's call unless its reply is kept; reserves what it may cost before, and books it after."""
+
+    dispatcher: Dispatcher
+    accounts: Sequence[SpendLimit] = ()
+    """Those that pay besides the dispatcher's."""
+    booked_usd: float = 0.0
+    """Dollars that were booked."""
+
+    async def __call__(self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        """The kept reply of `worker` to `request`, else what `call` returns.
+
+        Raises:
+            BudgetError: the dollars that the run or the day may cost do not suffice.
+            WorkerError: the worker failed.
+        """
+
+        async def pay() -> Reply:
+            ledger = Ledger(Budget(), accounts=(*self.dispatcher.accounts, *self.accounts))
+            reservation = first_reservation(worker, request.messages)
+            refusal = await ledger.reserve(reservation)
+            if refusal is not None:
+                raise BudgetError(f"The answer is not judged. {refusal}")
+            usage, usd = Usage(), 0.0
+            try:
+                reply = await call()
+                usage, usd = reply.usage, reply.price(worker.profile)
+            except BaseException as error:
+                usage, usd = lost(error, worker.profile)
+                raise
+            finally:
+                ledger.settle(reservation, usage, usd)
+                self.booked_usd += usd
+            return reply
+
+        cache = self.dispatcher.cache
+        return await (pay() if cache is None else cache.reply(worker, request, pay))
+
+
+async def graded(
+    task: Task, answer: str | None, dispatcher: Dispatcher, accounts: Sequence[SpendLimit] = ()
+) -> Grade:
+    """Grade the answer. Each call of a judge is paid by the dispatcher's accounts and by `accounts`. No answer has
+    score 0.
+
+    Only here does a grader's failure become data.
+
+    Raises:
+        BudgetError: an account refused a judge's call.
+    """
+    if answer is None:
+        return Grade(score=0.0)
+    payment = JudgePayment(dispatcher, accounts)
+    if isinstance(task.grader, GraderSettings):
+        task = replace(task, grader=task.grader.paid_by(payment))
+    try:
+        grade = await task.grade(answer)
+    except GraderError as error:
+        grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
+    # A grader of another package may call a model by itself; then its cost is known only now.
+    if (unbooked_usd := grade.cost_usd - payment.booked_usd) > 0:
+        Ledger(Budget(), accounts=(*dispatcher.accounts, *accounts)).record(Usage(), unbooked_usd)
+    return grade
