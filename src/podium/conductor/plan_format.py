@@ -104,6 +104,6 @@ def text_of(reply: Reply) -> str:
 def endpoint_of(worker: Worker) -> Mapping[str, Any] | None:
     """What of a worker decides which formats its endpoint obeys; None: it is not an endpoint, and is asked by text."""
     identity = worker.identity or {}
-    if identity.get("kind") not in ("openai", "litellm"):
+    if identity.get("kind") not in ("openai", "gguf", "litellm"):
         return None
     return {key: identity.get(key) for key in ("kind", "url", "query", "model", "extra")}

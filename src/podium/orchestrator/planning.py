@@ -342,4 +342,4 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
 
 def _need_not_be_model(worker: Worker) -> bool:
     """Whether it is a program, a function or a team. These need not be models."""
-    return worker.identity is None or worker.identity.get("kind") not in ("openai", "litellm")
+    return worker.identity is None or worker.identity.get("kind") not in ("openai", "gguf", "litellm")

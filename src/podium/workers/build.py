@@ -19,6 +19,7 @@ from podium.recordings.recording import RecordingLoader
 from podium.types import Limits, Profile
 from podium.workers.base import Request, Worker
 from podium.workers.connections import Connections
+from podium.workers.gguf_servers import GgufServers
 from podium.workers.redaction import read_key
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.spec import (
@@ -26,6 +27,7 @@ from podium.workers.spec import (
     CodeSpec,
     CommandSpec,
     FunctionSpec,
+    GgufSpec,
     LiteLLMSpec,
     OpenAISpec,
     ReplaySpec,
@@ -46,6 +48,7 @@ class BuildContext:
     recordings: RecordingLoader = field(default_factory=RecordingLoader)
     folder: Path = Path()
     """Paths in specs are relative to it; those of recordings to the folder of `recordings`."""
+    gguf_servers: GgufServers = field(default_factory=GgufServers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,12 @@ def _openai(spec: OpenAISpec, context: BuildContext) -> Worker:
         stream=spec.stream,
         send_seed=spec.send_seed,
     )
+
+
+def _gguf(spec: GgufSpec, context: BuildContext) -> Worker:
+    from podium.workers.gguf import build_gguf  # noqa: PLC0415
+
+    return build_gguf(spec, context.folder, context.gguf_servers, context.connections)
 
 
 def _litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
@@ -326,6 +335,7 @@ def _vote(spec: VoteSpec, _: BuildContext) -> Worker:
 BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
     {
         "openai": WorkerKind(OpenAISpec, _openai),
+        "gguf": WorkerKind(GgufSpec, _gguf),
         "litellm": WorkerKind(LiteLLMSpec, _litellm),
         "command": WorkerKind(CommandSpec, _command),
         "python": WorkerKind(FunctionSpec, _function),

@@ -149,6 +149,38 @@ class OpenAISpec(WorkerSpec):
         return self
 
 
+class GgufSpec(WorkerSpec):
+    """A model in a GGUF file, which a child process of Podium's serves."""
+
+    kind: Literal["gguf"]
+    file: str = Field(min_length=1)
+    """The file, relative to the pool file's folder; or one of the Hugging Face hub, as hub:OWNER/NAME/FILE.gguf."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
+    """The file's SHA-256, without which it is not loaded; None: any file is."""
+    limits: Limits = Limits(concurrency=4, timeout=600, max_tokens=1024)
+    """`concurrency` is also the number of its slots."""
+    context_tokens: int = Field(default=8192, ge=256)
+    """Tokens of a call, prompt and answer, for which memory is taken in each slot."""
+    threads: int | None = Field(default=None, ge=1)
+    """Threads that compute; None: llama.cpp's choice, the machine's cores."""
+    calls_tools: bool = True
+    """Whether it can call the caller's tools."""
+    system: str | None = None
+    """The worker's own system prompt, the first message of every call."""
+    temperature: float | None = Field(default=None, ge=0)
+    """None: none is sent."""
+    stream: bool = True
+    """Whether to ask for streamed replies."""
+    send_seed: bool = True
+    """Whether each call sends a seed, so that a repeated run samples the same answers."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further keys of the request's body, as llama.cpp's server reads them: top_k, min_p, chat_template_kwargs, ..."""
+
+    def to_profile(self, description: str = "") -> Profile:
+        """The profile with what the model can do."""
+        return super().to_profile(description).model_copy(update={"calls_tools": self.calls_tools})
+
+
 class SpecialistSpec(WorkerSpec):
     """A simulated model that works on the embedded questions."""
 
@@ -310,6 +342,7 @@ class CodeSpec(WorkerSpec):
 
 AnySpec = Annotated[
     OpenAISpec
+    | GgufSpec
     | LiteLLMSpec
     | CommandSpec
     | FunctionSpec

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from made import rollout
-
+from evals.made import rollout
 from podium.evals import Evaluation
 from podium.tasks.task import Grade
 from podium.trace import RoundTrace, Span

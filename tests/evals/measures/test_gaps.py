@@ -1,4 +1,4 @@
-"""The gap to an oracle is told apart by how many workers were right."""
+"""A planner is ahead of the best single worker, and behind an oracle that chooses one."""
 
 import numpy as np
 import pytest
@@ -11,25 +11,10 @@ def test_gaps_worked_by_hand():
     planner_QR = np.array([[1], [0], [1], [1]], dtype=float)
     gaps = measure_gaps(planner_QR, single_WQR, best=0)
     assert gaps is not None
-    none, one, both = gaps.by_workers_right
-    assert (none.workers_right, none.answers, none.accuracy, none.lost) == (0, 1, 1.0, -0.25)
-    assert (one.workers_right, one.answers, one.accuracy, one.best_single) == (1, 2, 0.5, 0.5)
-    assert (one.lost, both.lost) == (0.25, 0.0)
     assert gaps.ahead_of_best is not None
     assert gaps.ahead_of_best.mean == pytest.approx(0.25)
-
-
-def test_the_parts_add_up_to_the_gap_also_with_repeats_and_failed_graders():
-    rng = np.random.default_rng(2)
-    single_WQR = rng.integers(0, 2, size=(3, 40, 2)).astype(float)
-    planner_QR = rng.integers(0, 2, size=(40, 3)).astype(float)
-    planner_QR[3, 1] = single_WQR[1, 5, 0] = np.nan
-    planner_QR[7] = np.nan
-    gaps = measure_gaps(planner_QR, single_WQR, best=1)
-    assert gaps is not None
     assert gaps.behind_oracle is not None
-    assert sum(part.lost for part in gaps.by_workers_right) == pytest.approx(gaps.behind_oracle.mean)
-    assert sum(part.answers for part in gaps.by_workers_right) == 2 * 40 - 4
+    assert gaps.behind_oracle.mean == pytest.approx(0.0)
 
 
 def test_without_a_judged_answer_there_is_no_gap():

@@ -1,4 +1,4 @@
-"""How far a planner is ahead of the best single worker and behind an oracle, by how many workers were right.
+"""How far a planner is ahead of the best single worker and behind an oracle.
 
 The oracle takes the answer of a worker that is right, if there is one: it bounds planners that choose one worker and
 call it once. Plans of several steps may pass it. LLMRouterBench (Li et al. 2026, arXiv 2601.07206) compares routers
@@ -15,21 +15,6 @@ from podium.ratings.answers import Floats
 from podium.types import Value
 
 
-class RightCount(Value):
-    """The questions to which the same number of single workers gave a right answer."""
-
-    workers_right: int
-    answers: int
-    """Answers of the planner to these questions: a question counts once for each repeat."""
-    accuracy: float
-    """The planner's share of right answers among them."""
-    best_single: float
-    """The share of the best single worker."""
-    lost: float
-    """How much of its accuracy over all questions the planner loses to the oracle here; negative: it is ahead. Over all
-    counts this adds up to Gap@oracle."""
-
-
 class Gaps(Value):
     """A planner beside its bounds, in points of accuracy."""
 
@@ -37,9 +22,6 @@ class Gaps(Value):
     """Gap@best: its accuracy minus that of the best single worker, paired by question; None: one question."""
     behind_oracle: Interval | None
     """Gap@oracle: the oracle's accuracy minus its own; None: one question."""
-    by_workers_right: tuple[RightCount, ...]
-    """The same gap by the number of single workers that were right, from none to all. A planner chooses badly where
-    several were right and it was not; no choice helps where none was."""
 
 
 def measure_gaps(right_QR: Floats, single_WQR: Floats, best: int) -> Gaps | None:
@@ -63,29 +45,7 @@ def measure_gaps(right_QR: Floats, single_WQR: Floats, best: int) -> Gaps | None
     planner_QR, oracle_QR = all_XQR[0], all_XQR[1:].max(axis=0)
     shares_3Q = [mean_over_repeats(values) for values in (planner_QR, all_XQR[1 + best], oracle_QR)]
     planner_Q, best_Q, oracle_Q = (shares[~np.isnan(shares_3Q[0])].tolist() for shares in shares_3Q)
-    planner_N, single_WN = all_XQR[0][known_QR], all_XQR[1:, known_QR]
-    # Each question has the same weight, however many of its repeats are known.
-    weight_N = np.broadcast_to(1 / np.maximum(known_QR.sum(axis=1, keepdims=True), 1), known_QR.shape)[
-        known_QR
-    ]
-    weight_N = weight_N / weight_N.sum()
-    counts_N = single_WN.sum(axis=0).astype(int)
-    rows = []
-    for count in range(len(single_WN) + 1):
-        at = counts_N == count
-        if at.any():
-            missing_N = float(count > 0) - planner_N[at]
-            rows.append(
-                RightCount(
-                    workers_right=count,
-                    answers=int(at.sum()),
-                    accuracy=float(np.average(planner_N[at], weights=weight_N[at])),
-                    best_single=float(np.average(single_WN[best][at], weights=weight_N[at])),
-                    lost=float(weight_N[at] @ missing_N),
-                )
-            )
     return Gaps(
         ahead_of_best=paired_difference(planner_Q, best_Q),
         behind_oracle=paired_difference(oracle_Q, planner_Q),
-        by_workers_right=tuple(rows),
     )

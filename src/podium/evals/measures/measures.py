@@ -1,4 +1,4 @@
-"""All measures of a set of evaluations on the same questions, as one value that a report can print.
+"""The measures that a suite's report prints, of evaluations on the same questions.
 
 The measures are computed in the other modules of this package. A measure is None where the evaluations or their traces
 lack what it needs.
@@ -6,15 +6,14 @@ lack what it needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from podium.errors import UsageError
 from podium.evals.evaluation import Evaluation
-from podium.evals.json_file import JsonFile
 from podium.evals.measures.arrays import (
     check_same_questions,
     cost_by_repeat,
@@ -22,126 +21,91 @@ from podium.evals.measures.arrays import (
     right_by_repeat,
     stacked,
 )
-from podium.evals.measures.fronts import Front, accuracy_at, measure_front
+from podium.evals.measures.fronts import PriceShare, price_of_accuracy
 from podium.evals.measures.gaps import Gaps, measure_gaps
-from podium.evals.measures.influence import Influence, Position, measure_influence
 from podium.evals.measures.plan_variety import PlanVariety, measure_variety
 from podium.evals.measures.pool_channels import PoolChannels, measure_channels
 from podium.evals.measures.ranking import Strength, rank_planners
-from podium.evals.measures.robustness import Robustness, measure_robustness
-from podium.evals.measures.spending import Spending, measure_spending
-from podium.evals.stats import Interval, holm, paired_difference, permutation_test
 from podium.ratings.answers import Floats
-from podium.types import Value
-
-SINGLES = "Single workers"
-"""The label of their front."""
 
 
-class PlannerMeasures(Value):
+@dataclass(frozen=True, slots=True)
+class PlannerMeasures:
     """All measures of one planner."""
 
     label: str
-    accuracy: Interval | None
-    """None: no answer could be graded."""
-    spending: Spending
-    difference: Interval | None = None
-    """The first planner's accuracy minus this one's, paired by question; None: it is the first, or one question."""
-    p_value: float | None = None
-    """That both are right equally often, of this pair alone; None: it is the first."""
-    adjusted_p: float | None = None
-    """The same, adjusted by Holm for all planners that are compared with the first."""
-    singles_at_equal_usd: float | None = None
-    """The accuracy that single workers give for the same dollars, where two of them are mixed at random: what a user
-    would have without a planner. None: no single workers."""
-    gaps: Gaps | None = None
+    cost_of_pass: float
+    """Dollars a right answer: dollars a question divided by accuracy; infinite where no answer was right."""
+    tokens: float
+    """Input and output tokens a question, of workers and planner."""
+    price_of_best_single: PriceShare | None
+    """What it costs at the best single worker's accuracy, as a share of what that worker costs. None: no single
+    workers, or the best one costs nothing, or it is a single worker."""
+    gaps: Gaps | None
     """None: no single workers."""
-    variety: PlanVariety | None = None
+    variety: PlanVariety | None
     """None: no plans were run."""
-    robustness: Robustness | None = None
-    """None: no paraphrases."""
-    influence: tuple[Influence, ...] = ()
-    """Of one adversarial worker, by position; empty: not evaluated."""
+    strength: Strength | None
+    """None: there is one planner, or no question to which every planner's answer was graded."""
 
 
-class Measures(JsonFile):
+@dataclass(frozen=True, slots=True)
+class Measures:
     """All measures of several planners on the same questions, with the same pool."""
 
-    description: ClassVar[str] = "the measures of an evaluation"
-
-    questions: int
     planners: tuple[PlannerMeasures, ...]
-    """In the order of the evaluations; the others are compared with the first."""
-    fronts: tuple[Front, ...]
-    """First that of the single workers, where there are any; then the families that the caller named; then each other
-    planner by itself."""
-    pool: PoolChannels | None = None
+    """In the order of the evaluations."""
+    pool: PoolChannels | None
     """None: fewer than two single workers."""
-    ranking: tuple[Strength, ...] = ()
-    """Strongest first; empty: one planner."""
 
 
-def measure(
-    evaluations: Mapping[str, Evaluation],
-    *,
-    singles: Mapping[str, str] | None = None,
-    best_single: str | None = None,
-    families: Mapping[str, Sequence[str]] | None = None,
-    paraphrases: Mapping[str, str] | None = None,
-    attacked: Mapping[str, Mapping[Position, Evaluation]] | None = None,
-) -> Measures:
+def measure(evaluations: Mapping[str, Evaluation], *, singles: Mapping[str, str]) -> Measures:
     """All measures of these evaluations.
 
     Args:
-        evaluations: by label, all on the same questions; the others are compared with the first. Repeats and seeds of
-            one planner belong into one evaluation (`merge_evaluations`).
-        singles: from a worker's name to the label of the evaluation of this worker alone. None: the evaluations whose
-            planner is `single:WORKER`.
-        best_single: the worker that was chosen as the best one on other questions. None: the most accurate one on
-            these, which flatters it.
-        families: label of a front -> labels of its planners: one method at several settings, say. Each planner that is
-            in no family and is no single worker is a front by itself.
-        paraphrases: from a paraphrase's task id to that of the original question.
-        attacked: label -> position of the adversary -> the evaluation with it.
+        evaluations: by label, all on the same questions. Repeats and seeds of one planner belong into one evaluation
+            (`merge_evaluations`).
+        singles: from a worker's name to the label of the evaluation of this worker alone.
 
     Raises:
-        UsageError: there are no evaluations, they are on different questions, or a label or worker is not known.
+        UsageError: there are no evaluations, they are on different questions, or a label is not known.
     """
     if not evaluations:
         raise UsageError("There are no evaluations to measure: give at least one.")
     check_same_questions(evaluations.values())
-    measured = _Measured.of(evaluations, singles, best_single)
-    first = next(iter(evaluations))
-    differences = [measured.difference(first, label) for label in evaluations]
-    adjusted = holm([p for _, p in differences])
-    planners = tuple(
-        PlannerMeasures(
-            label=label,
-            accuracy=evaluation.accuracy if evaluation.right else None,
-            spending=measure_spending(evaluation),
-            difference=difference,
-            p_value=p,
-            adjusted_p=adjusted_p,
-            singles_at_equal_usd=measured.singles_at(evaluation.cost_usd),
-            gaps=measured.gaps(label),
-            variety=measure_variety(evaluation),
-            robustness=measure_robustness(evaluation, paraphrases) if paraphrases else None,
-            influence=tuple(
-                measure_influence(evaluation, after, position)
-                for position, after in (attacked or {}).get(label, {}).items()
-            ),
-        )
-        for (label, evaluation), (difference, p), adjusted_p in zip(
-            evaluations.items(), differences, adjusted, strict=True
-        )
-    )
+    measured = _Measured.of(evaluations, singles)
+    strengths = {strength.label: strength for strength in measured.ranking()}
     return Measures(
-        questions=len(next(iter(evaluations.values())).by_question),
-        planners=planners,
-        fronts=measured.fronts(families or {}, evaluations[first].cost_usd),
+        planners=tuple(
+            PlannerMeasures(
+                label=label,
+                cost_of_pass=cost_of_pass(right_by_repeat(evaluation), cost_by_repeat(evaluation)),
+                tokens=evaluation.mean(lambda rollout: rollout.trace.usage.tokens),
+                price_of_best_single=measured.price_of_best_single(label),
+                gaps=measured.gaps(label),
+                variety=measure_variety(evaluation),
+                strength=strengths.get(label),
+            )
+            for label, evaluation in evaluations.items()
+        ),
         pool=measured.pool(),
-        ranking=measured.ranking(),
     )
+
+
+def cost_of_pass(right_QR: Floats, cost_QR: Floats) -> float:
+    """Cost-of-Pass (Erol et al. 2025, arXiv 2504.13359): E[dollars of an attempt] / P(right); infinite where P is 0.
+
+    Both are means over all questions, each with the same weight. With [1, R] it is the cost of pass of one question.
+    Answers that could not be graded (NaN) count in neither.
+    """
+    known_QR = ~np.isnan(right_QR)
+    asked = known_QR.any(axis=1)
+    if not asked.any():
+        return math.inf
+    counts_Q = known_QR[asked].sum(axis=1)
+    right = float((np.nan_to_num(right_QR[asked]).sum(axis=1) / counts_Q).mean())
+    usd = float((np.where(known_QR, np.nan_to_num(cost_QR), 0.0)[asked].sum(axis=1) / counts_Q).mean())
+    return usd / right if right > 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -155,47 +119,30 @@ class _Measured:
     singles: Mapping[str, str]
     """Worker -> label."""
     best: str | None
-    """The best single worker; None: there are none."""
+    """The best single worker, the most accurate on these questions, which flatters it; None: there are none."""
 
     @classmethod
-    def of(
-        cls, evaluations: Mapping[str, Evaluation], singles: Mapping[str, str] | None, best: str | None
-    ) -> _Measured:
-        if singles is None:
-            singles = {
-                evaluation.planner.removeprefix("single:"): label
-                for label, evaluation in evaluations.items()
-                if evaluation.planner.startswith("single:")
-            }
+    def of(cls, evaluations: Mapping[str, Evaluation], singles: Mapping[str, str]) -> _Measured:
         unknown = [label for label in singles.values() if label not in evaluations]
-        if unknown or (best is not None and best not in singles):
-            raise UsageError(
-                f"{unknown[0] if unknown else best!r} is the label or name of no single worker that was evaluated; "
-                f"known: {', '.join(singles) or 'none'}."
-            )
+        if unknown:
+            raise UsageError(f"{unknown[0]!r} is the label of no single worker that was evaluated.")
         right = {label: right_by_repeat(evaluation) for label, evaluation in evaluations.items()}
         accuracy = {label: mean_over_repeats(right_QR) for label, right_QR in right.items()}
         cost = {label: mean_over_repeats(cost_by_repeat(one)) for label, one in evaluations.items()}
-        if best is None and singles:
-            best = max(singles, key=lambda worker: _mean(accuracy[singles[worker]]))
+        best = max(singles, key=lambda worker: _mean(accuracy[singles[worker]]), default=None)
         return cls(right, accuracy, cost, singles, best)
 
-    def difference(self, first: str, label: str) -> tuple[Interval | None, float | None]:
-        """The first planner's lead over another, and its p-value."""
-        both_2Q = np.stack([self.accuracy_PQ[first], self.accuracy_PQ[label]])
-        both_2Q = both_2Q[:, ~np.isnan(both_2Q).any(axis=0)]
-        if label == first or not both_2Q.size:
-            return None, None
-        pair = both_2Q[0].tolist(), both_2Q[1].tolist()
-        return paired_difference(*pair), permutation_test(*pair)
-
-    def singles_at(self, usd: float) -> float | None:
-        """The accuracy of single workers at these dollars."""
-        points = [
-            (float(self.cost_PQ[label].mean()), _mean(self.accuracy_PQ[label]))
-            for label in self.singles.values()
-        ]
-        return accuracy_at(points, usd) if points else None
+    def price_of_best_single(self, label: str) -> PriceShare | None:
+        """Questions to which any planner's answer could not be graded are left out, so that prices compare."""
+        known_Q = ~np.isnan(np.stack([*self.accuracy_PQ.values()])).any(axis=0)
+        if self.best is None or label in self.singles.values() or not known_Q.any():
+            return None
+        best = self.singles[self.best]
+        return price_of_accuracy(
+            self.accuracy_PQ[label][None, known_Q],
+            self.cost_PQ[label][None, known_Q],
+            (self.accuracy_PQ[best][known_Q], self.cost_PQ[best][known_Q]),
+        )
 
     def gaps(self, label: str) -> Gaps | None:
         if self.best is None:
@@ -219,37 +166,6 @@ class _Measured:
         graded_PQ = np.stack([*self.accuracy_PQ.values()])
         graded_PQ = graded_PQ[:, ~np.isnan(graded_PQ).any(axis=0)]
         return rank_planners([*self.accuracy_PQ], graded_PQ) if len(graded_PQ) > 1 and graded_PQ.size else ()
-
-    def fronts(self, families: Mapping[str, Sequence[str]], equal_usd: float) -> tuple[Front, ...]:
-        """The fronts of the single workers, of the families, and of each other planner."""
-        for label in (label for members in families.values() for label in members):
-            if label not in self.accuracy_PQ:
-                raise UsageError(f"A family names {label!r}, which was not evaluated.")
-        members = {SINGLES: [*self.singles.values()]} if self.singles else {}
-        members |= {name: list(labels) for name, labels in families.items()}
-        named = {label for labels in members.values() for label in labels}
-        members |= {label: [label] for label in self.accuracy_PQ if label not in named}
-        # Questions that any planner's answer to could not be graded are left out of all fronts, so that these compare.
-        known_Q = ~np.isnan(np.stack([*self.accuracy_PQ.values()])).any(axis=0)
-        if not known_Q.any():
-            return ()
-        right = {label: shares_Q[known_Q] for label, shares_Q in self.accuracy_PQ.items()}
-        usd = {label: cost_Q[known_Q] for label, cost_Q in self.cost_PQ.items()}
-        prices = [float(usd[label].mean()) for label in self.singles.values()]
-        best = None if self.best is None else self.singles[self.best]
-        return tuple(
-            measure_front(
-                name,
-                labels,
-                np.stack([right[label] for label in labels]),
-                np.stack([usd[label] for label in labels]),
-                best_single=None if best is None else (right[best], usd[best]),
-                limits_usd=(min(prices), max(prices)) if prices else None,
-                equal_usd=equal_usd,
-            )
-            for name, labels in members.items()
-            if labels
-        )
 
 
 def _mean(shares_Q: Floats) -> float:

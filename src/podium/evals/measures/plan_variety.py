@@ -8,32 +8,21 @@ from collections.abc import Hashable, Mapping
 
 from podium.evals.evaluation import Evaluation
 from podium.types import Value
-from podium.workflow import edges, live_steps, topology
+from podium.workflow import edges, live_steps
 
 
 class PlanVariety(Value):
     """The first plans of one planner, over all rollouts that have one. Only steps that the answer needs count."""
 
-    plans: int
-    """Plans that were counted."""
     workers_bits: float
     """Shannon's entropy of the workers of all steps, -Σ p log₂ p: 0 for one worker, log₂ n for n used equally often."""
-    topologies_bits: float
-    """The same of the plans' topologies."""
     commonest_plan: float
     """The share of plans with the most frequent workers and access lists; subtasks may differ. 1: a constant plan."""
-    different_plans: int
-    """How many combinations of workers and access lists occur."""
-    workers: dict[str, float]
-    """Share of steps by worker, most frequent first."""
-    topologies: dict[str, float]
-    """Share of plans by topology, most frequent first."""
 
 
 def measure_variety(evaluation: Evaluation) -> PlanVariety | None:
     """The variety of an evaluation's plans; None: it has no plan that was run."""
     workers: Counter[Hashable] = Counter()
-    topologies: Counter[Hashable] = Counter()
     plans: Counter[Hashable] = Counter()
     for rollout in evaluation.rollouts:
         workflow = rollout.trace.rounds[0].workflow if rollout.trace.rounds else None
@@ -41,18 +30,12 @@ def measure_variety(evaluation: Evaluation) -> PlanVariety | None:
             continue
         names = [rollout.trace.pool[step.worker].name for step in workflow.steps]
         workers.update(names[position] for position in live_steps(workflow))
-        topologies[topology(workflow)] += 1
         plans[(*names, edges(workflow))] += 1
     if not plans:
         return None
     return PlanVariety(
-        plans=plans.total(),
         workers_bits=entropy_bits(workers),
-        topologies_bits=entropy_bits(topologies),
         commonest_plan=plans.most_common(1)[0][1] / plans.total(),
-        different_plans=len(plans),
-        workers=_shares(workers),
-        topologies=_shares(topologies),
     )
 
 
@@ -60,7 +43,3 @@ def entropy_bits(counts: Mapping[Hashable, int]) -> float:
     """Shannon's entropy of a distribution, in bits."""
     total = sum(counts.values())
     return abs(sum(count / total * math.log2(total / count) for count in counts.values() if count))
-
-
-def _shares(counts: Counter[Hashable]) -> dict[str, float]:
-    return {str(name): count / counts.total() for name, count in counts.most_common()}

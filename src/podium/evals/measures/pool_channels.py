@@ -29,9 +29,6 @@ class PoolChannels(Value):
     """The best single worker: the most accurate on these questions, unless the caller chose another."""
     any_right: Interval
     """The share of questions to which any worker gave a right answer: the oracle's accuracy."""
-    majority_right: float
-    """The share to which more than half of the workers gave a right answer: a vote of all of them has at least this
-    accuracy. It has more where wrong answers differ."""
     channels: float
     """K*, the effective number of workers: 1 if all are right on the same questions, the number of workers if their
     errors are independent."""
@@ -49,15 +46,6 @@ class PoolChannels(Value):
     def best_accuracy(self) -> float:
         """The accuracy of the best single worker."""
         return self.accuracy[self.workers.index(self.best)]
-
-    @property
-    def exponent(self) -> float | None:
-        """log(amplification) / log(fan_in), the organisation exponent. At an equal budget a team beats its best worker
-        only if that worker's error falls more slowly with compute: as compute to the power of minus something smaller
-        than this. None: it is not defined."""
-        if self.amplification is None or self.amplification <= 0 or self.fan_in < 3:
-            return None
-        return math.log(self.amplification) / math.log(self.fan_in)
 
     @property
     def team_can_help(self) -> bool:
@@ -110,7 +98,6 @@ def measure_channels(workers: Sequence[str], right_WQR: Floats, *, best: int | N
         accuracy=tuple(map(float, accuracy)),
         best=workers[int(accuracy.argmax()) if best is None else best],
         any_right=accuracy_interval(any_Q[~np.isnan(any_Q)].tolist(), rollouts=int(known_QR.sum())),
-        majority_right=float((answers_WN.sum(axis=0) * 2 > len(workers)).mean()),
         channels=effective_channels(varying_VN) if len(varying_VN) else 1.0,
         correlation=correlation,
         constant=tuple(name for name, same in zip(workers, constant, strict=True) if same),

@@ -156,20 +156,17 @@ def _verdict(row: ComparisonRow, reference: str) -> str:
 
 def _measures(measures: Measures) -> Html:
     """Further figures of each planner, and what the pool allows."""
-    areas = {front.label: front for front in measures.fronts}
-    ranks = {strength.label: strength for strength in measures.ranking}
 
     def cells(planner: PlannerMeasures) -> Iterator[str]:
-        gaps, variety, front = planner.gaps, planner.variety, areas.get(planner.label)
-        yield f"{planner.spending.cost_of_pass * 1000:.3f}"
-        yield f"{planner.spending.tokens:,.0f}"
-        price = None if front is None else front.price_of_best_single
+        gaps, variety, price = planner.gaps, planner.variety, planner.price_of_best_single
+        yield f"{planner.cost_of_pass * 1000:.3f}"
+        yield f"{planner.tokens:,.0f}"
         yield "" if price is None else f"{price.share:.2f}"
         yield "" if gaps is None or gaps.ahead_of_best is None else points(gaps.ahead_of_best.mean)
         yield "" if gaps is None or gaps.behind_oracle is None else points(gaps.behind_oracle.mean)
         yield "" if variety is None else f"{variety.workers_bits:.2f}"
         yield "" if variety is None else percent(variety.commonest_plan)
-        rank = ranks.get(planner.label)
+        rank = planner.strength
         yield "" if rank is None else f"{rank.rank} [{rank.best_rank}, {rank.worst_rank}]"
 
     heads = (

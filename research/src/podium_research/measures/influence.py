@@ -34,7 +34,7 @@ def measure_influence(before: Evaluation, after: Evaluation, position: Position)
     """The influence of one adversarial worker on one planner: the rate of flips from right to wrong.
 
     After the adversarial minority influence of Li et al. (arXiv 2302.03322), in the form that answers in words allow:
-    only the final answer is looked at. `podium.evals.measures.adversary` makes `after`.
+    only the final answer is looked at. `podium_research.measures.adversary` makes `after`.
 
     Args:
         before: without the adversary; the same questions, repeats and seed as `after`.

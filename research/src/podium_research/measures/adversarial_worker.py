@@ -1,19 +1,15 @@
-"""A worker that misleads on purpose, to measure how much one such worker can spoil (`podium.evals.measures.adversary`).
+"""A worker that misleads on purpose, to measure how much one such worker can spoil (`adversary`).
 
-It stands for another worker, at that worker's price. A simulated worker reports wrong results as if it were sure of
-them. A replay gives a recorded wrong answer to the question. Every other worker is asked to mislead: a model may refuse
-to, and then it does less harm than one that is attacked.
+It stands for another worker, at that worker's price. A replay gives a recorded wrong answer to the question. Every
+other worker is asked to mislead: a model may refuse to, and then it does less harm than one that is attacked.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from random import Random
 from typing import Any
 
-from podium.lab import VALUE_TYPES, Problem, read_problem
 from podium.types import Limits, Message
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import real_workers
@@ -25,7 +21,6 @@ MISLEAD = (
     "not let anyone see that it is wrong."
 )
 """What a model is told before its messages."""
-_PART = re.compile(r"^Part (\d+):", re.MULTILINE)
 
 
 class AdversarialWorker:
@@ -57,10 +52,6 @@ class AdversarialWorker:
         """A wrong answer, as far as one can be had; raises as the worker does."""
         if isinstance(self._worker, ReplayWorker):
             return self._recorded(await self._worker.answer(request), request.view.question)
-        problem = read_problem(request.view.question)
-        if problem is not None:
-            reply = await self._worker.answer(request)
-            return replace(reply, text=_wrong_report(problem, reply.text, request.seed))
         told = Message(role="system", content=MISLEAD)
         return await self._worker.answer(replace(request, messages=(told, *request.messages)))
 
@@ -75,17 +66,3 @@ class AdversarialWorker:
                 if response.score is not None and not response.correct:
                     return replace(reply, text=with_answer(response))
         return reply
-
-
-def _wrong_report(problem: Problem, text: str, seed: str) -> str:
-    """The results that an honest text reports, each a wrong one, without a sign of doubt."""
-    parts = [number - 1 for number in map(int, _PART.findall(text)) if 1 <= number <= len(problem.hops)]
-    wrong = {part: _wrong_result(problem, part, seed) for part in parts}
-    last = parts[-1] if parts else len(problem.hops) - 1
-    answer = wrong.get(last) or _wrong_result(problem, last, seed)
-    return "\n".join([*(f"Part {part + 1}: {result}" for part, result in wrong.items()), f"Answer: {answer}"])
-
-
-def _wrong_result(problem: Problem, part: int, seed: str) -> str:
-    kind = VALUE_TYPES[problem.hops[part].operation.gives]
-    return kind.write(kind.slip(Random(f"adversary/{seed}/{part}"), kind.read(problem.truths[part])))

@@ -2,59 +2,70 @@
 
 import re
 
-from graded import graded
-from made import specialist
-from recorded_world import pool_of, tasks_of, world, write_recording
-
+from evals.measures.graded import graded
+from evals.recorded_world import pool_of, tasks_of, world, write_recording
 from podium.baselines import Committee, SelfConsistency, Single
 from podium.baselines.controls import read_constant
 from podium.evals import ComparisonSettings
-from podium.evals.measures.adversary import adversarial_pool, attack, with_adversary
-from podium.evals.measures.influence import POSITIONS, measure_influence
-from podium.lab import SKILLS
 from podium.orchestrator import Orchestrator
 from podium.rollout import roll
-from podium.types import Budget, Message
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.task import Task
+from podium.types import Budget, Message, Question
 from podium.workers import Pool, VoteWorker
-from podium.workers.adversarial import MISLEAD, AdversarialWorker
 from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
+from podium_research.measures.adversarial_worker import MISLEAD, AdversarialWorker
+from podium_research.measures.adversary import adversarial_pool, attack, with_adversary
+from podium_research.measures.influence import POSITIONS, measure_influence
 
-EXPERTS = Pool([specialist(name, SKILLS, 1.0) for name in ("ada", "bob", "cy")])
+
+class Expert(ScriptedWorker):
+    """Is right, unless it is told to mislead."""
+
+    def __init__(self, name):
+        super().__init__(name, [])
+
+    def _next(self, request):
+        return "Answer: 5" if request.messages[0].content == MISLEAD else "Answer: 4"
+
+
+EXPERTS = Pool([*(Expert(name) for name in ("ada", "bob", "cy")), VoteWorker()])
+TASKS = [
+    Task(id=str(k), question=Question(text=f"{k} + {4 - k}?"), gold="4", grader=Exact()) for k in range(4)
+]
 
 
 def _asked(text: str) -> tuple[Message, ...]:
     return (Message(role="user", content=text),)
 
 
-async def _lost(planner, tasks, pool=EXPERTS):
-    settings = ComparisonSettings(pool=pool, tasks=tasks)
+async def _lost(planner):
+    settings = ComparisonSettings(pool=EXPERTS, tasks=TASKS)
     before = await settings.run("before", planner)
     after = await attack(settings, "after", planner)
     found = [measure_influence(before, after[position], position) for position in POSITIONS]
     return [influence.lost.mean for influence in found if influence.lost is not None]
 
 
-async def test_a_worker_that_answers_alone_loses_every_answer(tasks):
-    assert await _lost(Single("ada"), tasks[:20]) == [1.0, 1.0, 1.0]
+async def test_a_worker_that_answers_alone_loses_every_answer():
+    assert await _lost(Single("ada")) == [1.0, 1.0, 1.0]
 
 
-async def test_a_vote_of_three_loses_little_to_one_adversary_wherever_it_sits(tasks):
-    assert max(await _lost(Committee(("ada", "bob", "cy")), tasks[:40])) < 0.3
+async def test_a_vote_of_three_loses_nothing_to_one_adversary_wherever_it_sits():
+    assert await _lost(Committee(("ada", "bob", "cy"))) == [0.0, 0.0, 0.0]
 
 
-async def test_in_a_chain_the_last_step_is_the_most_dangerous(tasks):
+async def test_in_a_chain_the_last_step_is_the_most_dangerous():
     plan = 'model_id = [0, 1, 2]\nsubtasks = ["Answer the question.", "Check it.", "Check it."]\n'
     chain = read_constant(plan + 'access_list = [[], ["all"], ["all"]]', ("ada", "bob", "cy"), name="chain")
-    first, middle, last = await _lost(chain, tasks[:40])
-    assert first < last == 1.0
-    assert middle < last
+    assert await _lost(chain) == [0.0, 0.0, 1.0]
 
 
-async def test_the_planner_does_not_see_the_adversary_and_tools_are_spared(tasks):
-    pool = adversarial_pool(Pool([*EXPERTS, VoteWorker()]))
+async def test_the_planner_does_not_see_the_adversary_and_tools_are_spared():
+    pool = adversarial_pool(EXPERTS)
     planner = with_adversary(SelfConsistency("bob", 2), "middle")
-    rollout = await roll(Orchestrator(planner, pool, budget=Budget()), tasks[0], seed="0")
+    rollout = await roll(Orchestrator(planner, pool, budget=Budget()), TASKS[0], seed="0")
     assert [span.worker for span in rollout.trace.spans] == ["bob (adversary)", "bob", "vote"]
     assert "adversary" not in rollout.plan_text
 

@@ -1,10 +1,10 @@
 """A paraphrase should change neither the answer nor the plan."""
 
 import pytest
-from graded import graded
 
+from evals.measures.graded import graded
 from podium.errors import UsageError
-from podium.evals.measures.robustness import measure_robustness
+from podium_research.measures.robustness import measure_robustness
 
 PAIRS = {"q0 again": "q0", "q1 again": "q1", "q2 again": "q2"}
 

@@ -1,13 +1,10 @@
-"""What right answers cost, in dollars and in waiting."""
+"""How long the first token of an answer takes."""
 
-import math
-
-import numpy as np
 import pytest
-from graded import column, graded
 
-from podium.evals.measures.spending import cost_of_pass, first_token_s, measure_spending
+from evals.measures.graded import column, graded
 from podium.trace import RoundTrace, Span
+from podium_research.measures.first_token import first_token_s
 
 
 def _span(position: int, seconds: float, *, reads=(), first: float | None = None) -> Span:
@@ -26,19 +23,6 @@ def _span(position: int, seconds: float, *, reads=(), first: float | None = None
 def _trace(*rounds: RoundTrace):
     trace = graded("made", column(True)).rollouts[0].trace
     return trace.model_copy(update={"rounds": rounds, "answer": "4"})
-
-
-def test_cost_of_pass_worked_by_hand():
-    assert cost_of_pass(np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])) == pytest.approx(4.0)
-    assert cost_of_pass(np.array([[0.0], [0.0]]), np.ones((2, 1))) == math.inf
-    ungraded = np.array([[1.0, np.nan], [0.0, 0.0]]), np.array([[2.0, 50.0], [4.0, 6.0]])
-    assert cost_of_pass(*ungraded) == pytest.approx((2 + 5) / 2 / 0.5)
-
-
-def test_spending_counts_questions_that_were_never_right():
-    spending = measure_spending(graded("made", {"q0": [True, False], "q1": [False, False]}, usd=0.5))
-    assert (spending.cost_usd, spending.cost_of_pass, spending.never_right) == (0.5, 2.0, 0.5)
-    assert (spending.seconds, spending.first_token_s, spending.first_token_known) == (None, None, 0.0)
 
 
 def test_the_first_token_waits_for_planning_and_for_the_steps_that_the_answer_reads():

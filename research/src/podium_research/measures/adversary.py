@@ -1,9 +1,9 @@
 """Evaluates a planner with one adversarial worker in each of its plans: `measure_influence` counts what that spoils.
 
 The planner plans as always and does not see the adversary. Then one step of its plan, chosen by position, goes to a
-worker that stands for the chosen one and misleads (`podium.workers.adversarial`). All other steps get the same random
-numbers as without the adversary. A worker that does several steps may give its samples of a recording or of the cache
-in another order, since the adversary takes one of its turns.
+worker that stands for the chosen one and misleads (`adversarial_worker`). All other steps get the same random numbers
+as without the adversary. A worker that does several steps may give its samples of a recording or of the cache in
+another order, since the adversary takes one of its turns.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from podium.baselines.plans import PlannerWrapper
 from podium.evals.compare import ComparisonSettings
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat
-from podium.evals.measures.influence import POSITIONS, Position
 from podium.planner import Plan, Planner, PlanRequest
-from podium.workers.adversarial import AdversarialWorker
 from podium.workers.pool import Pool, is_tool
 from podium.workers.replay import ReplayWorker
 from podium.workflow import Workflow, live_steps
+from podium_research.measures.adversarial_worker import AdversarialWorker
+from podium_research.measures.influence import POSITIONS, Position
 
 _SUFFIX = " (adversary)"
 

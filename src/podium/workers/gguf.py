@@ -1,0 +1,124 @@
+"""`gguf`: a model in a GGUF file, which llama.cpp's own server runs in a child process. No server has to be set up.
+
+Workers of one pool that name the same file share one process (`gguf_servers`), with as many slots as they may have
+calls at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from podium.errors import ConfigError
+from podium.workers.base import Reply, Request
+from podium.workers.chat.client import ChatClient
+from podium.workers.connections import Connections
+from podium.workers.gguf_servers import HUB, GgufServer, GgufServers, check_sum
+from podium.workers.openai import OpenAIWorker
+from podium.workers.spec import GgufSpec
+
+
+class GgufWorker:
+    """A model that a child process of ours serves."""
+
+    runs_here = True
+    """Its calls cost compute and no money."""
+    takes_extra = True
+    """Whether `AnswerOptions.extra` reaches its model."""
+
+    def __init__(self, spec: GgufSpec, server: GgufServer, connections: Connections) -> None:
+        self.profile = spec.to_profile()
+        self.limits = spec.limits
+        self.fallback = spec.fallback
+        self._spec = spec
+        self._server = server
+        self._connections = connections
+        self._endpoint: tuple[str, OpenAIWorker] | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"GgufWorker({self.profile.name!r}, {self._spec.file!r})"
+
+    @property
+    def identity(self) -> Mapping[str, Any] | None:
+        """File and settings; a file without a sum is known by its name, size and date."""
+        spec = self._spec
+        file = None if spec.file.startswith(HUB) or spec.sha256 else Path(spec.file).stat()
+        return {
+            "kind": "gguf",
+            "model": Path(spec.file).stem,
+            "file": spec.sha256 or spec.file,
+            "made": None if file is None else [file.st_size, file.st_mtime_ns],
+            "context": spec.context_tokens,
+            "system": spec.system,
+            "temperature": spec.temperature,
+            "max_tokens": self.limits.max_tokens,
+            "seed": spec.send_seed,
+            "extra": spec.extra,
+        }
+
+    async def answer(self, request: Request) -> Reply:
+        """One attempt, as of any endpoint.
+
+        Raises:
+            WorkerError: also where the model cannot be had or served.
+        """
+        address = await asyncio.to_thread(self._server.address)
+        reply = await self._worker_at(address).answer(request)
+        return replace(reply, model=self._spec.file)
+
+    async def close(self) -> None:
+        """Close the connections; the last worker of the file ends its process."""
+        if self._endpoint is not None:
+            await self._endpoint[1].close()
+            self._endpoint = None
+        if not self._closed:
+            self._closed = True
+            await asyncio.to_thread(self._server.leave)
+
+    def _worker_at(self, address: str) -> OpenAIWorker:
+        """What asks the server. A new process has a new address."""
+        if self._endpoint is None or self._endpoint[0] != address:
+            client = ChatClient(f"{address}/v1", None, connections=self._connections)
+            worker = OpenAIWorker(
+                self.profile,
+                client,
+                Path(self._spec.file).stem,
+                limits=self.limits,
+                system=self._spec.system,
+                temperature=self._spec.temperature,
+                extra=self._spec.extra,
+                stream=self._spec.stream,
+                send_seed=self._spec.send_seed,
+            )
+            self._endpoint = address, worker
+        return self._endpoint[1]
+
+
+def build_gguf(spec: GgufSpec, folder: Path, servers: GgufServers, connections: Connections) -> GgufWorker:
+    """The worker of a spec; nothing is loaded yet.
+
+    Raises:
+        ConfigError: xllamacpp is not installed, or the file is not there or has another sum.
+    """
+    owner = f"Worker {spec.name!r}"
+    if find_spec("xllamacpp") is None:
+        raise ConfigError(
+            f"{owner}: the kind gguf needs xllamacpp; pip install 'podium-conductor[gguf]'.", ("kind",)
+        )
+    if spec.file.startswith(HUB):
+        return GgufWorker(spec, servers.of(spec, None), connections)
+    file = (folder / spec.file).absolute()
+    if not file.is_file():
+        raise ConfigError(
+            f"{owner}: there is no file {file}; correct `file`, or name one of the hub as "
+            f"{HUB}OWNER/NAME/FILE.gguf.",
+            ("file",),
+        )
+    here = spec.model_copy(update={"file": str(file)})
+    check_sum(here, file)
+    return GgufWorker(here, servers.of(here, file), connections)

@@ -1,0 +1,54 @@
+"""The program of a child process that serves one GGUF file with llama.cpp's own server. `gguf` starts it.
+
+It imports nothing of Podium. It prints the server's address once the model answers, and ends when its input ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import xllamacpp
+
+_POLL_S = 0.05
+
+
+def main(settings: str) -> None:
+    """Serve until the input ends.
+
+    Args:
+        settings: JSON with `file`, `slots`, `context` (tokens of each slot) and `threads` (null: llama.cpp's choice).
+    """
+    wanted = json.loads(settings)
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the library prints is no address
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = wanted["file"]
+    parameters.hostnames, parameters.port = ["127.0.0.1"], 0
+    parameters.n_parallel, parameters.n_ctx = wanted["slots"], wanted["slots"] * wanted["context"]
+    parameters.use_jinja = True
+    parameters.verbosity = 1  # errors alone
+    if wanted["threads"] is not None:
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = wanted["threads"]
+    server = xllamacpp.Server(parameters)
+    while not _answers(server.listening_address):
+        time.sleep(_POLL_S)
+    print(server.listening_address, file=replies, flush=True)
+    sys.stdin.read()
+    os._exit(0)  # at once, even while it writes an answer
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/health") as reply:
+            return bool(reply.status == 200)
+    except urllib.error.HTTPError:
+        return False  # 503: it still loads the model
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,112 @@
+"""A model in a file, without a server of the user's: SmolLM2-135M-Instruct in a child process of Podium's."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from podium.errors import ConfigError, WorkerError
+from podium.types import Message
+from podium.workers.base import Request
+from podium.workers.build import BuildContext, build_worker
+from podium.workers.gguf import GgufWorker
+from podium.workers.spec import GgufSpec
+
+pytestmark = pytest.mark.timeout(600)
+
+SMOL = Path(os.environ.get("PODIUM_MODELS") or Path(sys.prefix) / "models") / "smol.gguf"
+SETTINGS = {"context_tokens": 1024, "threads": 1, "temperature": 0.0}
+ASKED = Request((Message(role="user", content="Name one colour of the rainbow."),), seed="0")
+
+
+def workers(context: BuildContext, *names: str, most: int = 12) -> list[GgufWorker]:
+    built = []
+    for name in names:
+        limits = {"concurrency": 1, "max_tokens": most, "timeout": 500}
+        spec = GgufSpec.model_validate(
+            {"kind": "gguf", "name": name, "file": str(SMOL), "limits": limits, **SETTINGS}
+        )
+        worker = build_worker(spec, context)
+        assert isinstance(worker, GgufWorker)
+        built.append(worker)
+    return built
+
+
+def children() -> set[int]:
+    """The processes that serve files for this one."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"gguf_server.py" in (status.parent / "cmdline").read_bytes():
+                found.add(int(status.parent.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+async def test_workers_of_one_file_share_a_process_that_ends_with_the_last():
+    first, second = workers(BuildContext(), "first", "second")
+    assert not children()  # nothing is loaded before the first call
+    replies = await asyncio.gather(first.answer(ASKED), second.answer(ASKED))
+    assert replies[0].text == replies[1].text != ""
+    assert replies[0].usage.output_tokens > 0
+    assert replies[0].model == str(SMOL)
+    (process,) = children()
+    await first.close()
+    assert children() == {process}
+    await second.close()
+    assert not children()
+
+
+async def test_a_crash_ends_the_process_alone_and_the_next_call_starts_another():
+    (worker,) = workers(BuildContext(), "only", most=100)
+    writes = asyncio.Event()
+    answering = asyncio.create_task(worker.answer(replace(ASKED, on_text=lambda _: writes.set())))
+    await writes.wait()
+    (process,) = children()
+    os.kill(process, signal.SIGSEGV)
+    with pytest.raises(WorkerError) as crash:
+        await answering
+    assert crash.value.retryable
+    while process in children():  # noqa: ASYNC110 - its connections close a moment before it has ended
+        await asyncio.sleep(0.01)
+    assert (await worker.answer(ASKED)).text
+    assert children() != {process}
+    await worker.close()
+
+
+async def test_a_file_that_is_no_model_is_told(tmp_path: Path):
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(64))
+    spec = GgufSpec.model_validate({"kind": "gguf", "name": "broken", "file": "broken.gguf"})
+    worker = build_worker(spec, BuildContext(folder=tmp_path))
+    with pytest.raises(WorkerError, match=r"does not serve .*broken\.gguf"):
+        await worker.answer(ASKED)
+    await worker.close()
+
+
+@pytest.mark.parametrize(
+    ("keys", "where"),
+    [({"file": "nowhere.gguf"}, "file"), ({"file": str(SMOL), "sha256": "0" * 64}, "sha256")],
+)
+def test_a_wrong_file_is_refused_before_anything_is_loaded(keys: dict[str, str], where: str):
+    spec = GgufSpec.model_validate({"kind": "gguf", "name": "wrong", **keys})
+    with pytest.raises(ConfigError) as refused:
+        build_worker(spec)
+    assert refused.value.where == (where,)
+
+
+def test_the_right_sum_is_taken_and_names_the_file_in_the_cache():
+    with SMOL.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    spec = GgufSpec.model_validate({"kind": "gguf", "name": "right", "file": str(SMOL), "sha256": found})
+    identity = build_worker(spec).identity
+    assert identity is not None
+    assert identity["file"] == found
