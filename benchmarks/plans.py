@@ -2,8 +2,7 @@
 processes; and transformers.
 
     python benchmarks/plans.py --plans 200
-    python benchmarks/plans.py --checkpoint checkpoints/recorded/policy --pool configs/pools/reasoning-gym-easy.toml \\
-        --tasks runs/recordings/reasoning-gym-easy.parquet --max-steps 6
+    python benchmarks/plans.py --checkpoint runs/mine/policy --pool mine.toml --tasks mine.parquet --max-steps 6
 
 "Token by token" is the plain way: one text, one token a pass, nothing shared and nothing drafted. The number of
 texts that equal those of the plain way is printed, and a digest of all texts: two releases that plan the same print

@@ -202,7 +202,7 @@ def run_folder(given: Path | None, folder: Path) -> Path:
     if given is not None:
         return given
     shutil.copytree(ROOT / "src/podium/assets/conductor/run", folder / "runs" / "shipped")
-    shutil.copytree(ROOT / "checkpoints/recorded", folder / "runs" / "recorded")
+    shutil.copytree(ROOT / "src/podium/assets/world-conductor/run", folder / "runs" / "world")
     return folder / "runs"
 
 
@@ -263,7 +263,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="the folder of runs")
     parser.add_argument("--run", default="shipped", help="the run of the page of a run")
-    parser.add_argument("--run2", default="recorded", help="the run beside it")
+    parser.add_argument("--run2", default="world", help="the run beside it")
     chosen = parser.parse_args(arguments)
     pool = open_pool("embedded")
     tasks = list(open_tasks("embedded", "test", size=QUESTIONS, pool=pool))

@@ -4,8 +4,6 @@ change."""
 from __future__ import annotations
 
 import ast
-import shutil
-import subprocess
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -29,18 +27,3 @@ def test_what_a_script_imports_exists(script: Path) -> None:
         f"{module}.{name}" for module, name in _imports(script) if not hasattr(import_module(module), name)
     ]
     assert missing == []
-
-
-def test_the_estimates_of_another_split_end_without_the_fronts_of_validation(tmp_path: Path) -> None:
-    script = tmp_path / "runs" / "estimates.sh"
-    (script.parent / "recordings").mkdir(parents=True)
-    (script.parent / "recordings" / "reasoning-gym-easy.parquet").touch()
-    shutil.copy(REPOSITORY / "runs" / "estimates.sh", script)
-    done = subprocess.run(
-        ["bash", script, "fronts"],
-        env={"SPLIT": "test", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "The fronts are of validation alone.\n")

@@ -14,6 +14,7 @@ from podium.evals import SIMULATED, Comparison
 from podium.evals.comparison import RECORDED
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace import Trace
+from tiny_policy import write_policy
 
 Podium = Callable[..., Any]
 POOL = """
@@ -195,12 +196,24 @@ def test_where_lengths_are_unknown_the_table_says_what_dollars_count(podium: Pod
 
 # --- a Conductor that reads ratings ------------------------------------------------------------------------
 
-POLICY = str(Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy")
+POLICY = "reads-ratings"
 UNRATED = (
     "cannot lead this pool: it reads the ratings of workers, and this pool has none; podium rate makes them."
 )
 
 
+@pytest.fixture
+def _policy() -> None:
+    vote = (
+        'model_id = [1, 2, 0]\nsubtasks = ["Answer.", "Answer.", "Vote."]\naccess_list = [[], [], ["all"]]\n'
+    )
+    prompt = {"style": "brief", "levels": 8}
+    said = {"prompt": prompt, "conducts": {"questions": "recorded questions", "ratings": True}}
+    write_policy(Path(POLICY), vote, podium=said)
+    write_policy(Path("another"))
+
+
+@pytest.mark.usefixtures("_policy")
 def test_a_conductor_that_reads_ratings_is_refused_over_a_pool_without(podium: Podium) -> None:
     shown = podium(*EVAL, "--conductor", POLICY, "--questions", "2", "--json")
     assert (shown.status, shown.err.count(UNRATED)) == (2, 1)
@@ -208,6 +221,7 @@ def test_a_conductor_that_reads_ratings_is_refused_over_a_pool_without(podium: P
     assert (planned.status, planned.err.count(UNRATED)) == (2, 1)
 
 
+@pytest.mark.usefixtures("_policy")
 def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_the_first(
     podium: Podium,
 ) -> None:
@@ -226,17 +240,18 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
     assert (beside.accuracy, beside.cost_usd) == (first.accuracy, first.cost_usd)
     assert beside.difference is not None
     assert beside.difference.mean == 0
-    rows = Comparison.model_validate_json(podium(*given, "--versus", "warmstart").out).rows
+    rows = Comparison.model_validate_json(podium(*given, "--versus", "another").out).rows
     labels = [row.label for row in rows if row.kind == "conductor"]
     assert labels == [*(f"Conductor, cost sensitivity {level}" for level in range(8)), "Conductor, second"]
 
 
+@pytest.mark.usefixtures("_policy")
 def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(podium: Podium) -> None:
     podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--clusters", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     rated = podium("plan", "Is 6 right?", "--pool", "rated.toml", "--conductor", POLICY, "--seed", "1")
     assert UNRATED not in rated.err
-    for options in (("--conductor", "warmstart"), ("--planner", "single:ada"), ()):
+    for options in (("--conductor", "another"), ("--planner", "single:ada"), ()):
         assert UNRATED not in podium("plan", "Is 6 right?", "--pool", "replay.toml", *options).err
 
 

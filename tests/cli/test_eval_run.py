@@ -17,9 +17,9 @@ from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import Experiment
 from podium.warmstart.supervised import WarmStartSettings
+from tiny_policy import write_policy
 
 Podium = Callable[..., Any]
-POLICY = Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy"
 POOL = "".join(
     f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "mine.parquet"\nprice = {{ output = 1.0 }}\n'
     for name in ("ada", "bob")
@@ -44,7 +44,11 @@ def trained(settings: Settings, *, policy: bool = False) -> None:
     """The folder of a run of these settings."""
     RunFolder.open(Path("r"), settings.model_dump(mode="json"))
     if policy:
-        Path("r/policy").symlink_to(POLICY)
+        said = {
+            "prompt": {"style": "brief", "levels": 8},
+            "conducts": {"questions": "recorded questions", "ratings": True},
+        }
+        write_policy(Path("r/policy"), podium=said)
 
 
 def comparison(podium: Podium, *tokens: str) -> Comparison:

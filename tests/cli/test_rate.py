@@ -306,7 +306,7 @@ def test_estimates_keep_the_clusters_and_the_other_workers_of_a_file(podium: Pod
                 writer.add(f"q{number}", Response(worker, 0, said, score=float(right), output_tokens=TOKENS))
         writer.write(Path("rec.parquet"), name="rec")
     one = {"": {"right": 5, "questions": 10, "cost_usd": 0.1}}
-    Path("known.json").write_text(json.dumps({"kinds": {}, "workers": {"ada": one, "tool": one}}))
+    Path("known.json").write_text(json.dumps({"clusters": {}, "workers": {"ada": one, "tool": one}}))
     made = podium(*RATE[:5], "--like", "known.json", "--estimates")
     assert made.status == 0, made.err
     ratings = Ratings.open(Path("made/ratings.json"))

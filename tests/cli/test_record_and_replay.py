@@ -310,7 +310,7 @@ def test_a_recording_goes_on_after_its_questions_were_added_to_and_its_pool_was_
     assert podium(*record, "--budget-calls", "2").status == 1
     Path("rows.jsonl").write_text("\n".join(rows))
     Path("ratings.json").write_text(
-        '{"format": 1, "kinds": {}, "workers": {"ada": {"": {"right": 1, "questions": 2, "cost_usd": 0.1}}}}'
+        '{"format": 1, "clusters": {}, "workers": {"ada": {"": {"right": 1, "questions": 2, "cost_usd": 0.1}}}}'
     )
     Path("ada.toml").write_text('ratings = "ratings.json"\n' + Path("ada.toml").read_text())
     assert podium(*record).status == 0

@@ -189,7 +189,7 @@ def test_a_recording_is_replaced_only_on_request(podium: Podium) -> None:
     assert Recording.open(Path("tiny.parquet")).name == "new"
 
 
-@pytest.mark.parametrize("there", ["tiny.json", "tiny.parquet", "tiny.partial", "tiny.gathering"])
+@pytest.mark.parametrize("there", ["tiny.json", "tiny.parquet", "tiny.partial"])
 @pytest.mark.parametrize("replace", [(), ("--replace",)])
 def test_what_is_no_recording_is_never_replaced(podium: Podium, there: str, replace: tuple[str, ...]) -> None:
     Path(there).write_text("ratings")

@@ -274,10 +274,6 @@ def _configs(ground: Ground) -> None:
     shutil.copytree(ROOT / "configs", ground.reader.folder / "configs", dirs_exist_ok=True)
 
 
-def _checkpoints(ground: Ground) -> None:
-    (ground.reader.folder / "checkpoints").symlink_to(ROOT / "checkpoints")
-
-
 def _docs(ground: Ground) -> None:
     (ground.reader.folder / "docs").mkdir()
 
@@ -321,6 +317,5 @@ GROUND = (
     Laid(r"rules\.toml", _rules),
     Laid(r"compare\.toml", _suite),
     Laid(r"configs/", _configs),
-    Laid(r"checkpoints/", _checkpoints),
     Laid(r"docs/reference\.md", _docs),
 )

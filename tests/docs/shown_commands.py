@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "AGENTS.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "checkpoints").glob("*/README.md")),
 )
 SHELL = ("sh", "bash", "console")
 RUN = (*SHELL, "python")

@@ -79,7 +79,7 @@ async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_
 
 
 RATED = {
-    "kinds": {"letters": {"faust": 1.0}, "sums": {"plus": 1.0}},
+    "clusters": {"letters": {"faust": 1.0}, "sums": {"plus": 1.0}},
     "workers": {
         "large": {
             "letters": {"right": 60, "questions": 100, "cost_usd": 1.0},
@@ -260,7 +260,7 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
             "a checkpoint brings its own prompt; leave prompt out.",
         ),
         (
-            'thrift = 2\nworker = "large"',
+            'cost_sensitivity = 2\nworker = "large"',
             "cost_sensitivity is for a checkpoint; add checkpoint, or leave it out.",
         ),
         ('wroker = "large"', "unknown key 'conductor.wroker'; did you mean 'worker'?"),

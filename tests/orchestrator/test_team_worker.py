@@ -385,7 +385,7 @@ def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unles
         ("planner = 'constant:none.txt'", "{place}/none.txt: there is no such file; check the path."),
         ("planner = 'constant:none.json'", "{place}/none.json"),
         ("conductor = 'nowhere'", "{place}/nowhere is not a folder"),
-        ("thrift = 3", "cost_sensitivity 3: "),
+        ("cost_sensitivity = 3", "cost_sensitivity 3: "),
         (
             "planner = 'random'\nconductor = 'x'",
             "worker.team: planner random plans without a Conductor; leave conductor out.",

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic import AliasChoices, BaseModel, Field
 
 from podium.errors import RunMismatchError
 from podium.rollout.run_folder import RunFolder, replace_file
@@ -67,36 +66,6 @@ def test_free_keys_may_differ_and_are_kept_as_they_are_now(tmp_path: Path) -> No
         RunFolder.open(tmp_path, CONFIG | {"minutes": 60}, changeable=("minutes",)).configuration["minutes"]
         == 60
     )
-
-
-class Renamed(BaseModel):
-    """A configuration in which `eps` was called `floor`, and `clip` is new."""
-
-    eps: float = Field(validation_alias=AliasChoices("eps", "floor"))
-    clip: float = 0.2
-
-
-def test_a_folder_written_under_earlier_names_is_continued_under_those_of_today(tmp_path: Path) -> None:
-    RunFolder.open(tmp_path, {"floor": 0.1})
-    assert RunFolder.open(tmp_path, Renamed(eps=0.1)).configuration == {"eps": 0.1, "clip": 0.2}
-
-
-@pytest.mark.parametrize(
-    ("stored", "said"),
-    [
-        ({"floor": 0.2}, r"eps was 0\.2 and is now 0\.1\."),
-        (
-            {"lr": 1.0},
-            r"clip was not set and is now 0\.2; eps was not set and is now 0\.1; lr was 1\.0 and is now",
-        ),
-    ],
-)
-def test_another_configuration_under_earlier_names_is_refused(
-    tmp_path: Path, stored: dict[str, float], said: str
-) -> None:
-    RunFolder.open(tmp_path, stored)
-    with pytest.raises(RunMismatchError, match=said):
-        RunFolder.open(tmp_path, Renamed(eps=0.1))
 
 
 def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:

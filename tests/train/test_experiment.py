@@ -63,49 +63,6 @@ async def test_a_run_of_another_configuration_is_refused_by_the_key(policy: Path
     await run_experiment(experiment(policy, "grpo.minutes=9"), tmp_path / "run")
 
 
-async def test_a_run_begun_under_earlier_names_of_settings_is_resumed(policy: Path, tmp_path: Path) -> None:
-    settings = experiment(policy, "grpo.std_eps=0.1", "grpo.skip_suffix_min_prob=0.99")
-    await run_experiment(settings, tmp_path / "run")
-    now = json.loads((tmp_path / "run" / "config.json").read_text())
-    old = {"std_eps": "floor", "skip_suffix_min_prob": "sure", "cost_weights": "thrift"}
-    then = {**now, "grpo": {old.get(key, key): value for key, value in now["grpo"].items()}}
-    (tmp_path / "run" / "config.json").write_text(json.dumps(then))
-    await run_experiment(settings, tmp_path / "run")
-    assert json.loads((tmp_path / "run" / "config.json").read_text()) == now
-    (tmp_path / "run" / "config.json").write_text(json.dumps(then))
-    with pytest.raises(RunMismatchError, match=r"grpo\.std_eps was 0\.1 and is now 0\.2"):
-        await run_experiment(
-            experiment(policy, "grpo.std_eps=0.2", "grpo.skip_suffix_min_prob=0.99"), tmp_path / "run"
-        )
-
-
-@pytest.mark.parametrize(
-    ("earlier", "now"),
-    [("floor", "std_eps"), ("sure", "skip_suffix_min_prob"), ("kl", "beta"), ("kl_end", "beta_end")],
-)
-def test_a_setting_is_read_under_its_earlier_name(earlier: str, now: str) -> None:
-    settings = Experiment.model_validate({"grpo": {earlier: 0.25}}).grpo
-    assert getattr(settings, now) == 0.25
-
-
-def test_the_configuration_of_the_shipped_run_is_read_as_it_was_trained() -> None:
-    shipped = (ASSETS / "conductor" / "run" / "config.json").read_text()
-    grpo = Experiment.model_validate_json(shipped).grpo
-    assert (grpo.iterations, grpo.questions, grpo.group, grpo.lr) == (130, 16, 16, 2e-4)
-    assert (grpo.std_eps, grpo.temperature, grpo.loss_type, grpo.optimizer) == (0.1, 0.7, "bnpo", "adamw")
-
-
-def test_the_defaults_are_those_of_the_run_that_ships() -> None:
-    shipped = json.loads((ASSETS / "conductor" / "run" / "config.json").read_text())["grpo"]
-    shipped["std_eps"] = shipped.pop("floor")
-    of_this_run = {"minutes"}
-    assert {key: value for key, value in shipped.items() if key not in of_this_run} == {
-        key: value
-        for key, value in GRPOSettings().model_dump().items()
-        if key in shipped and key not in of_this_run
-    }
-
-
 async def test_a_start_that_is_no_checkpoint_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         await run_experiment(experiment(tmp_path / "none"), tmp_path / "run")

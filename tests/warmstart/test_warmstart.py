@@ -70,7 +70,7 @@ def draw_embedded_example(name: str, index: int) -> SFTExample:
 
 
 def embedded_data() -> DataSource:
-    return open_data(TINY.recorded)
+    return open_data("embedded", "embedded")
 
 
 def plan_lessons(count: int) -> list[SFTExample]:

@@ -12,9 +12,7 @@ from podium.warmstart.acceptance import (
     AcceptanceCheck,
     AcceptanceReport,
     Completer,
-    FormatReport,
     measure,
-    measure_format,
     valid_by_steps,
 )
 from podium.warmstart.data import open_data
@@ -48,7 +46,6 @@ def test_lengths_of_which_there_are_few_plans_are_left_out_unless_all_are(
 ) -> None:
     found = valid_by_steps(plans, max_steps=5)
     assert found == shares
-    assert FormatReport(found).passed is passed
     assert AcceptanceReport(1.0, 1.0, 1.0, 1.0, found).passed is passed
 
 
@@ -60,14 +57,6 @@ def test_a_policy_that_does_not_save_more_at_each_level_is_not_accepted(
     steps: tuple[float, ...], passed: bool
 ) -> None:
     assert AcceptanceReport(1.0, 1.0, 1.0, 1.0, {"1": 1.0}, steps).passed is passed
-
-
-def test_a_form_can_be_measured_on_one_question_and_on_none() -> None:
-    tokenizer = make_tokenizer(TINY, open_data(TINY.recorded))
-    model = make_model(TINY, tokenizer.get_vocab_size())
-    for prompts in ([], ["Question: What is 2 + 3?"]):
-        report = measure_format(model, tokenizer, prompts, workers=3, max_steps=5)
-        assert (len(report.valid_plans), report.passed) == (len(prompts), False)
 
 
 def test_steps_are_counted_at_every_level_of_the_prompt() -> None:
@@ -85,7 +74,7 @@ def test_steps_are_counted_at_every_level_of_the_prompt() -> None:
 
 
 def test_a_team_without_claimed_skills_has_no_skill_to_get_wrong() -> None:
-    tokenizer = make_tokenizer(TINY, open_data(TINY.recorded))
+    tokenizer = make_tokenizer(TINY, open_data("embedded", "embedded"))
     completer = Completer(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
     exam = AcceptanceCheck(EMBEDDED, completer, seed=0)
     names, skills = exam.numbers(20, team_of([Profile(name="ada"), Profile(name="bob")]))

@@ -30,7 +30,7 @@ fallback = "parrot"
 [[worker]]
 name = "parrot"
 kind = "scripted"
-replies = ["one", { error = "timeout", passing = true, retry_after_s = 2 }]
+replies = ["one", { error = "timeout", retryable = true, retry_after_s = 2 }]
 
 [[worker]]
 name = "echo"

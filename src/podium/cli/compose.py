@@ -10,9 +10,8 @@ import asyncio
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -73,7 +72,7 @@ def compose(
     questions: str,
     /,
     *,
-    budget: Annotated[float, Parameter(name=["--budget", "--budget-usd"])],
+    budget: float,
     workers: int | None = None,
     out: Path = Path("pool.toml"),
     key_env: str | None = None,

@@ -65,7 +65,6 @@ Opening = Callable[[PlannerOptions], AbstractAsyncContextManager[OpenedPlanner]]
 Versus = Annotated[
     str | None,
     Parameter(
-        name=["--versus", "--beside"],
         help="The checkpoint of a second Conductor, to compare with in the same table.",
     ),
 ]

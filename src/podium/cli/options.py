@@ -57,7 +57,7 @@ class PlannerOptions:
     conductor: str | None = None
     """A trained Conductor's folder, or the name of a shipped one: conductor, warmstart, world-conductor or
     world-warmstart."""
-    cost_sensitivity: Annotated[float | None, Parameter(name=["--cost-sensitivity", "--thrift"])] = None
+    cost_sensitivity: float | None = None
     """How much to save, if the Conductor knows levels of cost sensitivity: 0 is nothing, 2.5 between levels 2 and 3."""
     quarantine_failing: Flag = False
     """Leave a worker for a while when the outcomes of its plans say that it has begun to fail. Without outcomes, from

@@ -6,9 +6,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
@@ -30,8 +28,6 @@ from podium.workers.replay import ReplayWorker, unknown_length_warning
 _CLUSTERS = 128
 """The default number of clusters; the published ratings have as many."""
 
-Clusters = Annotated[int | None, Parameter(name=["--clusters", "--kinds"])]
-
 
 def rate_workers(
     recording: str,
@@ -39,7 +35,7 @@ def rate_workers(
     /,
     *,
     pool: str,
-    clusters: Clusters = None,
+    clusters: int | None = None,
     like: Path | None = None,
     words: Flag = False,
     estimates: Flag = False,
@@ -101,7 +97,7 @@ def rate_workers(
         ratings = known.joined(ratings, estimates=estimates)
     _write(out, ratings)
     if json:
-        print(ratings.model_dump_json(by_alias=True, exclude_none=True))
+        print(ratings.model_dump_json(exclude_none=True))
     else:
         _print(ratings, out)
         line = f'ratings = "{os.path.relpath(out, Path(pool).parent)}"'

@@ -43,7 +43,6 @@ from podium.warmstart.acceptance import (
     STEPS_SAVED,
     VALID_PLANS,
     AcceptanceReport,
-    FormatReport,
 )
 from podium.warmstart.supervised import WarmStartSettings, run_warmstart
 from podium.workers.pool import Pool
@@ -113,7 +112,6 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
             run,
             data=open_examples(settings.pool) if settings.tasks == "world" else None,
             show=show,
-            on_warning=lambda note: console.print(printable(note), soft_wrap=True),
         )
     for what, report in reports.items():
         console.print(f"Acceptance, {what}:")
@@ -195,20 +193,16 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
     return evaluate_checkpoint
 
 
-def _print_acceptance(report: AcceptanceReport | FormatReport, console: Console) -> None:
-    shares = [(f"valid plans of {n}", share, VALID_PLANS) for n, share in report.valid_plans.items()]
-    if isinstance(report, AcceptanceReport):
-        shares = [
-            ("name to number", report.name_to_number, NAME_TO_NUMBER),
-            ("skill to number", report.skill_to_number, SKILL_TO_NUMBER),
-            ("copying of spans", report.copying, COPYING),
-            *shares,
-        ]
+def _print_acceptance(report: AcceptanceReport, console: Console) -> None:
+    shares = [
+        ("name to number", report.name_to_number, NAME_TO_NUMBER),
+        ("skill to number", report.skill_to_number, SKILL_TO_NUMBER),
+        ("copying of spans", report.copying, COPYING),
+        *((f"valid plans of {n}", share, VALID_PLANS) for n, share in report.valid_plans.items()),
+    ]
     for what, share, least in shares:
         console.print(f"{what:<18} {share:7.2%}  {_verdict(share, least)} (at least {least:.0%})")
-    for level, saved in enumerate(
-        report.steps_saved if isinstance(report, AcceptanceReport) else (), start=1
-    ):
+    for level, saved in enumerate(report.steps_saved, start=1):
         verdict = _verdict(saved, STEPS_SAVED)
         console.print(
             f"{f'saved at level {level}':<18} {saved:7.2f}  {verdict} (at least {STEPS_SAVED} steps)"

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
 from podium.conductor.engine import INSTALLED_ENGINES, Engine, EngineKind
@@ -53,9 +53,7 @@ class ConductorSettings(Settings):
 
     checkpoint: str | None = None
     """A folder, relative to the pool file's folder, or the name of a shipped checkpoint."""
-    cost_sensitivity: float | None = Field(
-        default=None, validation_alias=AliasChoices("cost_sensitivity", "thrift")
-    )
+    cost_sensitivity: float | None = None
     """How much the plans should save, for a checkpoint that was trained with levels of cost sensitivity."""
     worker: str | None = None
     """The name of a worker of this pool, which then conducts untrained; its plans cost what its answers cost."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from podium.conductor.examples import EXAMPLES
 from podium.conductor.instructions import (
@@ -67,9 +67,7 @@ class PromptSettings(Settings):
     """The same for the answers of earlier rounds."""
     levels: int = Field(default=0, ge=0)
     """In the brief style, how many levels of cost sensitivity the policy was trained with; level 0 saves nothing."""
-    cost_sensitivity: int = Field(
-        default=0, ge=0, validation_alias=AliasChoices("cost_sensitivity", "thrift")
-    )
+    cost_sensitivity: int = Field(default=0, ge=0)
     """The level of cost sensitivity that the prompt states."""
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""

@@ -24,10 +24,7 @@ from podium.errors import ConfigError
 
 
 class Settings(BaseModel):
-    """Base class of all models of configuration files: frozen; unknown keys, infinity and NaN are refused.
-
-    A renamed field has `validation_alias=AliasChoices("new", "old")`, so that old files still load.
-    """
+    """Base class of all models of configuration files: frozen; unknown keys, infinity and NaN are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
 

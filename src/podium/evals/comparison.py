@@ -77,7 +77,7 @@ class ComparisonRow(Value):
     p_value: float | None = None
     """p-value that both are right equally often, of this row alone (`stats.permutation_test`); None: not tested."""
     adjusted_p: float | None = None
-    """The p-value adjusted by Holm for all tested rows of the comparison; None: not tested, as in older files."""
+    """The p-value adjusted by Holm for all tested rows of the comparison; None: not tested."""
     steps: float
     calls: float
     cost_usd: Figure
@@ -150,7 +150,7 @@ class Comparison(JsonFile):
     rows: tuple[ComparisonRow, ...]
     """The Conductor first, where there is one."""
     tasks: str = ""
-    """Task set and split of the questions, such as mine/validation; empty: not known, as in older files."""
+    """Task set and split of the questions, such as mine/validation; empty: not known."""
     max_steps: int | None = None
     """The most steps of a plan by a planner that chooses their number; None: not known."""
     rounds: int | None = None

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, Field, field_validator
+from pydantic import Field, field_validator
 from tokenizers import Tokenizer
 
 from podium.conductor.checkpoint import Checkpoint
@@ -76,7 +76,7 @@ class OrchestraSettings(Settings):
     vocabulary_lessons: int = Field(default=1500, ge=1)
     """Lessons of each worker on which the tokenizer is trained."""
     layers: int = Field(default=4, ge=1)
-    width_multiplier: int = Field(default=1, ge=1, validation_alias=AliasChoices("width_multiplier", "width"))
+    width_multiplier: int = Field(default=1, ge=1)
     """How many times as wide as in `abilities` the models are, with as many times the heads. With 5, and 8 layers, most
     have 37 million parameters."""
 

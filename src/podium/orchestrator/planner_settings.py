@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import model_validator
 
 from podium.config import Settings
 
@@ -23,9 +23,7 @@ class PlannerSettings(Settings):
     conductor: str | None = None
     """A trained Conductor's folder, or the name of a shipped one: conductor, warmstart, world-conductor or
     world-warmstart."""
-    cost_sensitivity: float | None = Field(
-        default=None, validation_alias=AliasChoices("cost_sensitivity", "thrift")
-    )
+    cost_sensitivity: float | None = None
     """How much plans should save, for a Conductor trained with levels: 0 saves nothing, 2.5 is between two levels."""
     conductor_url: str | None = None
     """The URL of an OpenAI-compatible endpoint whose model conducts, without /chat/completions."""

@@ -306,16 +306,9 @@ def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
     budget = Budget(
         rounds=spec.rounds or trained.rounds, usd=limits.max_usd, seconds=limits.timeout * _TIME_SHARE
     )
-    # The response cache finds answers by this document, also those that older versions of Podium stored. So
-    # `cost_sensitivity` has its old name here, and newer keys are left out if they have no value.
-    planner = settings.model_dump(mode="json")
-    if settings.conductor_settings is None:
-        del planner["conductor_settings"]
-    if not settings.quarantine_failing:
-        del planner["quarantine_failing"]
     identity: dict[str, Any] = {
         "kind": "podium",
-        "planner": {"thrift" if key == "cost_sensitivity" else key: value for key, value in planner.items()},
+        "planner": settings.model_dump(mode="json"),
         "pool": [[worker.profile.model_dump(mode="json"), worker.identity] for worker in pool],
         "budget": budget.model_dump(mode="json"),
         "max_steps": max_steps,

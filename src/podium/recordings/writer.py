@@ -59,8 +59,7 @@ from {_ALL} r join question on question.id = r.question group by worker order by
 
 def unfinished_path(recording: Path) -> Path:
     """The file that collects the responses of a recording until it is finished."""
-    former = recording.with_suffix(".gathering")  # of a recording that an earlier version began
-    return former if former.exists() else recording.with_suffix(".partial")
+    return recording.with_suffix(".partial")
 
 
 class RecordingWriter:

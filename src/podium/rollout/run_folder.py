@@ -88,8 +88,7 @@ class RunFolder:
         """Begin the run, or resume it if the folder holds a run of the same configuration and data.
 
         Args:
-            configuration: all settings, resolved: a model, or any JSON value. With a model, settings that the folder
-                stores under names of an earlier version are read too.
+            configuration: all settings, resolved: a model, or any JSON value.
             changeable: dotted keys that may differ from those with which the run began, such as a time limit.
             data: the questions and workers of the run; None: they are not compared.
 
@@ -116,16 +115,18 @@ class RunFolder:
         Raises:
             RunMismatchError: as `open`.
         """
-        model = configuration if isinstance(configuration, BaseModel) else None
-        wanted = json.loads(json.dumps(configuration)) if model is None else model.model_dump(mode="json")
+        wanted = (
+            configuration.model_dump(mode="json")
+            if isinstance(configuration, BaseModel)
+            else json.loads(json.dumps(configuration))
+        )
         file = path / _CONFIG
         # Before the file is looked for, since another process may write it meanwhile.
         holds_something = path.exists() and (
             not path.is_dir() or any(not _is_part(entry, file) for entry in path.iterdir())
         )
         if file.is_file():
-            stored = _stored(file)
-            _refuse_difference(path, stored if model is None else _renewed(stored, model), wanted, changeable)
+            _refuse_difference(path, _stored(file), wanted, changeable)
         elif holds_something:
             raise RunMismatchError(
                 f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
@@ -205,14 +206,6 @@ def _stored(file: Path) -> dict[str, Any]:
     if not isinstance(stored, dict):
         raise RunMismatchError(f"{file} is not a run's configuration; choose a new folder.")
     return stored
-
-
-def _renewed(stored: dict[str, Any], model: BaseModel) -> dict[str, Any]:
-    """A stored configuration under today's names, with defaults for settings that it lacks."""
-    try:
-        return type(model).model_validate(stored).model_dump(mode="json")
-    except ValidationError:  # Another kind of run wrote it; the comparison below names the keys.
-        return stored
 
 
 def _refuse_difference(

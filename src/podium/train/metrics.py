@@ -35,7 +35,7 @@ def metrics_row(
 
     "entropy": nats a token, estimated without bias by the mean of -log p of the sampled tokens.
     "kl": nats a rollout, from the policy that training started from; 0 if there is no KL term.
-    "zero_variance_groups": share of the groups whose rewards are all equal (called "dead_groups" in older files).
+    "zero_variance_groups": share of the groups whose rewards are all equal.
     "workers": each worker's share of the steps of first plans; in the rows of `lm.metrics`, of the plans of all rounds.
     "simulated", "recorded": whether a simulated or a recorded worker answered; reports say so.
     Steps, calls and cost are means over rollouts.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasChoices, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from podium.config import Settings, suggestion
 from podium.rollout import RewardSettings
@@ -72,24 +72,20 @@ class GRPOSettings(Settings):
     """What an advantage is divided by, in TRL's words. "group", as in the paper: the standard deviation of its group.
     "batch": that of the whole batch. "none", as in Dr. GRPO: nothing. docs/training.md says how each choice changes the
     effect of a penalty."""
-    std_eps: float = Field(default=0.1, gt=0, validation_alias=AliasChoices("std_eps", "floor"))
+    std_eps: float = Field(default=0.1, gt=0)
     """Added to the standard deviation that advantages are divided by. The paper's code has 1e-4. The larger default
     keeps advantages small in groups whose rewards differ only a little, for instance only by costs."""
-    cost_weights: tuple[float, ...] = Field(
-        default=(), validation_alias=AliasChoices("cost_weights", "thrift")
-    )
+    cost_weights: tuple[float, ...] = ()
     """Reward lost for each dollar, one weight for each level of cost sensitivity. The weights replace `reward.cost`.
     The seed draws a level for each question, and the prompt names it. Empty: there are no levels."""
-    beta: float = Field(default=0.0, ge=0, validation_alias=AliasChoices("beta", "kl"))
+    beta: float = Field(default=0.0, ge=0)
     """Weight of the KL term in the loss, in the first iteration. The KL divergence is measured from the policy that
     training started from. The paper has no KL term. With one, the policy does not give up plans that it samples rarely
     before they have earned a reward."""
-    beta_end: float | None = Field(default=None, ge=0, validation_alias=AliasChoices("beta_end", "kl_end"))
+    beta_end: float | None = Field(default=None, ge=0)
     """Weight of the KL term in the last iteration. Each iteration multiplies the weight by the same factor. None: the
     weight stays at `beta`."""
-    skip_suffix_min_prob: float = Field(
-        default=1.0, gt=0, le=1, validation_alias=AliasChoices("skip_suffix_min_prob", "sure")
-    )
+    skip_suffix_min_prob: float = Field(default=1.0, gt=0, le=1)
     """The update leaves out the last tokens of a completion if the policy drew each of them with at least this
     probability. 0.999 halves the work and changes the gradient by a thousandth. 1 leaves out only tokens of
     probability 1."""

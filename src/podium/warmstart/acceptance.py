@@ -84,38 +84,9 @@ class AcceptanceReport:
             self.name_to_number >= NAME_TO_NUMBER
             and self.skill_to_number >= SKILL_TO_NUMBER
             and self.copying >= COPYING
-            and FormatReport(self.valid_plans).passed
+            and min(self.valid_plans.values(), default=0.0) >= VALID_PLANS
             and min(self.steps_saved, default=STEPS_SAVED) >= STEPS_SAVED
         )
-
-
-@dataclass(frozen=True, slots=True)
-class FormatReport:
-    """Whether plans are valid. A policy for recordings must have learned this before reinforcement."""
-
-    valid_plans: dict[str, float]
-    """Shares of valid plans at temperature 1, by number of steps; "all" if no number of steps occurred often. Empty:
-    there were no plans."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether reinforcement may begin. Without any plan it may not."""
-        return min(self.valid_plans.values(), default=0.0) >= VALID_PLANS
-
-
-def measure_format(
-    model: PolicyModel,
-    tokenizer: Tokenizer,
-    prompts: Sequence[str],
-    *,
-    workers: int,
-    max_steps: int,
-    seed: int = 0,
-) -> FormatReport:
-    """Sample one plan for each prompt and check whether it is valid."""
-    completer = Completer(model, tokenizer, seed)
-    completions = completer.complete([(prompt,) for prompt in prompts], max_tokens=_LONGEST, temperature=1.0)
-    return FormatReport(valid_by_steps(((text, workers) for text in completions), max_steps))
 
 
 def measure(

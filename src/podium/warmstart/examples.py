@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
-from pydantic import AliasChoices, Field, PositiveFloat
+from pydantic import Field, PositiveFloat
 
 from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings, build_prompt
@@ -88,14 +88,6 @@ class Shares(Settings):
     reading: float = Field(default=0.2, ge=0)
     lookup: float = Field(default=0.15, ge=0)
     """Of the questions of a laboratory only."""
-    level_sweep: float = Field(default=0.15, ge=0)
-    """Share of the plans chosen by verdicts that are replaced by a level sweep: one question at every level of cost
-    sensitivity, with thoughts and without plans. Of recordings only."""
-    from_verdicts: float = Field(
-        default=0.0, ge=0, le=1, validation_alias=AliasChoices("from_verdicts", "taught")
-    )
-    """Share of the plans that are chosen by the verdicts on training questions (`committee_value`); the others are
-    random. Of recordings only."""
     relevant: float = Field(default=0.0, ge=0, le=1)
     """Share of the steps whose worker claims a skill that some part of the question needs. The other steps get a random
     worker."""

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import Field
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
@@ -35,9 +35,7 @@ from podium.warmstart.data import (
     CheckExtent,
     DataSource,
     ExampleBatch,
-    RecordedSettings,
     Reports,
-    SourceSettings,
     batches,
     open_data,
 )
@@ -51,9 +49,7 @@ class SupervisedStage(Settings):
 
     steps: int = Field(ge=1)
     shares: Shares = Shares()
-    synthetic_teams: float | None = Field(
-        default=None, ge=0, le=1, validation_alias=AliasChoices("synthetic_teams", "made_up")
-    )
+    synthetic_teams: float | None = Field(default=None, ge=0, le=1)
     """Replaces the settings' own value in this stage."""
     restart: float | None = Field(default=None, gt=0, le=1)
     """The learning-rate schedule restarts here, at this share of its peak. None: the schedule continues."""
@@ -64,30 +60,12 @@ class WarmStartSettings(Settings):
 
     seed: int = 0
     tasks: str = "embedded"
-    """Where the examples' questions come from: the embedded tasks, world, or a recording, NAME.parquet."""
-    extra_sources: tuple[SourceSettings, ...] = Field(
-        default=(), validation_alias=AliasChoices("extra_sources", "also")
-    )
-    """Further recordings, each with its pool."""
+    """Where the examples' questions come from: the embedded tasks, or world."""
     start: str | None = None
     """A checkpoint to continue from, with its tokenizer and sizes. None: training starts from fresh weights."""
-    cost_weights: tuple[float, ...] = Field(
-        default=(), validation_alias=AliasChoices("cost_weights", "thrift")
-    )
-    """One weight for each level of cost sensitivity that a prompt about a recording can name. The weight is the
-    accuracy that an answer at the mean price must add to be worth its price. Plans that are chosen by verdicts obey it;
-    random plans ignore it."""
-    estimates: bool = False
-    """The same as in `extra_sources`, for `tasks`."""
-    early_stop: bool = False
-    """Whether the value of a committee counts its cost with early stopping, as for an executor that stops votes."""
-    question_chars: int = Field(default=700, ge=20)
-    """The prompt shows longer questions of a recording without their middle."""
     pool: str = "embedded"
     """The pool that the policy learns well: a shipped pool's name or a pool file."""
-    synthetic_teams: float = Field(
-        default=0.6, ge=0, le=1, validation_alias=AliasChoices("synthetic_teams", "made_up")
-    )
+    synthetic_teams: float = Field(default=0.6, ge=0, le=1)
     """Share of the examples that show a synthetic team instead of the pool, so that the policy has to read the
     profiles. Each has a team of its own."""
     stages: tuple[SupervisedStage, ...] = (
@@ -120,9 +98,7 @@ class WarmStartSettings(Settings):
     """Share of the schedule in which the learning rate rises."""
     vocabulary: int = Field(default=2048, ge=400)
     """Most entries of the tokenizer."""
-    vocabulary_examples: int = Field(
-        default=20_000, ge=1, validation_alias=AliasChoices("vocabulary_examples", "vocabulary_lessons")
-    )
+    vocabulary_examples: int = Field(default=20_000, ge=1)
     """Number of examples on which the tokenizer is trained."""
     hidden: int = 192
     layers: int = 4
@@ -136,33 +112,6 @@ class WarmStartSettings(Settings):
     """Rotary positions turn slowly, because a head has to recognise a token a hundred tokens later."""
     dtype: Precision = "auto"
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_roll(cls, values: Any) -> Any:
-        """Read the former share `roll`: of embedded questions it meant lookups, of recordings level sweeps."""
-        if not isinstance(values, dict):
-            return values
-        # Pydantic takes what this validator returns for Python values, and then refuses a list in place of a tuple.
-        values = {key: _as_tuples(value) for key, value in values.items()}
-        if isinstance(values.get("stages"), tuple):
-            name = "lookup" if values.get("tasks", "embedded") == "embedded" else "level_sweep"
-            values["stages"] = tuple(_renamed(stage, "roll", name) for stage in values["stages"])
-        return values
-
-    @property
-    def recorded(self) -> RecordedSettings:
-        """The settings that only examples from recordings use."""
-        return RecordedSettings(
-            sources=(
-                SourceSettings(tasks=self.tasks, pool=self.pool, estimates=self.estimates),
-                *self.extra_sources,
-            ),
-            cost_weights=self.cost_weights,
-            question_chars=self.question_chars,
-            from_verdicts=any(stage.shares.from_verdicts for stage in self.stages),
-            early_stop=self.early_stop,
-        )
-
     @property
     def synthetic_shares(self) -> tuple[float, ...]:
         """The share of synthetic teams in each stage."""
@@ -175,21 +124,6 @@ class WarmStartSettings(Settings):
     def steps(self) -> int:
         """Steps of all stages together."""
         return sum(stage.steps for stage in self.stages)
-
-
-def _as_tuples(value: Any) -> Any:
-    """A value of a file with tuples in place of its lists, those within tables and lists too."""
-    if isinstance(value, dict):
-        return {key: _as_tuples(item) for key, item in value.items()}
-    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
-
-
-def _renamed(stage: Any, former: str, name: str) -> Any:
-    """A stage as a file has it, with one of its shares under its name of today."""
-    shares = stage.get("shares") if isinstance(stage, dict) else None
-    if not isinstance(shares, dict) or former not in shares:
-        return stage
-    return stage | {"shares": {name if key == former else key: value for key, value in shares.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +227,6 @@ def run_warmstart(
     *,
     data: DataSource | None = None,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
-    on_warning: Callable[[str], None] = lambda note: None,
     check_cases: int = 1000,
 ) -> Reports:
     """Train a policy in a run folder, on a GPU where there is one. Writes `policy/`, `metrics.jsonl` and `gate.json`
@@ -304,7 +237,6 @@ def run_warmstart(
     Args:
         data: the source of the examples; None: the one that the settings name.
         show: called with each row of metrics.
-        on_warning: called with a sentence about each sort of question that is left out.
         check_cases: cases of each test of the acceptance check.
 
     Returns:
@@ -319,7 +251,7 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    data = data or open_data(settings.recorded, on_warning)
+    data = data or open_data(settings.tasks, settings.pool)
     start = None if settings.start is None else Checkpoint.read(settings.start)
     run = RunFolder.open(folder, settings)
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import AliasChoices, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
 from podium.config import Settings, read_file
 from podium.errors import ConfigError
@@ -110,10 +110,7 @@ class Ratings(Settings):
     """A ratings file."""
 
     format: Literal[1] = 1
-    clusters: ClusterWords = Field(
-        validation_alias=AliasChoices("clusters", "kinds"), serialization_alias="kinds"
-    )
-    """The file calls them "kinds"."""
+    clusters: ClusterWords
     workers: Mapping[str, Mapping[str, Tally]]
     """Name of a worker, as in the pool -> cluster -> tally."""
     words: WordWeights | None = None
@@ -139,7 +136,7 @@ class Ratings(Settings):
     @property
     def document(self) -> bytes:
         """The content of a file that `open` reads."""
-        return self.model_dump_json(indent=1, by_alias=True, exclude_none=True).encode() + b"\n"
+        return self.model_dump_json(indent=1, exclude_none=True).encode() + b"\n"
 
     def joined(self, other: Ratings, *, estimates: bool = False) -> Ratings:
         """Join the workers of two files with these clusters. For a worker in both, the other's tallies count.

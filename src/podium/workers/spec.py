@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
-from pydantic import AfterValidator, AliasChoices, Field, create_model, field_validator, model_validator
+from pydantic import AfterValidator, Field, create_model, field_validator, model_validator
 
 from podium.config import Settings
 from podium.types import Limits, Price, Profile
@@ -200,7 +200,7 @@ class ScriptedFailure(Settings):
     error: str
     """Kind of the `WorkerError`, such as "timeout"."""
     message: str = "The script says so."
-    retryable: bool = Field(default=False, validation_alias=AliasChoices("retryable", "passing"))
+    retryable: bool = False
     retry_after_s: float | None = Field(default=None, ge=0)
 
 

@@ -186,9 +186,11 @@ def test_a_supervised_run_shows_its_loss(serve, opened, tmp_path: Path) -> None:
     assert page.locator(".iterations, .alarms").count() == 0
 
 
-def test_rows_of_another_kind_are_drawn_too(serve, opened) -> None:
-    published = Path(__file__).parents[3] / "checkpoints"
-    page = opened.go(serve(runs=published), "runs/recorded", ".curves canvas")
+def test_rows_of_another_kind_are_drawn_too(serve, opened, tmp_path: Path) -> None:
+    run = RunFolder.open(tmp_path / "starts", {"stages": [{"steps": 40}]})
+    for step in (20, 40):
+        run.rows().append({"step": step, "loss": 1 / step, "seconds": 1.0})
+    page = opened.go(serve(runs=tmp_path), "runs/starts", ".curves canvas")
     assert page.locator(".curves b").all_inner_texts() == ["Loss"]
 
 

@@ -15,7 +15,7 @@ from podium.tasks.graders.judge import RETRY_PROMPT, RUBRIC, Judge
 from podium.workers.base import Reply, Request, Worker
 
 FENCE = re.compile(r"<<<(?:end|[a-z ]+) ([0-9a-f]{16})>>>")
-BUSY = {"error": "status", "passing": True, "retry_after_s": 0.01}
+BUSY = {"error": "status", "retryable": True, "retry_after_s": 0.01}
 
 
 def scripted(*replies: str | dict[str, Any], limits: dict[str, Any] | None = None, **settings: Any) -> Judge:

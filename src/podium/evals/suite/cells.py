@@ -20,8 +20,6 @@ _SHARED = ("repeats", "max_steps", "early_stop", "budget")
 """Settings of the suite on which a single answer depends."""
 _UNKEYED = {"label", "controls"}
 """Settings of a planner that stand in no key."""
-_YOUNGER = {"best_of": 1, "quarantine_failing": False, "rounds": None}
-"""Settings that are younger than the first runs: they stand in no key while they have these values."""
 TRAINING = "train"
 """The split on which planners and controls make their choices."""
 
@@ -138,10 +136,7 @@ def _key(
         "training": settings.training,
         "tasks": [table.tasks.name, table.split, table.questions],
         "pool": table.pool.name,
-        "planner": entry.model_dump(
-            mode="json",
-            exclude={*_UNKEYED, *(key for key, value in _YOUNGER.items() if getattr(entry, key) == value)},
-        ),
+        "planner": entry.model_dump(mode="json", exclude=_UNKEYED),
         "control": control,
         "seed": seed,
         **table.pool.model_dump(mode="json", include={"draw", "decline"}, exclude_none=True),

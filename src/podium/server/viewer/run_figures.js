@@ -29,7 +29,7 @@ const KNOWN = [
   ["grad_norm", "Norm of the gradient", "before clipping", "Euclidean norm of all gradients, before it is limited."],
   ["lr", "Learning rate", "", "The optimiser's learning rate."],
 ];
-const OTHER_NAMES = { zero_variance_groups: "dead_groups", lr: "learning_rate" }; // of older files, and of SFT runs
+const OTHER_NAMES = { lr: "learning_rate" }; // of SFT runs
 const OF_WORKERS = "Each worker's share of the planned steps. A policy that asks one worker alone shows as one line at 100%.";
 
 /** The name of the rows' number, and each row's number. */

@@ -145,11 +145,9 @@ def _stage_lines(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _warmstart_lines(settings: Mapping[str, Any]) -> list[str]:
-    others = settings.get("extra_sources", settings.get("also", ()))  # Older runs call them "also".
-    sources = [settings.get("tasks"), *(other["tasks"] for other in others)]
     steps = sum(stage["steps"] for stage in settings["stages"])
     return [
-        f"- Warm start: supervised on examples of {', '.join(map(str, sources))}, {steps} steps of "
+        f"- Warm start: supervised on examples of {settings.get('tasks')}, {steps} steps of "
         f"{settings.get('batch')} examples, learning rate {settings.get('lr')}"
     ]
 
