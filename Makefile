@@ -3,6 +3,7 @@
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; real models; 2,000 odd requests to the server; an hour of fuzzing
+# make docs   the site of the documents, into site/
 # make constraints  pin the dependencies for a release; make audit  look the pinned ones up in the database of known faults
 # make bench  Podium's own time beside other tools, in a quarter of an hour: docs/results/bench.md
 # make bench-gpu  what this machine's GPU does for training
@@ -20,10 +21,10 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test test-research smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra long clean
+.PHONY: help setup setup-dev install-gpu check test test-research docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra long clean
 
 help:
-	@sed -n '1,9s/^# //p' Makefile
+	@sed -n '1,10s/^# //p' Makefile
 
 # The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
 $(VENV)/torch.done:
@@ -92,6 +93,10 @@ nightly: setup-dev
 	runs/clients.sh
 	runs/real-models.sh
 	$(MAKE) audit
+
+# A link to a page or a heading that is not there ends it.
+docs: setup-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Each figure beside a peer's from the same run. Peers get environments of their own in the folder for temporary files.
 bench: setup-dev

@@ -29,7 +29,6 @@ from podium.orchestrator.team import open_pool
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace.store import TraceStore
 from podium.types import Question
-from podium.workers.ratings import Ratings, Tally
 from podium.workers.response_cache import ResponseCache
 
 _POOL = r"""(?s)\[\[worker\]\].*base_url = "http"""
@@ -111,16 +110,6 @@ def _replay_pool(ground: Ground) -> None:
     worker = '[[worker]]\nname = "{}"\nkind = "replay"\nrecording = "{}"\nprice = {{ output = {} }}\n'
     rows = [worker.format(name, found[0], price) for price, name in enumerate(ground.workers, 1)]
     ground.write("my-replay-pool.toml", "\n".join([*rows, '[[worker]]\nname = "vote"\nkind = "vote"\n']))
-
-
-def _rated_pool(ground: Ground) -> None:
-    tally = Tally(right=3, questions=4, cost_usd=0.004)
-    ratings = Ratings(
-        kinds={"dates": {"date": 2.0}}, workers={name: {"dates": tally} for name in ground.workers}
-    )
-    ground.write("ratings.json", ratings.model_dump_json())
-    vote = '\n[[worker]]\nname = "vote"\nkind = "vote"\n'
-    ground.write("my-rated-workers.toml", f'ratings = "ratings.json"\n\n{ground.pool}{vote}')
 
 
 def _question(ground: Ground) -> None:
@@ -267,6 +256,8 @@ def _rules(ground: Ground) -> None:
 
 
 def _suite(ground: Ground) -> None:
+    _pool(ground)
+    _table(ground)
     ground.write("compare.toml", ground.shown("toml", r"\[\[planner\]\]")[0])
 
 
@@ -296,7 +287,6 @@ class Laid:
 GROUND = (
     Laid(r"\bmy\.toml|my-workers\.toml|127\.0\.0\.1:8080", _pool),
     Laid(r"(?<![\w/-])pool\.toml", _written_pool, r"podium init"),
-    Laid(r"my-rated-workers\.toml", _rated_pool),
     Laid(r"my-replay-pool\.toml", _replay_pool),
     Laid(r"question\.txt", _question),
     Laid(r"\bmine\.toml|my-questions\.toml", _own_tasks),

@@ -1,6 +1,6 @@
 """Measures of evaluations: what a planner gains, for what it costs, and how far that can be relied on.
 
-`measure` computes all that a report prints. docs/measures.md says when each misleads.
+`measure` computes all that a report prints. docs/evaluation.md says when each misleads.
 """
 
 from podium.evals.measures.measures import Measures, PlannerMeasures, measure
