@@ -68,13 +68,6 @@ def _script(found: re.Match[str]) -> None:
         assert (ROOT / config).exists(), f"{found['script']} names {config}, which is not there"
 
 
-def _made(found: re.Match[str]) -> None:
-    """Some script makes or reads this folder."""
-    scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "runs").glob("*.sh")]
-    named = re.compile(rf"(?<![\w/]){re.escape(found['folder'])}(?![\w.-])")
-    assert any(named.search(text) for text in scripts), f"no script names {found['folder']}"
-
-
 def _extra(found: re.Match[str]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] == found["name"]
@@ -106,7 +99,6 @@ CHECKED = (
         "needs what others have published, or trains for minutes",
         _script,
     ),
-    Checked(r"(?P<folder>runs/[\w-]+)", "a folder, no command", _made),
     Checked(
         r"(?:[A-Z]+=\S+ )*(?:python )?(?P<script>(?:benchmarks|runs)/[\w-]+\.py)(?: [\w./-]+)*",
         "measures for minutes, or needs what others have published",
@@ -166,11 +158,6 @@ _SMALL = "grpo.iterations=1 grpo.questions=1 grpo.group=2 grpo.max_tokens=16"
 CHANGED = (
     Changed(r'"\.\.\."', f'"{QUESTION}"', "a question of the reader's"),
     Changed(
-        r"--conductor-url \.\.\. --conductor-model \.\.\.",
-        "--conductor-url https://api.openai.com/v1 --conductor-model gpt-5",
-        "an endpoint of the reader's",
-    ),
-    Changed(
         r"(curl -X DELETE (\S+/api/ask)/)ID\b",
         rf"""curl -s \2 -H 'Content-Type: application/json' -d '{{"question": "{SLOW}"}}'; \1{_LAST_ID}""",
         "the question of the line before has its answer by now, so another one is cancelled",
@@ -181,14 +168,8 @@ CHANGED = (
         rf"rm -rf \2; \1 \3 {_SMALL}",
         "minutes to hours; and what a document trains in one folder are alternatives, which the folder would refuse",
     ),
-    Changed(r"(podium eval) --questions \d+", r"\1 --questions 2", "minutes"),
     Changed(r"(podium eval --(?:run|tasks \w+\.toml) .*)$", r"\1 --questions 2 --tuning 0", "minutes"),
     Changed(r"(podium eval \S+\.toml .*)$", r"\1 questions=2 training=4 seeds=1 processes=1", "minutes"),
-    Changed(
-        r"(podium eval --tasks runs/.*)$",
-        r"\1 --cost-sensitivity 4",
-        "all levels would take minutes",
-    ),
     Changed(r"(podium record .*)--questions \d+", r"\1--questions 60", "minutes"),
     Changed(r"(podium study .*--yes)$", r"\1 --questions 20", "minutes"),
     Changed(r" --url http://\S+", "", "servers of the reader's"),

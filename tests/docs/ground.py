@@ -173,15 +173,6 @@ def _easy(ground: Ground) -> None:
     _recording(ground, "recordings/easy.parquet", ground.workers)
 
 
-def _shipped_recording(ground: Ground) -> None:
-    shutil.copytree(ROOT / "configs", ground.reader.folder / "configs", dirs_exist_ok=True)
-    for name in set(re.findall(r"configs/pools/[\w-]+\.toml", ground.block.text)):
-        pool = ground.reader.folder / name
-        workers = [one for one in tomllib.loads(pool.read_text())["worker"] if one["kind"] == "replay"]
-        path = (pool.parent / workers[0]["recording"]).resolve().relative_to(ground.reader.folder.resolve())
-        _recording(ground, str(path), (one["worker"] for one in workers))
-
-
 def _published(ground: Ground) -> None:
     table = 'name = "tiny"\n[questions]\nfile = "rows.jsonl"\nid = "id"\ntext = "text"\n'
     table += (
@@ -294,7 +285,6 @@ GROUND = (
     Laid(r"gsm8k", _gsm8k),
     Laid(r"theory\.py", _inspect_task),
     Laid(r"recordings/easy\.parquet", _easy, r"replay import .* recordings/easy\.parquet"),
-    Laid(r"configs/pools/", _shipped_recording),
     Laid(r"replay import", _published),
     Laid(r"\b3f9a\b|traces (?:list|show|export)|traces\.sqlite", _traces),
     Laid(r"runs/mine\b", _run, r"train --run runs/mine"),
