@@ -7,6 +7,7 @@ code is not loaded. Nothing here reads the files.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -25,7 +26,7 @@ def shipped_pool(name: str) -> Path | None:
     Raises:
         ConfigError: an installed package names a folder that is not there.
     """
-    return next((path for path in _places(name, f"pools/{name}.toml") if path.is_file()), None)
+    return next((path for path in _places(name, f"pools/{name}.toml") if os.path.isfile(path)), None)
 
 
 def shipped_checkpoint(name: str) -> Path | None:
@@ -34,7 +35,7 @@ def shipped_checkpoint(name: str) -> Path | None:
     Raises:
         ConfigError: an installed package names a folder that is not there.
     """
-    return next((path for path in _places(name, name) if (path / "podium.json").is_file()), None)
+    return next((path for path in _places(name, name) if os.path.isfile(path / "podium.json")), None)
 
 
 def shipped_checkpoints() -> tuple[str, ...]:
