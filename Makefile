@@ -21,7 +21,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test test-research docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra long clean
+.PHONY: help setup setup-dev install-gpu check test test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra long clean
 
 help:
 	@sed -n '1,10s/^# //p' Makefile
@@ -42,14 +42,14 @@ $(VENV)/torch.done:
 	else $(PIP) install "torch==$(TORCH)"; fi
 	@touch $@
 
-$(VENV)/train.done: $(VENV)/torch.done pyproject.toml research/pyproject.toml
+$(VENV)/train.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml
 	@echo "Installing Podium ..."
-	@$(PIP) install -e '.[train]' -e research 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@$(PIP) install -e '.[train]' -e lab -e research 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $@
 
-$(VENV)/dev.done: $(VENV)/torch.done pyproject.toml research/pyproject.toml
+$(VENV)/dev.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml
 	@echo "Installing Podium and what the tests need ..."
-	@$(PIP) install -e '.[train,dev]' -e research 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@$(PIP) install -e '.[train,dev]' -e lab -e research 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $(VENV)/train.done $@
 
 # A real language model of 98 MB, which tests put behind a real server.
@@ -66,7 +66,7 @@ install-gpu:
 	@rm -f $(VENV)/*.done
 	@$(PIP) freeze | grep -q '^torch==.*+cpu' && $(PIP) uninstall --yes torch || true
 	$(PIP) install torch
-	$(PIP) install -e '.[train]' -e research
+	$(PIP) install -e '.[train]' -e lab -e research
 	@touch $(VENV)/torch.done $(VENV)/train.done
 
 check: setup-dev
@@ -80,9 +80,15 @@ check: setup-dev
 test: setup-dev
 	$(BIN)/pytest -n 3 --dist worksteal --durations 25 --durations-min 4
 
+# The small workers, the warm start and the NumPy engine.
+test-lab: setup-dev
+	$(BIN)/pytest -n 3 --dist worksteal lab/tests
+
 # The planners of other papers and their searches.
 test-research: setup-dev
 	$(BIN)/pytest -n 3 --dist worksteal research/tests
+
+test-all: test test-lab test-research
 
 nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py

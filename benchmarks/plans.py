@@ -33,14 +33,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is 
 from rows import Row, report
 
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
-from podium.conductor.checkpoint import read_weights
-from podium.conductor.llama import Llama, Shape
-from podium.conductor.numpy_engine import NumpyEngine
 from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.tasks import open_tasks
 from podium.types import Message
+from podium_lab.engine.llama import Llama, Shape, read_weights
+from podium_lab.engine.numpy_engine import NumpyEngine
 
 Prompts = Sequence[tuple[Message, ...]]
 Write = Callable[[Prompts], list[str]]

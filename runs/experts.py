@@ -22,18 +22,18 @@ from random import Random
 import podium
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.evals.stats import accuracy_interval
-from podium.lab.world import RELATIONS, Problem, word_question, world
-from podium.orchestra.abilities import ABILITIES, JOINS, Ability
-from podium.orchestra.laboratory import draw_split_problem
-from podium.orchestra.plans import DrawnStep, WorldParts, draw_steps
 from podium.orchestrator.team import open_pool
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
-from podium.tasks.world import HOP_SHARES
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
+from podium_lab.small_workers.abilities import ABILITIES, JOINS, Ability
+from podium_lab.small_workers.laboratory import draw_split_problem
+from podium_lab.small_workers.plans import DrawnStep, WorldParts, draw_steps
+from podium_lab.world import RELATIONS, Problem, word_question, world
+from podium_lab.world.tasks import HOP_SHARES
 
 CARDS = Path(podium.__file__).parent / "assets" / "orchestra"
 VARIANTS: dict[str, Callable[[Step], Step]] = {

@@ -15,8 +15,6 @@ from podium.config import Settings, load
 from podium.evals.suite.cells import tables_of
 from podium.evals.suite.opening import check_suite
 from podium.evals.suite.settings import SuiteSettings
-from podium.orchestra.abilities import ABILITIES
-from podium.orchestra.training import OrchestraSettings
 from podium.orchestrator.team import TeamSpec, open_pool
 from podium.recordings.importers import TableMapping
 from podium.tasks.mixture import read_task_file
@@ -25,9 +23,11 @@ from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment
 from podium.types import Price
 from podium.warmstart.supervised import WarmStartSettings
-from podium.workers.build import BUILT_IN
+from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file
-from podium.workers.spec import LocalSpec, OpenAISpec, ReplaySpec, pool_form
+from podium.workers.spec import OpenAISpec, ReplaySpec, pool_form
+from podium_lab.small_workers.abilities import ABILITIES
+from podium_lab.small_workers.training import OrchestraSettings
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
 SUITES = sorted((CONFIGS[0].parent / "eval").glob("*.toml"))
@@ -42,7 +42,13 @@ FORMS: dict[str, type[Settings]] = {
     "orchestra": OrchestraSettings,
 }
 """Of configurations whose names begin so; the others are for GRPO."""
-POOL_FORM = pool_form([*(kind.spec for kind in BUILT_IN.values()), TeamSpec, LocalSpec])
+POOL_FORM = pool_form(
+    [
+        *(kind.spec for kind in BUILT_IN.values()),
+        TeamSpec,
+        *(kind.spec for _, kind in INSTALLED_KINDS.items()),
+    ]
+)
 POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"))
 
 

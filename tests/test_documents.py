@@ -14,9 +14,9 @@ from podium.config import build
 from podium.errors import ConfigError
 from podium.orchestrator.team import TeamSpec
 from podium.types import Limits, Price
-from podium.workers.build import BUILT_IN, UnreadyWorker
+from podium.workers.build import BUILT_IN, INSTALLED_KINDS, UnreadyWorker
 from podium.workers.pool import Pool
-from podium.workers.spec import LocalSpec, WorkerSpec, pool_form
+from podium.workers.spec import WorkerSpec, pool_form
 
 ROOT = Path(__file__).parent.parent
 WORKERS = ROOT / "docs" / "workers.md"
@@ -28,7 +28,11 @@ SHOWN = [
     )
     if "[[worker]]" in block
 ]
-SPECS: list[type[WorkerSpec]] = [*(kind.spec for kind in BUILT_IN.values()), TeamSpec, LocalSpec]
+SPECS: list[type[WorkerSpec]] = [
+    *(kind.spec for kind in BUILT_IN.values()),
+    TeamSpec,
+    *(kind.spec for _, kind in INSTALLED_KINDS.items()),
+]
 
 
 @pytest.mark.parametrize("block", SHOWN)

@@ -8,8 +8,14 @@ from collections import Counter
 from pathlib import Path
 
 import grimp
+import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "podium"
+ROOT = Path(__file__).parent.parent
+PACKAGES = {
+    name: ROOT / folder / name
+    for folder, name in (("src", "podium"), ("lab/src", "podium_lab"), ("research/src", "podium_research"))
+}
+FILES = [path for source in PACKAGES.values() for path in source.rglob("*.py")]
 LONGEST = 400
 
 
@@ -41,9 +47,11 @@ def _circles(graph: grimp.ImportGraph) -> list[list[str]]:
     return circles
 
 
-def test_no_modules_import_one_another_in_a_circle() -> None:
-    graph = grimp.build_graph("podium", cache_dir=None)
-    packages = {module for module in graph.modules if (SOURCE.parent / Path(*module.split("."))).is_dir()}
+@pytest.mark.parametrize("name", PACKAGES)
+def test_no_modules_import_one_another_in_a_circle(name: str) -> None:
+    graph = grimp.build_graph(name, cache_dir=None)
+    above = PACKAGES[name].parent
+    packages = {module for module in graph.modules if (above / Path(*module.split("."))).is_dir()}
     for (
         package
     ) in packages:  # A package's own file names what its modules export, and they never import it back.
@@ -54,14 +62,14 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
 
 
 def test_no_module_is_longer_than_a_reader_takes_in() -> None:
-    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCE.rglob("*.py")}
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in FILES}
     assert {str(path): lines for path, lines in lengths.items() if lines > LONGEST} == {}
 
 
 def test_no_module_has_the_name_of_one_of_the_standard_library_or_one_that_says_nothing() -> None:
     taken = sys.stdlib_module_names | {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
     allowed = {"trace", "types", "code", "__main__"}  # The wanted names of packages and workers of Podium.
-    named = {path.stem for path in SOURCE.rglob("*.py")} | {p.name for p in SOURCE.rglob("*") if p.is_dir()}
+    named = {path.stem for path in FILES} | {path.parent.name for path in FILES}
     assert named & taken <= allowed
 
 
@@ -75,7 +83,7 @@ def _assigned(module: ast.Module) -> list[str]:
 def test_no_module_gives_a_constant_a_second_value() -> None:
     twice = {
         f"{path}: {name}"
-        for path in SOURCE.rglob("*.py")
+        for path in FILES
         for name, times in Counter(_assigned(ast.parse(path.read_text(encoding="utf-8")))).items()
         if times > 1
     }
@@ -84,5 +92,6 @@ def test_no_module_gives_a_constant_a_second_value() -> None:
 
 def test_no_two_files_of_tests_share_a_name() -> None:
     """Pytest imports the files of its tests by their last name alone, and refuses the second one."""
-    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    folders = (ROOT / folder / "tests" for folder in ("", "lab", "research"))
+    names = Counter(path.name for folder in folders for path in folder.rglob("test_*.py"))
     assert [name for name, files in names.items() if files > 1] == []

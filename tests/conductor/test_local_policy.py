@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.engine import Logits, Passage
 from podium.conductor.local_policy import LocalPolicy, draw
-from podium.conductor.numpy_engine import NumpyEngine
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError
 from podium.types import Message
+from podium_lab.engine.numpy_engine import NumpyEngine
+from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 
 Make = Callable[..., Path]
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import CHAT
 
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.opening import open_conductor
 from podium.planner import PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import PlanError
+from tiny_models import CHAT
 
 SITUATION = PlanRequest(Question(text="3 + 4?"), (Profile(name="a"), Profile(name="b")))
 

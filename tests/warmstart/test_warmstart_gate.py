@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.orchestra.laboratory import WorldLaboratory
 from podium.train.checkpoints import read_model
 from podium.types import Profile
 from podium.warmstart.acceptance import (
@@ -18,6 +17,7 @@ from podium.warmstart.acceptance import (
 from podium.warmstart.data import open_data
 from podium.warmstart.embedded_examples import EMBEDDED, team_of
 from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
+from podium_lab.small_workers.laboratory import WorldLaboratory
 
 TINY = WarmStartSettings(
     vocabulary=700, vocabulary_examples=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
 from podium.errors import UsageError
+from podium.plugins import PluginGroup
+
+OWN_STAGES = ("grpo", "sft")
+"""The stages of Podium itself."""
+Stage: TypeAlias = Callable[[Path | None, Sequence[str], Path], bool]
+"""(file of settings or None, settings that override it as key=value, folder of the run) -> whether what it made passed
+the tests of the stage. The stage prints how far it is."""
+STAGES = PluginGroup[Stage]("podium.stages", "training stage", Callable)
+"""The stages of installed packages."""
 
 
 def train(
     *overrides: str,
     run: Path | None = None,
-    stage: Literal["grpo", "sft", "warmstart", "orchestra"] = "grpo",
+    stage: str = "grpo",
     engine: Literal["auto", "small", "trl"] = "auto",
     config: Path | None = None,
     eval_questions: int | None = None,
@@ -28,8 +38,9 @@ def train(
         overrides: Settings as key=value, such as grpo.iterations=100; they override the file.
         run: The folder to which the run writes its configuration, metrics.jsonl, checkpoints and, at the end, the
             policy. A dry run needs none.
-        stage: grpo is reinforcement learning; sft is supervised training on examples; warmstart makes the small policy
-            that ships; orchestra makes small language models that know parts of the task set "world", as workers.
+        stage: grpo is reinforcement learning, sft supervised training on examples. Installed packages add further
+            stages; podium-lab adds warmstart, which makes the small policy that make demo trains, and orchestra, which
+            makes small language models as workers.
         engine: trl trains any language model; small trains policies of a few million parameters on one CPU. auto takes
             small for a checkpoint that small can train, else trl.
         config: A TOML file of settings. Default: the settings of the shipped run.
@@ -47,6 +58,10 @@ def train(
         raise UsageError("--dry-run is for --stage grpo; the others call no worker.")
     if run is None and not dry_run:
         raise UsageError("Training needs --run FOLDER, the folder of the run.")
+    if stage not in OWN_STAGES and stage not in STAGES.names:
+        from podium.config import suggestion  # noqa: PLC0415 - loads pydantic, which help does not need
+
+        raise UsageError(f"There is no stage {stage!r}; {suggestion(stage, (*OWN_STAGES, *STAGES.names))}")
     _need_torch()
     from podium.cli import training  # noqa: PLC0415 - loads torch
 
@@ -60,16 +75,20 @@ def train(
             config, overrides, run, calls=calls, run_budget_usd=run_budget_usd, json=json
         )
     assert run is not None
-    if stage == "orchestra":
-        training.make_orchestra(config, overrides, run)
-        return 0
-    if stage == "warmstart":
-        return 0 if training.make_warmstart(config, overrides, run) else 1
+    if (installed := STAGES.find(stage)) is not None:
+        return 0 if installed(config, overrides, run) else 1
     if training.is_lm_run(config, overrides, engine, stage):
         from podium.cli import lm_training  # noqa: PLC0415 - loads TRL
 
         overrides = _with_eval_questions(overrides, eval_questions)
-        lm_training.train_lm(config, overrides, run, stage=stage, calls=calls, run_budget_usd=run_budget_usd)
+        lm_training.train_lm(
+            config,
+            overrides,
+            run,
+            stage="sft" if stage == "sft" else "grpo",
+            calls=calls,
+            run_budget_usd=run_budget_usd,
+        )
         return 0
     training.run_training(
         config,

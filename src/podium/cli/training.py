@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
@@ -26,8 +23,6 @@ from podium.config import Source
 from podium.errors import ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestra.laboratory import open_examples
-from podium.orchestra.training import POOL, OrchestraSettings, train_orchestra
 from podium.orchestrator.team import open_pool
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import open_tasks
@@ -36,19 +31,7 @@ from podium.train.experiment import Dispatch, can_train, run_experiment
 from podium.train.loop import Evaluate
 from podium.train.settings import Experiment
 from podium.types import Budget
-from podium.warmstart.acceptance import (
-    COPYING,
-    NAME_TO_NUMBER,
-    SKILL_TO_NUMBER,
-    STEPS_SAVED,
-    VALID_PLANS,
-    AcceptanceReport,
-)
-from podium.warmstart.supervised import WarmStartSettings, run_warmstart
 from podium.workers.pool import Pool
-
-_LINE_EVERY = 10
-"""Without a terminal, one line is printed for this many rows of a warm start."""
 
 
 def run_training(
@@ -84,52 +67,6 @@ def run_training(
     )
     console.print(f"The trained policy is in {policy}", soft_wrap=True)
     return policy
-
-
-def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> bool:
-    """Make the policy that reinforcement starts from; returns whether it passed the acceptance tests."""
-    settings = read_run_settings(config, WarmStartSettings, overrides)
-    console = open_console()
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    with bar if console.is_terminal else nullcontext():
-        task = bar.add_task("warm start", total=settings.steps)
-
-        def show(row: Mapping[str, Any]) -> None:
-            bar.update(task, completed=row["step"], description=f"loss {row['loss']:.3f}")
-            if not console.is_terminal and row["step"] // 20 % _LINE_EVERY == 0:
-                console.print(
-                    f"step {row['step']}/{settings.steps}  loss {row['loss']:.3f}  {row['seconds']:.0f} s"
-                )
-
-        reports = run_warmstart(
-            settings,
-            run,
-            data=open_examples(settings.pool) if settings.tasks == "world" else None,
-            show=show,
-        )
-    for what, report in reports.items():
-        console.print(f"Acceptance, {what}:")
-        _print_acceptance(report, console)
-    console.print(f"The policy is in {run / 'policy'}", soft_wrap=True)
-    return all(report.passed for report in reports.values())
-
-
-def make_orchestra(config: Path | None, overrides: Sequence[str], run: Path) -> None:
-    """Train the workers of the orchestra, and write their pool file."""
-    settings = read_run_settings(config, OrchestraSettings, overrides)
-    console = open_console()
-
-    def show(name: str, row: Mapping[str, Any]) -> None:
-        console.print(f"{name}  step {row['step']}  loss {row['loss']:.3f}", soft_wrap=True)
-
-    train_orchestra(settings, run, show)
-    console.print(f"The workers are in {run}; their pool file is {run / POOL}", soft_wrap=True)
 
 
 def is_lm_run(config: Path | None, overrides: Sequence[str], engine: str, stage: str) -> bool:
@@ -191,23 +128,3 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
         }
 
     return evaluate_checkpoint
-
-
-def _print_acceptance(report: AcceptanceReport, console: Console) -> None:
-    shares = [
-        ("name to number", report.name_to_number, NAME_TO_NUMBER),
-        ("skill to number", report.skill_to_number, SKILL_TO_NUMBER),
-        ("copying of spans", report.copying, COPYING),
-        *((f"valid plans of {n}", share, VALID_PLANS) for n, share in report.valid_plans.items()),
-    ]
-    for what, share, least in shares:
-        console.print(f"{what:<18} {share:7.2%}  {_verdict(share, least)} (at least {least:.0%})")
-    for level, saved in enumerate(report.steps_saved, start=1):
-        verdict = _verdict(saved, STEPS_SAVED)
-        console.print(
-            f"{f'saved at level {level}':<18} {saved:7.2f}  {verdict} (at least {STEPS_SAVED} steps)"
-        )
-
-
-def _verdict(figure: float, least: float) -> str:
-    return "passed" if figure >= least else "FAILED"

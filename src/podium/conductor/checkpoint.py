@@ -23,8 +23,6 @@ from podium.workers.pool import has_real_workers, real_workers
 from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
     from podium.workers.pool import Pool
@@ -260,6 +258,17 @@ class Checkpoint:
             ) from error
 
 
+def is_llama(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration is of the plain Llama form, with full attention: our own engines run this form alone."""
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    return (
+        config.get("model_type") in ("llama", "qwen2")
+        and config.get("hidden_act", "silu") == "silu"
+        and rope.get("rope_type", rope.get("type", "default")) == "default"
+        and not config.get("use_sliding_window", False)
+    )
+
+
 def read_podium_json(path: Path) -> PodiumFile:
     """Read a podium.json.
 
@@ -273,41 +282,6 @@ def read_podium_json(path: Path) -> PodiumFile:
 def checkpoint_folder(source: str | Path) -> Path:
     """The folder of a checkpoint that comes with Podium or an installed package, or else the path itself."""
     return (shipped_checkpoint(source) if isinstance(source, str) else None) or Path(source)
-
-
-def read_weights(path: Path) -> dict[str, NDArray[np.float32]]:
-    """All tensors of a safetensors file by name, as float32, without torch.
-
-    Raises:
-        CheckpointError: the file is not safetensors, or holds a type other than F32, F16 or BF16.
-    """
-    from safetensors import SafetensorError, deserialize  # noqa: PLC0415
-
-    try:
-        entries = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
-    except SafetensorError as error:
-        raise CheckpointError(
-            f"{path} is not a whole safetensors file; copy or save the checkpoint again."
-        ) from error
-    return {name: _array(name, entry, path) for name, entry in entries}
-
-
-def _array(name: str, entry: dict[str, Any], path: Path) -> NDArray[np.float32]:
-    import numpy as np  # noqa: PLC0415
-
-    match entry["dtype"]:
-        case "BF16":  # NumPy has no bfloat16: its 16 bits are the upper half of a float32.
-            halves = np.frombuffer(entry["data"], dtype="<u2")
-            flat = (halves.astype(np.uint32) << 16).view(np.float32)
-        case "F16":
-            flat = np.frombuffer(entry["data"], dtype="<f2").astype(np.float32)
-        case "F32":
-            flat = np.frombuffer(entry["data"], dtype="<f4").astype(np.float32)
-        case other:
-            raise CheckpointError(
-                f"{path} holds {name} as {other}; save the checkpoint as float32, float16 or bfloat16."
-            )
-    return flat.reshape(entry["shape"])
 
 
 def _unrated(pool: Pool) -> str | None:

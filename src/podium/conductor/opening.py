@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
 from podium.conductor.engine import INSTALLED_ENGINES, Engine, EngineKind
 from podium.conductor.format_probe import PlanFormats
-from podium.conductor.guide import Guide
+from podium.conductor.guide import open_guide
 from podium.conductor.plan_format import PlanChoice, endpoint_of
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Policy, Sampling, WorkerPolicy
@@ -44,8 +44,6 @@ _REMEDY = (
 )
 UNTRAINED_STYLE: Literal["full", "short"] = "full"
 """The prompt style of models that conduct untrained, where the pool file names none."""
-SMALL = 50_000_000
-"""NumPy runs models of at most so many parameters: with them it is as fast as torch, and starts sooner."""
 
 
 class ConductorSettings(Settings):
@@ -283,14 +281,12 @@ def open_local_policy(checkpoint: Checkpoint) -> LocalPolicy:
 
     engine = _engine_for(checkpoint).open(checkpoint)
     # Not every configuration has its vocabulary's size at the top; those of guided policies do.
-    guide = Guide.of(checkpoint.prompt, engine.decode, checkpoint.config.get("vocab_size", 0))
+    guide = open_guide(checkpoint.prompt, engine.decode, checkpoint.config.get("vocab_size", 0))
     return LocalPolicy(checkpoint.name, engine, guide)
 
 
 def _engine_for(checkpoint: Checkpoint) -> EngineKind:
     """The first installed engine that runs this checkpoint, else the one over transformers."""
-    if _NUMPY.runs(checkpoint):
-        return _NUMPY
     return next((kind for _, kind in INSTALLED_ENGINES.items() if kind.runs(checkpoint)), _TRANSFORMERS)
 
 
@@ -306,26 +302,3 @@ def _open_torch(checkpoint: Checkpoint) -> Engine:
 
 
 _TRANSFORMERS = EngineKind(lambda checkpoint: True, _open_torch)
-
-
-def _open_numpy(checkpoint: Checkpoint) -> Engine:
-    from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
-
-    return NumpyEngine(checkpoint)
-
-
-def _is_small(checkpoint: Checkpoint) -> bool:
-    """Whether the NumPy engine can run this model, and is fast with it."""
-    from podium.conductor.llama import is_llama  # noqa: PLC0415
-
-    if (
-        checkpoint.chats
-        or not is_llama(checkpoint.config)
-        or not (checkpoint.path / "tokenizer.json").is_file()
-    ):
-        return False
-    parameters = checkpoint.parameters()
-    return parameters is not None and parameters <= SMALL
-
-
-_NUMPY = EngineKind(_is_small, _open_numpy, one_core=True)

@@ -71,9 +71,8 @@ class PromptSettings(Settings):
     """The level of cost sensitivity that the prompt states."""
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
-    guided: bool = False
-    """Whether the lists of a plan are written as the thought before them says (`podium.conductor.guide`). For small
-    policies in the brief style."""
+    guide: str = ""
+    """What guides the policy's writing, by name (`podium.conductor.guide`); empty: it is not guided."""
     tools: bool | None = None
     """Whether the full style names the tools that the caller brought. None: only for a model that conducts untrained,
     since a trained policy never read of tools in its training."""

@@ -35,7 +35,7 @@ from podium.workers.pool import (
     load_pool,
     pool_file,
 )
-from podium.workers.spec import LocalSpec, WorkerSpec
+from podium.workers.spec import WorkerSpec
 
 if TYPE_CHECKING:
     from podium.orchestrator.planning import OpenedPlanner
@@ -261,7 +261,7 @@ class _Teams:
     @property
     def kinds(self) -> dict[str, WorkerKind]:
         """The worker kinds "podium" and "local", for `load_pool`."""
-        return {"podium": WorkerKind(TeamSpec, self._build), "local": WorkerKind(LocalSpec, _local)}
+        return {"podium": WorkerKind(TeamSpec, self._build)}
 
     def _build(self, spec: TeamSpec, context: BuildContext) -> Worker:
         folder = context.folder
@@ -285,12 +285,6 @@ class _Teams:
             return _team(spec, pool, _settings(spec, folder))
         except UsageError as error:
             raise ConfigError(f"{owner}: {error}", ("planner",)) from None
-
-
-def _local(spec: LocalSpec, context: BuildContext) -> Worker:
-    from podium.conductor.local_worker import build_local  # noqa: PLC0415 - loads NumPy
-
-    return build_local(spec, context)
 
 
 def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:

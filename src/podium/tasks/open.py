@@ -20,13 +20,12 @@ from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import NAMED_SETS
 from podium.tasks.task import TaskSet
-from podium.tasks.world import WorldTasks
 from podium.workers.base import Worker
 
 ALL = 10**9
 """A size that means all tasks of a set."""
 EMBEDDED = "embedded"
-_GENERATED: Mapping[str, type[GeneratedTasks]] = {EMBEDDED: EmbeddedTasks, "world": WorldTasks}
+_GENERATED: Mapping[str, type[GeneratedTasks]] = {EMBEDDED: EmbeddedTasks}
 SPLITS: tuple[Split, ...] = get_args(Split)
 """The splits of the generated tasks."""
 

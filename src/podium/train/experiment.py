@@ -12,9 +12,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from podium.conductor.checkpoint import Checkpoint, Conducts
-from podium.conductor.llama import is_llama
-from podium.conductor.opening import SMALL
+from podium.conductor.checkpoint import Checkpoint, Conducts, is_llama
 from podium.conductor.prompt import numbered_pool
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
@@ -34,6 +32,8 @@ from podium.types import Budget
 from podium.workers.pool import Pool
 
 _ENDLESS = 10**9
+_MOST_PARAMETERS = 50_000_000
+"""Of a policy that the small engine trains."""
 
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
 """Opens the dispatcher of a pool's workers. It is called after the run folder has been made."""
@@ -104,7 +104,7 @@ def can_train(start: str) -> bool:
         and len(checkpoint.ends) == 1
         and is_llama(checkpoint.config)
         and parameters is not None
-        and parameters <= SMALL
+        and parameters <= _MOST_PARAMETERS
     )
 
 

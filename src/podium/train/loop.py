@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.guide import Guide
+from podium.conductor.guide import Guide, open_guide
 from podium.errors import CheckpointError, ConfigError
 from podium.planner import Planner
 from podium.rollout import Rollout
@@ -138,7 +138,7 @@ class _Trainer:
                 f"{start.path} names {len(start.ends)} end tokens; this loop needs exactly one."
             )
         codec = Codec.of(start)
-        guide = Guide.of(start.prompt, codec.decode, start.config["vocab_size"])
+        guide = open_guide(start.prompt, codec.decode, start.config["vocab_size"])
         return cls(settings, start, codec, next(iter(start.ends)), draw_tasks, score, guide)
 
     async def iterate(

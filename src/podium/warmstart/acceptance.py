@@ -20,7 +20,7 @@ import torch
 from tokenizers import Tokenizer
 
 from podium.conductor.codec import Codec
-from podium.conductor.guide import Guide
+from podium.conductor.guide import open_guide
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.planner import PlanRequest
 from podium.train.model import PolicyModel
@@ -130,7 +130,7 @@ class Completer:
     ) -> None:
         self.model, self.seed = model, seed
         self._codec = Codec(tokenizer, BEGIN_ID)
-        self._guide = Guide.of(prompt or PromptSettings(), self._codec.decode, model.shape.vocab)
+        self._guide = open_guide(prompt or PromptSettings(), self._codec.decode, model.shape.vocab)
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of one piece of a prompt."""

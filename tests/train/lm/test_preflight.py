@@ -81,7 +81,9 @@ def test_each_reason_is_one_sentence(settings: Settings, change: Settings, sente
 
 def test_a_prompt_of_guided_policies_is_refused() -> None:
     with pytest.raises(ValidationError, match="TRL samples without a guide"):
-        LMExperiment.model_validate({"start": "warmstart", "prompt": {"style": "brief", "guided": True}})
+        LMExperiment.model_validate(
+            {"start": "warmstart", "prompt": {"style": "brief", "guide": "plan-lists"}}
+        )
 
 
 def test_a_task_without_a_grader_is_refused(settings: Settings, tmp_path: Path) -> None:

@@ -117,8 +117,8 @@ class LMExperiment(ScoringSettings):
             )
         if self.quantization is not None and self.lora is None:
             raise ValueError("quantized weights cannot be trained; add [lora], or leave [quantization] out.")
-        if self.prompt.guided:
-            raise ValueError("TRL samples without a guide; leave prompt.guided out.")
+        if self.prompt.guide:
+            raise ValueError("TRL samples without a guide; leave prompt.guide out.")
         if self.prompt.levels != len(self.cost_weights):
             raise ValueError(
                 f"the prompt knows {self.prompt.levels} levels of cost sensitivity and cost_weights has "

@@ -1,0 +1,66 @@
+"""The engine for small policies: a Llama or Qwen2 model in NumPy and its tokenizer, without torch and transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.conductor.engine import Logits, Passage, PrefixSharing
+from podium.errors import CheckpointError
+from podium.types import Message
+from podium_lab.engine.llama import KVCache, Llama, NewTokens, Shape, read_weights
+
+
+class NumpyEngine:
+    """An `Engine` that needs neither torch nor a GPU."""
+
+    batch = 32
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        """
+        Raises:
+            CheckpointError: the folder's files are damaged or do not belong together.
+        """
+        try:
+            shape = Shape.of(checkpoint.config)
+        except KeyError as error:
+            raise CheckpointError(
+                f"{checkpoint.path / 'config.json'} lacks {error}; save the checkpoint again."
+            ) from error
+        self._llama = Llama(shape, read_weights(checkpoint.path / "model.safetensors"))
+        tokenizer = checkpoint.tokenizer()
+        if tokenizer.get_vocab_size() > self._llama.vocabulary:
+            raise CheckpointError(
+                f"The tokenizer of {checkpoint.path} has {tokenizer.get_vocab_size()} tokens, but its model "
+                f"knows {self._llama.vocabulary}; the two do not belong together."
+            )
+        self._codec = Codec(tokenizer, checkpoint.begin)
+        self.context = checkpoint.context
+        self.ends = checkpoint.ends
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        return self._codec.encode(messages)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return self._codec.decode(tokens)
+
+    def start(self, capacity: int) -> KVCache:
+        return self._llama.start(capacity)
+
+    @property
+    def sharing(self) -> PrefixSharing | None:
+        return self
+
+    def copy(self, cache: KVCache, length: int, capacity: int) -> KVCache:
+        return self._llama.copy(cache, length, capacity)
+
+    def cut(self, cache: KVCache, length: int) -> None:
+        cache.length = length
+
+    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+        texts = [NewTokens(passage.cache, passage.tokens, passage.wanted) for passage in passages]
+        logits = self._llama.logits(self._llama.read_batch(texts))
+        return np.split(logits, np.cumsum([text.wanted for text in texts])[:-1])

@@ -1,0 +1,117 @@
+"""A guide of small policies: a plan's lists have as many entries as its thought says, and what it says for each.
+
+A small model miscounts entries that bear no number. Then most of its long plans could not be read or had other
+workers than it meant, and reinforcement would give them up before they pay. It also forgets what a step was to find.
+It is the guide `plan-lists` (`podium.conductor.guide`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+_STEPS = re.compile(r"steps ([a-z\d, ]*[a-z]\d+)\n")
+"""As a thought ends, each step with what it finds and its worker: "steps 0 proposer laws3, 1 birthplace persons0".
+Lessons write it so (`podium_lab.small_workers.plans`)."""
+_WORKER = re.compile(r"[a-z](\d+)")
+_FOUND = re.compile(r"\d+ (.+) [a-z]+\d+")
+"""What a thought says of one step, with what it finds: "1 birthplace persons0"."""
+_FIND = "Find the"
+_WORKERS, _SUBTASKS, _ACCESS = "\nmodel_id", "\nsubtasks", "\naccess_list"
+_NEXT, _LAST = '", "', '"]'
+"""Between two subtasks, and after the last one."""
+
+
+class PlanLists:
+    """Which tokens would give one of a plan's three lists a wrong number of entries, a wrong worker or a wrong subtask.
+
+    The list of workers repeats those that the thought names. A subtask that begins with "Find the" goes on with what
+    the thought says of its step: "Find the birthplace of ", or for "birthplace founder" "Find the birthplace of the
+    founder of ". In the list of subtasks only tokens with a whole mark between subtasks or after them are looked at,
+    and not a quote or a bracket alone. A plan that the policy never ends, or whose thought names no worker of the pool,
+    may still be invalid.
+
+    Args:
+        decode: the text of some tokens.
+        vocabulary: the number of tokens that the policy knows.
+    """
+
+    def __init__(self, decode: Callable[[Sequence[int]], str], vocabulary: int) -> None:
+        self._pieces = [decode([token]) for token in range(vocabulary)]
+        self._token_of = {piece: token for token, piece in enumerate(self._pieces) if piece}
+        self._marks = self._containing(*"[],")
+        self._next, self._last = self._containing(_NEXT), self._containing(_LAST)
+
+    def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
+        """The tokens that must not follow a completion's tokens so far, as ids; None: any may follow."""
+        text = "".join(self._pieces[token] for token in tokens)
+        steps = _STEPS.search(text)
+        if steps is None:
+            return None
+        return self._forbidden(text, steps[1]) or None
+
+    def _forbidden(self, text: str, said: str) -> list[int]:
+        workers = _WORKER.findall(said)
+        if (place := text.rfind(_ACCESS)) >= 0:
+            return self._breaking_count(text[place + 1 :], len(workers))
+        if (place := text.rfind(_SUBTASKS)) >= 0:
+            if _LAST in text[place:]:  # The list is closed.
+                return []
+            *before, begun = text[place:].split(_NEXT)
+            marks = self._last if len(before) < len(workers) - 1 else self._next
+            return marks + self._finding_other(begun, said.split(", "), len(before))
+        place = text.rfind(_WORKERS)
+        if place < 0 or "]" in text[place:]:
+            return []
+        return self._not_continuing(f"{_WORKERS} = [{', '.join(workers)}]".removeprefix(text[place:]))
+
+    def _containing(self, *marks: str) -> list[int]:
+        """The tokens whose text has one of these marks."""
+        return [token for token, piece in enumerate(self._pieces) if any(mark in piece for mark in marks)]
+
+    def _breaking_count(self, begun: str, count: int) -> list[int]:
+        return [token for token in self._marks if not _fits(begun + self._pieces[token], count)]
+
+    def _finding_other(self, begun: str, steps: Sequence[str], number: int) -> list[int]:
+        """The tokens that would let a begun subtask find something else than the thought says of its step."""
+        told = _FOUND.fullmatch(steps[number]) if number < len(steps) else None
+        _, find, said = begun.partition(_FIND)
+        if not told or not find:
+            return []
+        # A word goes on with the same relation ("launch year"), or another one begins ("emblem of the birthplace").
+        words = [(f" {word}", f" of the {word}") for word in told[1].split(" ")]
+        for forms in (words[0][:1], *words[1:], (" of",)):
+            whole = next((form for form in forms if said.startswith(form)), None)
+            if whole is None:
+                rests = [form.removeprefix(said) for form in forms if form.startswith(said)]
+                return self._not_continuing(*rests) if rests else []
+            said = said.removeprefix(whole)
+        return []
+
+    def _not_continuing(self, *rests: str) -> list[int]:
+        """All tokens with which a text that must go on with one of `rests` cannot go on."""
+        fit = {self._token_of.get(rest[:end]) for rest in rests for end in range(1, len(rest) + 1)}
+        return [token for token in range(len(self._pieces)) if token not in fit]
+
+
+def _fits(begun: str, count: int) -> bool:
+    """Whether a list of lists that begins so may still have `count` entries."""
+    depth = commas = 0
+    filled = False  # Whether something stands after the last comma.
+    for character in begun:
+        if character == "]":
+            depth -= 1
+            if depth == 0:
+                return filled and commas == count - 1
+        elif character == "," and depth == 1:
+            if not filled:
+                return False
+            commas += 1
+            filled = False
+        elif depth and not character.isspace():
+            filled = True
+        if character == "[":
+            depth += 1
+        if commas >= count or depth > 2:
+            return False
+    return True

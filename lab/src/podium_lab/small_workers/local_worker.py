@@ -1,0 +1,204 @@
+"""`local`: a worker whose model runs in our own process, through the same loop as a local policy.
+
+All calls that are wanted at the same time are written in one batch, and prompts that begin alike share their first
+part. A Llama or Qwen2 model of at most 50 M parameters without a chat template runs in NumPy, any other through
+transformers, one text at a time; to serve a large model to many users, use vLLM and a worker of kind "openai".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.local_policy import LocalPolicy
+from podium.conductor.opening import open_local_policy
+from podium.conductor.policy import Sampling
+from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
+from podium.thoughts import ThoughtSplitter, split_thoughts
+from podium.types import Limits, Message, Price, Profile
+from podium.workers.base import Reply, Request, Worker
+from podium.workers.build import BuildContext, WorkerKind
+from podium.workers.spec import WorkerSpec
+from podium.workers.view import View
+
+_MILLION = 1_000_000
+
+
+class LocalSpec(WorkerSpec):
+    """A language model in a folder of this machine."""
+
+    kind: Literal["local"]
+    path: Path
+    """The Hugging Face folder, relative to the pool file's folder."""
+    limits: Limits = Limits(retries=0, concurrency=64, max_tokens=256)
+    system: str | None = None
+    """The worker's own system prompt, the first message of every call."""
+    temperature: float = Field(default=0.0, ge=0)
+    """0: always the most likely token."""
+    reads: Literal["messages", "view"] = "messages"
+    """What the model reads: the executor's messages, or their content in a few short lines, for small models that were
+    trained on them."""
+    price_compute: bool = False
+    """Whether a call costs what it computes: a dollar for each 10^12 parameters x tokens, of prompt and answer."""
+
+
+class LocalWorker:
+    """A language model of this process.
+
+    Args:
+        policy: runs the model.
+        identity: as for any worker; None: its answers are not cached.
+    """
+
+    runs_here = True
+    """Its calls cost compute and no money."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        policy: LocalPolicy,
+        *,
+        limits: Limits | None = None,
+        fallback: str | None = None,
+        system: str | None = None,
+        temperature: float = 0.0,
+        reads: Literal["messages", "view"] = "messages",
+        identity: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.profile = profile
+        self.limits = limits or Limits(retries=0)
+        self.fallback = fallback
+        self.identity = identity
+        self._policy = policy
+        self._system = system
+        self._temperature = temperature
+        self._reads = reads
+        self._begins_inside_thought = False
+        """Whether its chat template was seen to open the thought."""
+
+    def __repr__(self) -> str:
+        return f"LocalWorker({self.profile.name!r}, {self._policy.name!r})"
+
+    async def answer(self, request: Request) -> Reply:
+        """Write the answer.
+
+        Raises:
+            WorkerError: of kind "protocol" if the messages do not fit into the model's context.
+        """
+        options = request.options
+        sampling = Sampling(
+            temperature=self._temperature if options.temperature is None else options.temperature,
+            max_tokens=min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
+            seed=f"{request.seed}/{request.duplicate}",
+            stop=options.stop,
+        )
+        own = () if self._system is None else (Message(role="system", content=self._system),)
+        loop, splitter = asyncio.get_running_loop(), ThoughtSplitter(hold=self._begins_inside_thought)
+        listeners = (request.on_reasoning, request.on_text)
+
+        def pass_on(pieces: tuple[str, str]) -> None:
+            for piece, listener in zip(pieces, listeners, strict=True):
+                if piece and listener is not None:
+                    listener(piece)
+
+        def show(text: str) -> None:
+            with suppress(RuntimeError):  # The loop has ended, and nobody waits for the text.
+                loop.call_soon_threadsafe(pass_on, splitter.add(text))
+
+        view = Message(role="user", content=prompt_of(request.view)) if self._reads == "view" else None
+        messages = (*own, *(request.messages if view is None else (view,)))
+        done = self._policy.submit(messages, sampling, None if listeners == (None, None) else show)
+        try:
+            completion = await asyncio.wrap_future(done)
+        except UsageError as error:
+            raise WorkerError(str(error), kind="protocol") from None
+        finally:
+            done.cancel()
+        if listeners == (None, None):
+            splitter.add(completion.text)
+        pass_on(splitter.end())
+        self._begins_inside_thought |= splitter.opened_by_template
+        thoughts, text = split_thoughts(completion.text)
+        if thoughts and not text.strip() and not (completion.cut and options.max_tokens):
+            raise WorkerError("It thought and wrote no answer; raise limits.max_tokens.", kind="protocol")
+        return Reply(
+            text,
+            completion.usage,
+            finish="length" if completion.cut else "stop",
+            model=self._policy.name,
+            reasoning=thoughts,
+        )
+
+    async def close(self) -> None:
+        """Nothing to close: the thread that writes ends after the last text."""
+
+
+def prompt_of(view: View) -> str:
+    """What a worker is shown, in short lines for a small model: question, earlier work, subtask, and "Response:"."""
+    lines = [f"Question: {view.question}"]
+    if view.previous is not None:
+        lines.append(f"Before: {view.previous}")
+    for step in view.earlier:
+        lines += [f"Step {step.position}: {step.subtask}", f"Response: {step.response}"]
+    return "\n".join([*lines, f"Subtask: {view.subtask}", "Response: "])
+
+
+def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
+    """The worker of a spec; `ConfigError` if the folder is no checkpoint, or torch is missing for it."""
+    try:
+        checkpoint = Checkpoint.read(context.folder / spec.path)
+        policy = open_local_policy(checkpoint)
+    except (CheckpointError, UsageError) as error:
+        raise ConfigError(f"Worker {spec.name!r}: {error}", ("path",)) from None
+    profile = spec.to_profile()
+    if spec.price_compute:
+        profile = profile.model_copy(update={"price": _compute_price(spec, checkpoint)})
+    return LocalWorker(
+        profile,
+        policy,
+        limits=spec.limits,
+        fallback=spec.fallback,
+        system=spec.system,
+        temperature=spec.temperature,
+        reads=spec.reads,
+        identity={
+            "kind": "local",
+            "model": _digest(checkpoint),
+            "system": spec.system,
+            "temperature": spec.temperature,
+            "reads": spec.reads,
+            "max_tokens": spec.limits.max_tokens,
+        },
+    )
+
+
+def _compute_price(spec: LocalSpec, checkpoint: Checkpoint) -> Price:
+    """A dollar for each 10^12 parameters x tokens; `ConfigError` if the parameters cannot be counted."""
+    parameters = checkpoint.parameters()
+    if parameters is None:
+        raise ConfigError(
+            f"Worker {spec.name!r}: price_compute counts the parameters of one model.safetensors, which "
+            f"{checkpoint.path} lacks; set price instead.",
+            ("price_compute",),
+        )
+    return Price(input=parameters / _MILLION, output=parameters / _MILLION)
+
+
+def _digest(checkpoint: Checkpoint) -> str:
+    """What tells the model's files from those of another one."""
+    digests = []
+    read = ("*.safetensors", "tokenizer*.json", "config.json", "generation_config.json", "chat_template*")
+    for path in sorted(path for pattern in read for path in checkpoint.path.glob(pattern)):
+        with path.open("rb") as file:
+            digests.append(f"{path.name}:{file_digest(file, 'sha256').hexdigest()[:16]}")
+    return " ".join(digests)
+
+
+KIND = WorkerKind(LocalSpec, build_local)

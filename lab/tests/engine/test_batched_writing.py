@@ -1,0 +1,187 @@
+"""Completions that are written together, on a shared beginning, and on drafts are those that are written alone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, open_policy
+from podium.conductor.engine import Logits, Passage
+from podium.conductor.local_policy import LocalPolicy, draw
+from podium.errors import UsageError
+from podium.orchestrator.team import open_pool
+from podium.planner import PlanRequest
+from podium.tasks.embedded import EmbeddedTasks
+from podium.types import Message
+from podium_lab.engine.llama import KVCache, Llama, Shape, read_weights
+from podium_lab.engine.numpy_engine import NumpyEngine
+
+Make = Callable[..., Path]
+
+
+def asking(text: str) -> tuple[Message, ...]:
+    return (Message(role="user", content=text),)
+
+
+class CountedEngine(NumpyEngine):
+    """Counts passes, and the tokens that they read."""
+
+    passes = 0
+    tokens = 0
+    copied = 0
+
+    def copy(self, cache: KVCache, length: int, capacity: int) -> KVCache:
+        self.copied += length
+        return super().copy(cache, length, capacity)
+
+    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+        self.passes += 1
+        self.tokens += sum(len(passage.tokens) for passage in passages)
+        return super().read(passages)
+
+
+async def together(
+    policy: LocalPolicy, prompts: Sequence[tuple[Message, ...]], samplings: Sequence[Sampling]
+) -> list[Completion]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(policy.complete(prompt, sampling))
+            for prompt, sampling in zip(prompts, samplings, strict=True)
+        ]
+    return [task.result() for task in tasks]
+
+
+def _token_by_token(checkpoint: Checkpoint) -> Callable[[tuple[Message, ...], Sampling], str]:
+    """The plain way: one text, one token a pass, nothing shared and nothing drafted."""
+    llama = Llama(Shape.of(checkpoint.config), read_weights(checkpoint.path / "model.safetensors"))
+    engine = NumpyEngine(checkpoint)
+
+    def write(messages: tuple[Message, ...], sampling: Sampling) -> str:
+        rng, cache = random.Random(f"policy/{sampling.seed}"), llama.start(engine.context)
+        news, tokens = engine.encode(messages), list[int]()
+        while len(tokens) < 384 and not set(tokens) & engine.ends:
+            tokens.append(draw(llama.logits(llama.read(news, cache)[-1]), sampling.temperature, rng))
+            news = tokens[-1:]
+        return engine.decode([token for token in tokens if token not in engine.ends])
+
+    return write
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["conductor", "warmstart"])
+async def test_plans_of_the_shipped_policies_are_token_by_token_those_of_the_plain_way(
+    name: str, temperature: float
+) -> None:
+    checkpoint = Checkpoint.read(name)
+    team = open_pool("embedded").profiles
+    requests = [PlanRequest(task.question, team) for task in EmbeddedTasks("validation", size=20, seed=5)]
+    prompts = [build_prompt(request, checkpoint.prompt) for request in requests]
+    samplings = [Sampling(temperature=temperature, seed=f"{number}") for number in range(len(prompts))]
+    policy = open_policy(checkpoint)
+    assert isinstance(policy, LocalPolicy)
+    write = _token_by_token(checkpoint)
+    plain = [write(prompt, sampling) for prompt, sampling in zip(prompts, samplings, strict=True)]
+    assert [written.text for written in await together(policy, prompts, samplings)] == plain
+    one_by_one = [
+        await policy.complete(prompt, sampling) for prompt, sampling in zip(prompts, samplings, strict=True)
+    ]
+    assert [written.text for written in one_by_one] == plain
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+async def test_texts_of_a_tiny_model_written_together_are_those_written_alone(
+    make_checkpoint: Make, temperature: float
+) -> None:
+    checkpoint = Checkpoint.read(make_checkpoint("qwen2"))
+    prompts = [asking("Question: " + "ab " * (number % 20) + f"{number}") for number in range(200)]
+    samplings = [
+        Sampling(temperature=temperature, seed=f"{number}", max_tokens=1 + number % 23)
+        for number in range(200)
+    ]
+    alone = [
+        await LocalPolicy("tiny", NumpyEngine(checkpoint)).complete(prompt, sampling)
+        for prompt, sampling in zip(prompts, samplings, strict=True)
+    ]
+    assert await together(LocalPolicy("tiny", NumpyEngine(checkpoint)), prompts, samplings) == alone
+
+
+async def test_texts_that_are_wanted_together_share_their_passes(make_checkpoint: Make) -> None:
+    all_wanted = Event()
+
+    class PatientEngine(CountedEngine):
+        def read(self, passages: Sequence[Passage]) -> list[Logits]:
+            all_wanted.wait(10)
+            return super().read(passages)
+
+    engine = PatientEngine(Checkpoint.read(make_checkpoint(eos_token_id=None)))
+    policy = LocalPolicy("tiny", engine)
+    texts = asyncio.gather(
+        *(policy.complete(asking(f"{number} is a question"), Sampling(max_tokens=20)) for number in range(16))
+    )
+    await asyncio.sleep(0)
+    all_wanted.set()
+    await texts
+    assert engine.passes <= 80, "and not 320"
+
+
+async def test_the_common_beginning_of_prompts_is_read_once(make_checkpoint: Make) -> None:
+    engine = CountedEngine(Checkpoint.read(make_checkpoint(eos_token_id=None)))
+    beginning = "".join(f"{number} and " for number in range(30))
+    prompts = [asking(f"{beginning}{level}") for level in range(8)]
+    shared = len(engine.encode(asking(beginning)))
+    policy = LocalPolicy("tiny", engine)
+    await together(policy, prompts, [Sampling(max_tokens=1)] * 8)
+    assert engine.copied >= 7 * (shared - 2)
+    assert engine.tokens < 2 * shared
+    before = engine.tokens
+    await policy.complete(asking(f"{beginning}later"), Sampling(max_tokens=1))
+    assert engine.tokens < before + shared, "it is kept for a while"
+
+
+async def test_what_was_said_before_is_drafted(make_checkpoint: Make) -> None:
+    engine = CountedEngine(Checkpoint.read(make_checkpoint(eos_token_id=None)))
+    policy = LocalPolicy("tiny", engine)
+    first = await policy.complete(asking("The same"), Sampling(max_tokens=60))
+    passes = engine.passes
+    longer = await policy.complete(asking("The same"), Sampling(max_tokens=61))
+    assert longer.text.startswith(first.text)
+    assert engine.passes - passes < passes / 2
+
+
+async def test_a_refused_prompt_stops_no_other(make_checkpoint: Make) -> None:
+    policy = LocalPolicy("tiny", NumpyEngine(Checkpoint.read(make_checkpoint())))
+    fine, refused, fine_too = await asyncio.gather(
+        policy.complete(asking("a"), Sampling(max_tokens=3)),
+        policy.complete(asking("word " * 300), Sampling(max_tokens=3)),
+        policy.complete(asking("b"), Sampling(max_tokens=3)),
+        return_exceptions=True,
+    )
+    assert isinstance(refused, UsageError)
+    assert isinstance(fine, Completion)
+    assert isinstance(fine_too, Completion)
+
+
+async def test_a_fault_of_the_engine_reaches_every_caller_and_the_next_is_served(
+    make_checkpoint: Make,
+) -> None:
+    class Faulty(NumpyEngine):
+        broken = True
+
+        def read(self, passages: Sequence[Passage]) -> list[Logits]:
+            if self.broken:
+                raise MemoryError
+            return super().read(passages)
+
+    engine = Faulty(Checkpoint.read(make_checkpoint()))
+    policy = LocalPolicy("tiny", engine)
+    results = await asyncio.gather(
+        *(policy.complete(asking(f"{number}"), Sampling()) for number in range(5)), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [MemoryError] * 5
+    engine.broken = False
+    assert (await policy.complete(asking("a"), Sampling(max_tokens=3))).text

@@ -1,0 +1,213 @@
+"""Guided sampling forbids just the tokens with which a plan's lists would say something else than its thought."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import pytest
+
+from podium.baselines.controls import random_workflow
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.conductor.opening import open_policy
+from podium.conductor.policy import Sampling
+from podium.conductor.prompt import build_prompt
+from podium.orchestrator.team import open_pool
+from podium.planner import PlanRequest
+from podium.train.checkpoints import read_model
+from podium.train.sampler import sample
+from podium.types import Question
+from podium.warmstart.examples import Shares
+from podium.workflow import PlanError, Workflow, parse, render
+from podium_lab.engine import kind
+from podium_lab.engine.plan_lists import PlanLists
+from podium_lab.small_workers.laboratory import PROMPT, WorldLaboratory
+
+START = "world-warmstart"
+
+
+@pytest.fixture(scope="module")
+def codec() -> Codec:
+    return Codec.of(Checkpoint.read(START))
+
+
+@pytest.fixture(scope="module")
+def guide(codec: Codec) -> PlanLists:
+    return PlanLists(codec.decode, Checkpoint.read(START).config["vocab_size"])
+
+
+def refused_at(guide: PlanLists, tokens: list[int]) -> int | None:
+    """The place of the first token that must not follow; None: all may."""
+    for place, token in enumerate(tokens):
+        forbidden = guide.forbidden(tokens[:place])
+        if forbidden is not None and token in forbidden:
+            return place
+    return None
+
+
+def of_length(rng: Random, steps: int) -> Workflow:
+    while len((plan := random_workflow(rng, workers=12, max_steps=5)).steps) != steps:
+        pass
+    return plan
+
+
+def said_of(plan: Workflow) -> str:
+    return ", ".join(f"{place} birth year persons{step.worker}" for place, step in enumerate(plan.steps))
+
+
+def test_lessons_are_never_forbidden_and_their_subtasks_are_bound_to_their_thoughts(
+    codec: Codec, guide: PlanLists
+) -> None:
+    laboratory, rng = WorldLaboratory(), Random("lessons")
+    bound = 0
+    for _ in range(60):
+        case = laboratory.draw_plan(rng, laboratory.draw_team(rng), Shares(fitting=0.7, relevant=1.0))
+        if not isinstance(case.decision, Workflow):
+            continue
+        text = f"{case.thought}\n{render(case.decision)}"
+        assert refused_at(guide, codec.encode_completion(text)) is None, text
+        if "Find the " in text:
+            bound += 1
+            other = text.replace("Find the ", "Find the other ", 1)
+            assert refused_at(guide, codec.encode_completion(other)) is not None, other
+    assert bound
+
+
+def test_a_plan_with_the_number_of_steps_that_its_thought_says_is_never_forbidden(
+    codec: Codec, guide: PlanLists
+) -> None:
+    rng = Random("guide")
+    for _ in range(60):
+        plan = random_workflow(rng, workers=12, max_steps=5)
+        text = f"needs persons 3, joins 11; steps {said_of(plan)}\n{render(plan)}"
+        assert refused_at(guide, codec.encode_completion(text)) is None, text
+
+
+def test_a_list_with_another_number_of_entries_is_forbidden_before_it_closes(
+    codec: Codec, guide: PlanLists
+) -> None:
+    rng = Random("guide")
+    for _ in range(60):
+        plan = random_workflow(rng, workers=12, max_steps=5)
+        said = rng.choice([count for count in range(1, 6) if count != len(plan.steps)])
+        other = of_length(rng, said)
+        steps = said_of(other)
+        lists, right = render(plan).split("\n"), render(other).split("\n")
+        workers = codec.encode_completion(f"needs persons 3; steps {steps}\n{lists[0]}\n")
+        assert refused_at(guide, workers) is not None
+        # One of the other lists alone is at fault.
+        for fault in (1, 2):
+            mixed = [lists[place] if place == fault else right[place] for place in range(3)]
+            tokens = codec.encode_completion("\n".join((f"needs persons 3; steps {steps}", *mixed)))
+            refused = refused_at(guide, tokens)
+            assert refused is not None
+            before = codec.decode(tokens[:refused])
+            assert ("subtasks" in before, "access_list" in before) == (True, fault == 2)
+
+
+def test_the_list_of_workers_has_those_that_the_thought_names(codec: Codec, guide: PlanLists) -> None:
+    rng = Random("named")
+    for _ in range(60):
+        plan = random_workflow(rng, workers=12, max_steps=5)
+        place = rng.randrange(len(plan.steps))
+        named = [step.worker for step in plan.steps]
+        named[place] = (named[place] + rng.randrange(1, 12)) % 12
+        thought = f"needs laws 3; steps {', '.join(f'laws{number}' for number in named)}\n"
+        tokens = codec.encode_completion(f"{thought}{render(plan)}")
+        refused = refused_at(guide, tokens)
+        assert refused is not None
+        assert codec.decode(tokens[:refused]).count(", ", len(thought)) == place
+
+
+def test_a_subtask_finds_what_the_thought_says_of_its_step(codec: Codec, guide: PlanLists) -> None:
+    def refused(first: str, second: str) -> str | None:
+        """The subtasks before the token that must not follow."""
+        thought = "needs 0 proposer laws3; steps 0 favourite dish proposer laws3, 1 birth year persons0"
+        lists = f'model_id = [3, 0]\nsubtasks = ["0. {first}", "1. {second}"]\naccess_list = [[], [0]]'
+        tokens = codec.encode_completion(f"{thought}\n{lists}")
+        place = refused_at(guide, tokens)
+        return None if place is None else codec.decode(tokens[:place]).partition('["')[2]
+
+    dish, year = (
+        "Find the favourite dish of the proposer of the Rado Act.",
+        "Find the birth year of the result of step 0.",
+    )
+    assert refused(dish, year) is None
+    assert refused("Answer the whole question.", "Check the answer and correct it.") is None
+    assert refused("Find the teacher of the proposer of the Rado Act.", year) == "0. Find the"
+    assert refused("Find the favourite dish of Rado Mill.", year) == "0. Find the favourite dish of"
+    assert refused(dish, "Find the birthplace of the result of step 0.") == f'0. {dish}", "1. Find the'
+
+
+def test_a_thought_of_any_length_is_followed(codec: Codec, guide: PlanLists) -> None:
+    """The number of ways to say it grows with two to the power of its words."""
+    teachers = " ".join(["teacher"] * 60)
+    begun = f'needs 0 teacher persons0; steps 0 {teachers} persons0\nmodel_id = [0]\nsubtasks = ["0. Find the'
+    assert refused_at(guide, codec.encode_completion(f"{begun} teacher of the teacher")) is None
+    assert refused_at(guide, codec.encode_completion(f"{begun} teacher of Rado")) is not None
+
+
+def test_without_a_thought_that_says_how_many_nothing_is_forbidden(codec: Codec, guide: PlanLists) -> None:
+    tokens = codec.encode_completion('model_id = [0]\nsubtasks = ["0. Go."]\naccess_list = [[]]')
+    assert refused_at(guide, tokens) is None
+
+
+def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Codec, guide: PlanLists) -> None:
+    start = Checkpoint.read(START)
+    pool = open_pool("orchestra").profiles
+    text = "Which is larger: the birth year of the mayor of Halonmouth or the charter year of the seat of Rado Mill?"
+    prompt = codec.encode(build_prompt(PlanRequest(Question(text=text), pool), PROMPT))
+    valid = []
+    for used in (None, guide):
+        (drawn,) = sample(
+            read_model(start),
+            [prompt],
+            prompt_suffixes=[[()] * 60],
+            max_tokens=144,
+            end=next(iter(start.ends)),
+            seed="guide",
+            guide=used,
+        )
+        plans = [parse(codec.decode(tokens), workers=len(pool), max_steps=5) for tokens in drawn.tokens]
+        valid.append(sum(not isinstance(plan, PlanError) for plan in plans))
+    unguided, guided = valid
+    assert guided > unguided
+
+
+async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
+    codec: Codec, guide: PlanLists
+) -> None:
+    start = Checkpoint.read(START)
+    assert start.prompt.guide
+    pool = open_pool("orchestra").profiles
+    asked = (
+        "Where was the mayor of the seat of Rado Mill born?",
+        "How far apart are the birth year of the mayor of Halonmouth and the charter year of the seat of Rado Mill?",
+    )
+    prompts = [build_prompt(PlanRequest(Question(text=text), pool), PROMPT) for text in asked]
+    policy = open_policy(START)
+    written = [(await policy.complete(prompt, Sampling())).text for prompt in prompts]
+    drawn = sample(
+        read_model(start),
+        [codec.encode(prompt) for prompt in prompts],
+        prompt_suffixes=[[()]] * len(prompts),
+        max_tokens=144,
+        end=next(iter(start.ends)),
+        seed="greedy",
+        temperature=1e-4,
+        guide=guide,
+    )
+    assert written == [codec.decode(samples.tokens[0]) for samples in drawn]
+
+
+async def test_a_guided_checkpoint_too_large_for_numpy_is_guided_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind, "SMALL", 0)  # Parameters up to which NumPy is used; else transformers is.
+    pool = open_pool("orchestra").profiles
+    text = "Which is larger: the birth year of the mayor of Halonmouth or the charter year of the seat of Rado Mill?"
+    prompt = build_prompt(PlanRequest(Question(text=text), pool), PROMPT)
+    policy = open_policy(START)
+    for number in range(12):
+        written = await policy.complete(prompt, Sampling(temperature=1.0, seed=f"guide/{number}"))
+        said, workers = re.findall(r"steps (.*)\nmodel_id = \[([^]]*)", written.text)[0]
+        assert workers == ", ".join(re.findall(r"[a-z](\d+)", said))
