@@ -25,7 +25,7 @@ for kind in dial rounds; do
 done
 python - <<CHECK || exit 2
 import json, sys
-from podium.warmstart.acceptance import STEPS_SAVED, AcceptanceReport
+from podium_lab.warmstart.acceptance import STEPS_SAVED, AcceptanceReport
 with open("$RUNS/dial-start/gate.json") as gate:
     reports = [AcceptanceReport(**report) for report in json.load(gate).values()]
 if any(min(report.steps_saved, default=0) < STEPS_SAVED for report in reports):

@@ -22,12 +22,12 @@ from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, trl_arguments
 from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment
 from podium.types import Price
-from podium.warmstart.supervised import WarmStartSettings
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file
 from podium.workers.spec import OpenAISpec, ReplaySpec, pool_form
 from podium_lab.small_workers.abilities import ABILITIES
 from podium_lab.small_workers.training import OrchestraSettings
+from podium_lab.warmstart.supervised import WarmStartSettings
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
 SUITES = sorted((CONFIGS[0].parent / "eval").glob("*.toml"))

@@ -16,7 +16,7 @@ from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import Experiment
-from podium.warmstart.supervised import WarmStartSettings
+from podium_lab.warmstart.supervised import WarmStartSettings
 from tiny_policy import write_policy
 
 Podium = Callable[..., Any]

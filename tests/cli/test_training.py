@@ -8,9 +8,9 @@ import pytest
 
 from podium.evals import Comparison
 from podium.trace import Trace
-from podium.warmstart.data import open_data
-from podium.warmstart.examples import PROMPT
-from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, save_policy
+from podium_lab.warmstart.data import open_data
+from podium_lab.warmstart.examples import PROMPT
+from podium_lab.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, save_policy
 
 TINY = WarmStartSettings(
     vocabulary=600, vocabulary_examples=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32

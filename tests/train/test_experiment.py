@@ -18,7 +18,7 @@ from podium.orchestrator.team import open_pool
 from podium.recordings import Recording, Response
 from podium.train.experiment import finite_tasks, make_draw_tasks, run_experiment
 from podium.train.settings import Experiment, GRPOSettings, Stage
-from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
+from podium_lab.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 
 ASSETS = Path(podium.__file__).parent / "assets"
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}

@@ -15,7 +15,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
-from podium.warmstart.acceptance import (
+from podium_lab.small_workers.laboratory import open_examples
+from podium_lab.small_workers.training import POOL, OrchestraSettings, train_orchestra
+from podium_lab.warmstart.acceptance import (
     COPYING,
     NAME_TO_NUMBER,
     SKILL_TO_NUMBER,
@@ -23,9 +25,7 @@ from podium.warmstart.acceptance import (
     VALID_PLANS,
     AcceptanceReport,
 )
-from podium.warmstart.supervised import WarmStartSettings, run_warmstart
-from podium_lab.small_workers.laboratory import open_examples
-from podium_lab.small_workers.training import POOL, OrchestraSettings, train_orchestra
+from podium_lab.warmstart.supervised import WarmStartSettings, run_warmstart
 
 _LINE_EVERY = 10
 """Without a terminal, one line is printed for this many rows of a warm start."""

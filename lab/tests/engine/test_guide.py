@@ -18,11 +18,11 @@ from podium.planner import PlanRequest
 from podium.train.checkpoints import read_model
 from podium.train.sampler import sample
 from podium.types import Question
-from podium.warmstart.examples import Shares
 from podium.workflow import PlanError, Workflow, parse, render
 from podium_lab.engine import kind
 from podium_lab.engine.plan_lists import PlanLists
 from podium_lab.small_workers.laboratory import PROMPT, WorldLaboratory
+from podium_lab.warmstart.examples import Shares
 
 START = "world-warmstart"
 

@@ -9,11 +9,11 @@ from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.conductor.checkpoint import Conducts
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
-from podium.warmstart.examples import Shares, TeamSource, draw_example, read_thought
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 from podium_lab.small_workers.abilities import ABILITIES
 from podium_lab.small_workers.laboratory import SKILLS, WorldLaboratory, open_examples, orchestra_team
 from podium_lab.small_workers.plans import JOIN, draw_steps, draw_world_workflow
+from podium_lab.warmstart.examples import Shares, TeamSource, draw_example, read_thought
 from podium_lab.world import RELATIONS, world
 from podium_lab.world.tasks import WorldTasks, split_of
 

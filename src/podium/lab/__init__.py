@@ -2,7 +2,7 @@
 
 `operations` are small computations, each with several phrasings. The task set `embedded` composes them into questions
 (`problem`, `wording`). Simulated specialists read a request (`intent`) and compute the answer. Runs with real models
-use none of this. `podium.warmstart` trains a policy on these questions.
+use none of this. `podium_lab.warmstart` trains a policy on these questions.
 """
 
 from podium.lab.operations import OPERATIONS, SKILLS, Operation

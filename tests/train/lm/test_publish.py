@@ -14,7 +14,7 @@ from podium.errors import UsageError
 from podium.train.lm.publish import model_card, publish
 from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment, GRPOSettings
-from podium.warmstart.supervised import SupervisedStage, WarmStartSettings
+from podium_lab.warmstart.supervised import SupervisedStage, WarmStartSettings
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The made-up world as SFT examples of a Conductor need it: teams of workers, questions, and random plans over them.
 
-`podium.warmstart.examples` makes the examples. A policy learns from them to read a question's parts, to find who claims
+`podium_lab.warmstart.examples` makes them. A policy learns from them to read a question's parts, to find who claims
 to know them, and to write plans that cohere: subtasks that name a thing or an earlier step, and access lists that show
 it. Which plans are good it does not learn: steps are merged, left whole, given to others and hidden at random.
 """
@@ -18,14 +18,14 @@ from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, PlanRequest
 from podium.rollout.random_pools import NAMES
 from podium.types import Profile, Question
-from podium.warmstart.data import LaboratoryData
-from podium.warmstart.examples import ExampleTeam, PlanCase, Shares, claimants
 from podium.workers.pool import is_tool
 from podium.workflow import Acceptance, Workflow
 from podium_lab.small_workers.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
 from podium_lab.small_workers.plans import WorldParts, draw_world_workflow
 from podium_lab.small_workers.steps import state_fact, truth, unknown
 from podium_lab.small_workers.working import join_working
+from podium_lab.warmstart.data import LaboratoryData
+from podium_lab.warmstart.examples import ExampleTeam, PlanCase, Shares, claimants
 from podium_lab.world import FIELDS, RELATIONS, Path, Problem, Relation, made_up_words, word_question, world
 from podium_lab.world.tasks import HOP_SHARES, draw_problem, split_of
 from podium_lab.world.wording import lesson_question, named

@@ -18,13 +18,13 @@ from types import MappingProxyType
 from typing import Literal
 
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE
-from podium.warmstart.examples import SFTExample
 from podium.workers.view import EarlierStep, View
 from podium_lab.small_workers.abilities import JOINS, Ability
 from podium_lab.small_workers.local_worker import prompt_of
 from podium_lab.small_workers.plans import CORRECT, JOIN
 from podium_lab.small_workers.steps import EarlierSteps, ask, state_fact, truth, unknown
 from podium_lab.small_workers.working import join_working
+from podium_lab.warmstart.examples import SFTExample
 from podium_lab.world import RELATIONS, Path, Problem, Relation, World, phrase, told, word_question, world
 from podium_lab.world.problem import Join
 from podium_lab.world.schema import FIELDS, NUMBER, WORDS, YEAR, relations_of

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from random import Random
 
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.warmstart.examples import ExampleTeam, Shares, claimants, skill_thought
 from podium.workflow import Access, Step, Workflow
 from podium_lab.small_workers.abilities import JOINS, PLURALS
+from podium_lab.warmstart.examples import ExampleTeam, Shares, claimants, skill_thought
 from podium_lab.world import RELATIONS, Path, Problem
 from podium_lab.world.wording import named
 

@@ -27,12 +27,12 @@ from podium.train.checkpoints import read_model
 from podium.train.model import PolicyModel
 from podium.train.optimizer import learning_rate, muon, step
 from podium.train.runtime import resolve_device, resolve_dtype
-from podium.warmstart.data import batches
-from podium.warmstart.supervised import WarmStartSettings, example_loss, make_model, save_policy
-from podium.warmstart.tokenizer import train_tokenizer
 from podium_lab.small_workers.abilities import ABILITIES, Ability
 from podium_lab.small_workers.lessons import LessonStage, draw_lesson
 from podium_lab.small_workers.measuring import measure_worker
+from podium_lab.warmstart.data import batches
+from podium_lab.warmstart.supervised import WarmStartSettings, example_loss, make_model, save_policy
+from podium_lab.warmstart.tokenizer import train_tokenizer
 
 POOL = "pool.toml"
 """The pool file in the run folder."""

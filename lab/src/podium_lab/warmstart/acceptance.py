@@ -25,7 +25,8 @@ from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.planner import PlanRequest
 from podium.train.model import PolicyModel
 from podium.train.sampler import sample
-from podium.warmstart.examples import (
+from podium.workflow import PlanError, parse
+from podium_lab.warmstart.examples import (
     ExampleTeam,
     Laboratory,
     P,
@@ -34,8 +35,7 @@ from podium.warmstart.examples import (
     read_thought,
     reading_prompt,
 )
-from podium.warmstart.tokenizer import BEGIN_ID, END_ID
-from podium.workflow import PlanError, parse
+from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
 
 NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
 STEPS_SAVED = 0.1

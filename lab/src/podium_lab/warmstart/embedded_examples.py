@@ -16,7 +16,8 @@ from podium.planner import PlanRequest
 from podium.rollout.random_pools import NAMES
 from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Profile, Question
-from podium.warmstart.examples import (
+from podium.workflow import Access, Step, Workflow
+from podium_lab.warmstart.examples import (
     PROMPT,
     ExampleTeam,
     PlanCase,
@@ -24,7 +25,6 @@ from podium.warmstart.examples import (
     claimants,
     skill_thought,
 )
-from podium.workflow import Access, Step, Workflow
 
 _STRONG = ("strong at {}", "good at {}", "knows {}")
 GENERALIST = "fair at everything"

@@ -7,17 +7,17 @@ import pytest
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.checkpoints import read_model
 from podium.types import Profile
-from podium.warmstart.acceptance import (
+from podium_lab.small_workers.laboratory import WorldLaboratory
+from podium_lab.warmstart.acceptance import (
     AcceptanceCheck,
     AcceptanceReport,
     Completer,
     measure,
     valid_by_steps,
 )
-from podium.warmstart.data import open_data
-from podium.warmstart.embedded_examples import EMBEDDED, team_of
-from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
-from podium_lab.small_workers.laboratory import WorldLaboratory
+from podium_lab.warmstart.data import open_data
+from podium_lab.warmstart.embedded_examples import EMBEDDED, team_of
+from podium_lab.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
 
 TINY = WarmStartSettings(
     vocabulary=700, vocabulary_examples=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64

@@ -31,7 +31,7 @@ from podium.train.model import PolicyModel
 from podium.train.optimizer import learning_rate, muon, step
 from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
-from podium.warmstart.data import (
+from podium_lab.warmstart.data import (
     CheckExtent,
     DataSource,
     ExampleBatch,
@@ -39,9 +39,9 @@ from podium.warmstart.data import (
     batches,
     open_data,
 )
-from podium.warmstart.examples import Shares
-from podium.warmstart.initial import initialise
-from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer, train_tokenizer
+from podium_lab.warmstart.examples import Shares
+from podium_lab.warmstart.initial import initialise
+from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer, train_tokenizer
 
 
 class SupervisedStage(Settings):

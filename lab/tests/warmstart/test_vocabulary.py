@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tokenizers import Tokenizer
 
-from podium.warmstart.tokenizer import (
+from podium_lab.warmstart.tokenizer import (
     BEGIN,
     BEGIN_ID,
     END,

@@ -22,10 +22,18 @@ from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
 from podium.train.model import PolicyModel
-from podium.warmstart.acceptance import AcceptanceReport, measure
-from podium.warmstart.embedded_examples import EMBEDDED, team_of
-from podium.warmstart.examples import ExampleTeam, Laboratory, P, SFTExample, Shares, TeamSource, draw_example
-from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID
+from podium_lab.warmstart.acceptance import AcceptanceReport, measure
+from podium_lab.warmstart.embedded_examples import EMBEDDED, team_of
+from podium_lab.warmstart.examples import (
+    ExampleTeam,
+    Laboratory,
+    P,
+    SFTExample,
+    Shares,
+    TeamSource,
+    draw_example,
+)
+from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID
 
 _SORTED_TOGETHER = 8
 """The examples of this many batches are sorted by length together."""

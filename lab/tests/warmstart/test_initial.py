@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from podium.train.model import Layer, PolicyModel, rotate
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
-from podium.warmstart.initial import DISTANCES, initialise
+from podium_lab.warmstart.initial import DISTANCES, initialise
 
 SHAPE = ModelShape(
     vocab=500,

@@ -22,11 +22,12 @@ from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
 from podium.train.optimizer import learning_rate
-from podium.warmstart import supervised
-from podium.warmstart.acceptance import Completer
-from podium.warmstart.data import DataSource, Reports, batches, encode, open_data
-from podium.warmstart.embedded_examples import EMBEDDED, draw_coherent_workflow, draw_team, team_of
-from podium.warmstart.examples import (
+from podium.workflow import Workflow, parse
+from podium_lab.warmstart import supervised
+from podium_lab.warmstart.acceptance import Completer
+from podium_lab.warmstart.data import DataSource, Reports, batches, encode, open_data
+from podium_lab.warmstart.embedded_examples import EMBEDDED, draw_coherent_workflow, draw_team, team_of
+from podium_lab.warmstart.examples import (
     PROMPT,
     SFTExample,
     Shares,
@@ -38,7 +39,7 @@ from podium.warmstart.examples import (
     read_thought,
     skill_thought,
 )
-from podium.warmstart.supervised import (
+from podium_lab.warmstart.supervised import (
     SupervisedStage,
     WarmStartSettings,
     learning_rates,
@@ -46,8 +47,7 @@ from podium.warmstart.supervised import (
     make_tokenizer,
     run_warmstart,
 )
-from podium.warmstart.tokenizer import BEGIN_ID, END_ID
-from podium.workflow import Workflow, parse
+from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
 
 TINY = WarmStartSettings(
     stages=(SupervisedStage(steps=20), SupervisedStage(steps=10, shares=Shares(relevant=0.5))),
