@@ -19,7 +19,7 @@ from math import prod
 from pathlib import Path
 from random import Random
 
-import podium
+import podium_lab
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.evals.stats import accuracy_interval
 from podium.orchestrator.team import open_pool
@@ -35,7 +35,7 @@ from podium_lab.small_workers.plans import DrawnStep, WorldParts, draw_steps
 from podium_lab.world import RELATIONS, Problem, word_question, world
 from podium_lab.world.tasks import HOP_SHARES
 
-CARDS = Path(podium.__file__).parent / "assets" / "orchestra"
+CARDS = Path(podium_lab.__file__).parent / "assets" / "orchestra"
 VARIANTS: dict[str, Callable[[Step], Step]] = {
     "what a step needs is shown": lambda step: step,
     "all earlier steps are shown": lambda step: replace(step, access=Access(all=True)),

@@ -14,10 +14,10 @@ SEEDS=${SEEDS:-3}
 began=$SECONDS
 
 case "${FROM:-package}" in
-  package) POOL=orchestra START=src/podium/assets/world-warmstart ;;
+  package) POOL=orchestra START=lab/src/podium_lab/assets/world-warmstart ;;
   nothing)
     POOL=runs/orchestra/pool.toml START=$RUNS/warmstart/policy
-    for made in $START $(ls src/podium/assets/orchestra | sed 's|.*|runs/orchestra/&/card.json|'); do
+    for made in $START $(ls lab/src/podium_lab/assets/orchestra | sed 's|.*|runs/orchestra/&/card.json|'); do
       [ -e "$made" ] || { echo "There is no $made yet; run \`runs/orchestra.sh start\` first." >&2; exit 2; }
     done ;;
   *) echo "FROM is $FROM; leave it out, or give nothing." >&2; exit 2 ;;

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-import podium
+import podium_lab
 from podium.conductor.checkpoint import Checkpoint
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder, replace_file
@@ -104,7 +104,7 @@ def test_transformers_writes_what_the_workers_own_engine_writes():
         view for place in facts.things["place"][:8] for _, view in fact_subtasks(relation, place, facts, rng)
     ]
     prompts = [prompt_of(view) for view in views]
-    bela = Path(podium.__file__).parent / "assets" / "orchestra" / "bela"
+    bela = Path(podium_lab.__file__).parent / "assets" / "orchestra" / "bela"
     written = generate(Checkpoint.read(bela), prompts, 96, "cpu")
     own = complete(bela, prompts)
     # One computes in bf16, the other in fp32.
