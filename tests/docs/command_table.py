@@ -116,11 +116,6 @@ CHECKED = (
         _path,
     ),
     Checked(
-        r"(?:\.venv/bin/)?podium train(?= .*--stage warmstart)(?= .*--config (?P<path>\S+)) .*",
-        "its gate asks a policy a thousand questions of each kind, for minutes; a test loads every file in configs/",
-        _path,
-    ),
-    Checked(
         r"podium train(?= .*--config (?P<path>configs/train/\S+)) .*",
         "needs a GPU, keys, and a model of the hub; a test loads every recipe",
         _path,
