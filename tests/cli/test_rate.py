@@ -254,8 +254,6 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
             {5: "--like", 6: "ratings.json", 7: "--words"},
             "--words learns from the answers of all workers, and --like has none; leave one of the two out.",
         ),
-        ({7: "--estimates", 8: "--words"}, "--estimates learns from the words too; leave --words out."),
-        ({7: "--estimates"}, "single questions need 50 questions or more, and there are 16."),
         ({6: "0"}, "--clusters is at least 1"),
         ({6: "many"}, "--clusters"),
         ({5: "--seed", 6: "-1"}, "--seed from 0 to 4294967295"),
@@ -291,32 +289,6 @@ def test_with_words_by_ratings_is_a_learned_router_even_where_there_is_one_clust
     )
     trace = Trace.model_validate_json(answered.out)
     assert [span.worker for span in trace.spans] == [asked]
-
-
-def test_estimates_keep_the_clusters_and_the_other_workers_of_a_file(podium: Podium) -> None:
-    with RecordingWriter() as writer:
-        for number in range(60):
-            fruit = ("apples", "pears")[number % 2]
-            writer.add_question(
-                RecordedQuestion(f"q{number}", f"Add {number} {fruit}.", "yes", None, "train")
-            )
-            for worker in ("ada", "bob"):
-                right = (worker == "ada") == (fruit == "apples")
-                said = f"Answer: {'yes' if right else worker}"
-                writer.add(f"q{number}", Response(worker, 0, said, score=float(right), output_tokens=TOKENS))
-        writer.write(Path("rec.parquet"), name="rec")
-    one = {"": {"right": 5, "questions": 10, "cost_usd": 0.1}}
-    Path("known.json").write_text(json.dumps({"clusters": {}, "workers": {"ada": one, "tool": one}}))
-    made = podium(*RATE[:5], "--like", "known.json", "--estimates")
-    assert made.status == 0, made.err
-    ratings = Ratings.open(Path("made/ratings.json"))
-    assert (list(ratings.workers), ratings.clusters) == (["ada", "tool", "bob"], {})
-    apples, pears = (
-        [ratings.rated(Profile(name=name), f"Add 70 {fruit}.").rating for name in ("ada", "tool", "bob")]
-        for fruit in ("apples", "pears")
-    )
-    assert [round(rating.accuracy, 1) for rating in apples if rating] == [1.0, 0.5, 0.0]
-    assert [round(rating.accuracy, 1) for rating in pears if rating] == [0.0, 0.5, 1.0]
 
 
 # --- a pool that names the file ----------------------------------------------------------------------------

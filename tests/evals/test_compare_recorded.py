@@ -459,7 +459,7 @@ async def test_a_pool_that_cannot_vote_is_lent_the_tool(recording: Recording, al
 
 async def test_a_pool_that_is_lent_the_tool_keeps_its_ratings(recording: Recording) -> None:
     tallies = {"": Tally(right=3, questions=4, cost_usd=0.1)}
-    rated = Pool(replayed(recording), Ratings(kinds={}, workers={"ada": tallies}))
+    rated = Pool(replayed(recording), Ratings(clusters={}, workers={"ada": tallies}))
     found = await ComparisonSettings(rated, tasks_of(recording, "test")[:1]).run(
         "a vote", SelfConsistency("ada", 2)
     )

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from podium.baselines import open_baseline
-from podium.baselines.learned_routers import PricedRouter, _RightCounts, independent_votes
-from podium.baselines.predictors import METHODS, fit, fit_calibrated, spread_of
 from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
 from podium.planner import BatchPlanner, PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import Workflow
+from podium_research.planners.learned_routers import PricedRouter, _RightCounts, independent_votes
+from podium_research.planners.predictors import METHODS, fit, fit_calibrated, spread_of
 
 NAMES = ("ada", "bob", "cy")
 POOL = tuple(Profile(name=name) for name in (*NAMES, "vote"))

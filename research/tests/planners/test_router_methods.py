@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from podium.baselines import open_baseline
-from podium.baselines.predictors import sentence_vectors
-from podium.baselines.router_dc import loss_and_gradients, others
 from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
@@ -17,6 +15,8 @@ from podium.planner import PlanRequest
 from podium.types import Budget, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workflow import Workflow
+from podium_research.planners.predictors import sentence_vectors
+from podium_research.planners.router_dc import loss_and_gradients, others
 from podium_research.planners.smoothie import Smoothie, qualities
 
 POOL = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))

@@ -20,7 +20,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def test_predictions_name_the_planners_choice_and_paraphrases_are_compared(tmp_path: Path) -> None:
     good, poor = Tally(right=90, questions=100, cost_usd=0.1), Tally(right=10, questions=100, cost_usd=0.1)
     ratings = Ratings(
-        kinds={"dates": {"date": 2.0}, "sums": {"add": 2.0}},
+        clusters={"dates": {"date": 2.0}, "sums": {"add": 2.0}},
         workers={
             "gpt-4o-mini": {"dates": good, "sums": poor},
             "mistral-medium": {"dates": poor, "sums": good},

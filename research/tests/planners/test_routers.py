@@ -7,10 +7,10 @@ import pytest
 
 from podium.baselines import Committee
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.predictors import Method
 from podium.planner import PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import Step, Workflow
+from podium_research.planners.predictors import Method
 from podium_research.planners.routers import Router, learn_router, text_features
 
 THINGS = ("apples", "pears", "boats", "lamps", "stones", "birds", "coins", "books")

@@ -7,7 +7,6 @@ import pytest
 
 from evals.recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
 from podium.baselines import open_baseline
-from podium.baselines.learned_routers import PricedRouter
 from podium.evals import evaluate
 from podium.ratings.answers import (
     committee_accuracy,
@@ -16,6 +15,7 @@ from podium.ratings.answers import (
     read_answers,
     scored_answers,
 )
+from podium_research.planners.learned_routers import PricedRouter
 
 
 async def test_a_committee_router_scores_and_costs_in_the_executor_what_its_arrays_say(

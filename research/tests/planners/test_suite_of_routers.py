@@ -92,15 +92,3 @@ def test_a_name_that_says_nothing_is_refused_before_anything_runs(
     with pytest.raises(UsageError) as refused:
         asyncio.run(check_suite(over(pool, planner, recording)))
     assert said in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "planner", ["router:ridge:0", "committee-router:ridge:0", "threshold:worker-0>worker-1:ridge:0.3"]
-)
-def test_a_router_without_scikit_learn_is_refused_before_anything_runs(
-    recorded: tuple[Path, Path], planner: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pool, recording = recorded
-    monkeypatch.setattr("podium.baselines.predictors.find_spec", lambda package: None)
-    with pytest.raises(UsageError, match="need scikit-learn, which is not installed"):
-        asyncio.run(check_suite(over(pool, planner, recording)))

@@ -38,14 +38,12 @@ _PLACES: Mapping[str, str] = {
     "self-fusion": "fusion:SELF_FUSION",
     "debate": "debate:BASELINE",
     "by-ratings": "by_ratings:BASELINE",
-    "router": "learned_routers:ROUTER",
-    "committee-router": "learned_routers:COMMITTEE_ROUTER",
     "constant": "controls:CONSTANT",
     "random": "controls:RANDOM",
     "oracle": "controls:ORACLE",
 }
 """The module and the attribute of each of Podium's own baselines, by name, in the order of all lists. A module is
-imported when one of its baselines is named, so that a question to one worker does not load the routers' arithmetic."""
+imported when one of its baselines is named, so that a question to one worker loads no other planner."""
 
 
 @cache

@@ -38,7 +38,6 @@ def rate_workers(
     clusters: int | None = None,
     like: Path | None = None,
     words: Flag = False,
-    estimates: Flag = False,
     split: str = "train",
     seed: int = 0,
     json: Flag = False,
@@ -54,9 +53,6 @@ def rate_workers(
         like: A file of ratings to add a worker to. Its clusters and the ratings of its workers are kept.
         words: Also learn what each word of a question adds to each worker's accuracy (ridge regression). Planners then
             see the accuracy that the question's words predict, in place of that of its cluster. Excludes --like.
-        estimates: Also learn each worker's accuracy on each single question, from its cluster and its words together,
-            calibrated on questions that were left out. Planners then see this estimate. Excludes --words. With --like,
-            the clusters are those of its file, and workers that only this file has keep their ratings by cluster.
         split: The split whose questions are counted.
         seed: Seeds the clustering.
         json: Print the ratings as one line of JSON.
@@ -73,8 +69,6 @@ def rate_workers(
         raise UsageError(
             "--words learns from the answers of all workers, and --like has none; leave one of the two out."
         )
-    if words and estimates:
-        raise UsageError("--estimates learns from the words too; leave --words out.")
     if (clusters is not None and clusters < 1) or not 0 <= seed < 2**32:
         raise UsageError("--clusters is at least 1, and --seed from 0 to 4294967295.")
     _check_out(out, Path(recording))
@@ -92,9 +86,9 @@ def rate_workers(
         if note is not None:
             open_console(stderr=True).print(printable(note), soft_wrap=True)
     found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
-    ratings = asyncio.run(rate_pool(workers, tasks, found, words=words, estimates=estimates))
+    ratings = asyncio.run(rate_pool(workers, tasks, found, words=words))
     if known is not None:
-        ratings = known.joined(ratings, estimates=estimates)
+        ratings = known.joined(ratings)
     _write(out, ratings)
     if json:
         print(ratings.model_dump_json(exclude_none=True))

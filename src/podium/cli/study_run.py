@@ -17,7 +17,6 @@ from pathlib import Path
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.baselines.predictors import require_sklearn
 from podium.cli.opening import RESPONSES, SPENDING, open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, PoolName
 from podium.cli.printable import counted, dollars, printable, shorten
@@ -28,6 +27,7 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.orchestrator.planning import first_model
 from podium.ratings import recorder
+from podium.ratings.rating import require_sklearn
 from podium.recordings.files import require_pyarrow
 from podium.rollout.run_folder import RunFolder
 from podium.study.analysis import analyse, result_of, write_serving_files

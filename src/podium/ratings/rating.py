@@ -11,28 +11,24 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from podium.baselines.predictors import require_sklearn
 from podium.errors import ConfigError
-from podium.ratings.answers import Answers, Floats, read_answers, select
+from podium.ratings.answers import Answers, read_answers
 from podium.tasks.task import Task
-from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.ratings import (
     WORD,
-    Calibration,
     ClusterWords,
     Ratings,
     Tally,
     WordWeights,
-    log_odds,
 )
 from podium.workers.replay import ReplayWorker
 
@@ -102,6 +98,15 @@ def _vectors(texts: Sequence[str]) -> tuple[csr_matrix, npt.NDArray[np.float64],
     return None
 
 
+def require_sklearn() -> None:
+    """`ConfigError` if scikit-learn is not installed."""
+    if find_spec("sklearn") is None:
+        raise ConfigError(
+            "Clusters of questions need scikit-learn, which is not installed: "
+            "pip install 'podium-conductor[recordings]'."
+        )
+
+
 def _names(words: Sequence[str]) -> Iterator[str]:
     """Possible names of a cluster: its first two words, its first three and so on; then all of them with a number."""
     for most in count(min(_WORDS, len(words))):
@@ -119,9 +124,6 @@ _FIGURES = 5
 """Significant figures of dollars."""
 _RIDGE = 10.0
 """The penalty of the words' weights. Of 3, 5, 10 and 20 it routed best over four recorded pools."""
-_RIDGE_OF_ESTIMATES = 1.0
-"""The same where predictions are calibrated. Of 1, 3 and 10 its predictions of unseen training questions are best."""
-_FOLDS = 5
 
 
 def rate(answers: Answers, clusters: ClusterWords) -> Ratings:
@@ -144,7 +146,7 @@ def rate(answers: Answers, clusters: ClusterWords) -> Ratings:
     )
 
 
-def fit_words(answers: Answers, *, penalty: float = _RIDGE) -> WordWeights | None:
+def fit_words(answers: Answers) -> WordWeights | None:
     """Predict each worker's accuracy from a question's words (ridge regression on TF-IDF vectors); None: no words.
 
     From few questions this learns more than tallies of clusters, since no question belongs to one cluster alone.
@@ -155,7 +157,7 @@ def fit_words(answers: Answers, *, penalty: float = _RIDGE) -> WordWeights | Non
     from sklearn.linear_model import Ridge  # noqa: PLC0415 - an optional extra
 
     words_QW, idf, vocabulary = vectors
-    ridge = Ridge(penalty, fit_intercept=False, solver="sparse_cg")
+    ridge = Ridge(_RIDGE, fit_intercept=False, solver="sparse_cg")
     weights = np.atleast_2d(ridge.fit(words_QW, answers.score_QW - answers.accuracy).coef_)
     return WordWeights(
         idf={word: round(float(value), 3) for word, value in zip(vocabulary, idf, strict=True)},
@@ -166,91 +168,12 @@ def fit_words(answers: Answers, *, penalty: float = _RIDGE) -> WordWeights | Non
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Estimated:
-    """Each worker's accuracy on single questions."""
-
-    ratings: Ratings
-    """From all questions; for questions that are not among them."""
-    unseen_QW: Floats
-    """The accuracy of each worker on each question, estimated without the fold of questions that this one is in."""
-
-
-def estimate(answers: Answers, clusters: ClusterWords) -> Estimated:
-    """Estimate each worker's accuracy on each question, from the tally of its cluster and from its words.
-
-    Both predict each question from the questions of the other four folds. A logistic regression on the log-odds of
-    these predictions combines and calibrates them.
-
-    Raises:
-        ConfigError: there are fewer than 50 questions, or none has words.
-    """
-    if len(answers.texts) < 10 * _FOLDS:
-        raise ConfigError(
-            f"Estimates for single questions need {10 * _FOLDS} questions or more, and there are {len(answers.texts)}."
-        )
-    fold_Q = np.random.default_rng(0).permutation(len(answers.texts)) % _FOLDS
-    by_cluster_QW, by_words_QW = np.empty_like(answers.score_QW), np.empty_like(answers.score_QW)
-    for fold in range(_FOLDS):
-        left_Q = np.flatnonzero(fold_Q == fold)
-        known = _with_words(select(answers, np.flatnonzero(fold_Q != fold)), clusters)
-        texts = [answers.texts[q] for q in left_Q]
-        by_words_QW[left_Q] = _accuracies(known, answers.workers, texts)
-        by_cluster_QW[left_Q] = _accuracies(known.model_copy(update={"words": None}), answers.workers, texts)
-    calibration = {
-        worker: _calibrate(by_cluster_QW[:, w], by_words_QW[:, w], answers.score_QW[:, w])
-        for w, worker in enumerate(answers.workers)
-    }
-    unseen_QW = np.stack(
-        [
-            np.vectorize(calibration[worker].accuracy)(by_cluster_QW[:, w], by_words_QW[:, w])
-            for w, worker in enumerate(answers.workers)
-        ],
-        axis=1,
-    )
-    ratings = _with_words(answers, clusters).model_copy(update={"calibration": calibration})
-    return Estimated(ratings, unseen_QW)
-
-
-def _with_words(answers: Answers, clusters: ClusterWords) -> Ratings:
-    words = fit_words(answers, penalty=_RIDGE_OF_ESTIMATES)
-    if words is None:
-        raise ConfigError("Estimates for single questions are made from words, and no question has any.")
-    return rate(answers, clusters).model_copy(update={"words": words})
-
-
-def _accuracies(ratings: Ratings, workers: Sequence[str], texts: Sequence[str]) -> Floats:
-    """[N, W]: the accuracy that the ratings show of each worker for each text."""
-    rated = ((ratings.rated(Profile(name=worker), text).rating for worker in workers) for text in texts)
-    return np.array([[rating.accuracy for rating in row if rating is not None] for row in rated])
-
-
-def _calibrate(by_cluster_Q: Floats, by_words_Q: Floats, score_Q: Floats) -> Calibration:
-    """A logistic regression whose targets are shares: each question counts as right and as wrong, weighted by these."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an optional extra
-
-    log_odds_Q2 = np.stack([np.vectorize(log_odds)(by_cluster_Q), np.vectorize(log_odds)(by_words_Q)], axis=1)
-    share_Q = score_Q.clip(0.01, 0.99)
-    model = LogisticRegression(C=100).fit(
-        np.concatenate([log_odds_Q2, log_odds_Q2]),
-        np.repeat([1, 0], len(share_Q)),
-        sample_weight=np.concatenate([share_Q, 1 - share_Q]),
-    )
-    cluster, words = model.coef_[0]
-    return Calibration(
-        bias=round(float(model.intercept_[0]), 4),
-        cluster=round(float(cluster), 4),
-        words=round(float(words), 4),
-    )
-
-
 async def rate_pool(
     workers: Iterable[Worker],
     tasks: Sequence[Task],
     clusters: ClusterWords,
     *,
     words: bool = False,
-    estimates: bool = False,
 ) -> Ratings:
     """Compute the tallies of the workers whose answers can be judged.
 
@@ -260,10 +183,6 @@ async def rate_pool(
     Args:
         tasks: `RecordedTasks` of these workers.
         words: also learn what each word of a question adds to the accuracy of the recorded workers.
-        estimates: also learn the accuracy of the recorded workers on single questions (`estimate`).
-
-    Raises:
-        ConfigError: there are too few questions for estimates.
     """
     pool = list(workers)
     recorded = [worker for worker in pool if isinstance(worker, ReplayWorker)]
@@ -273,9 +192,7 @@ async def rate_pool(
         if measured and judged:
             answers = await read_answers(judged, measured)
             ratings = ratings.joined(rate(answers, clusters))
-            if measured is recorded and estimates:
-                learned = estimate(answers, clusters).ratings
-            elif measured is recorded and words:
+            if measured is recorded and words:
                 learned = learned.model_copy(update={"words": fit_words(answers)})
     names = [worker.profile.name for worker in pool]
     rated = {name: ratings.workers[name] for name in names if name in ratings.workers}

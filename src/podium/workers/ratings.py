@@ -55,34 +55,6 @@ class WordWeights(Settings):
         return {word: value / length for word, value in values.items()}
 
 
-class Calibration(Settings):
-    """One worker's accuracy on a question, from two estimates of it: that of its cluster and that of its words.
-
-    The log-odds of a right answer are a weighted sum of the log-odds of both (Platt scaling of two predictions).
-    """
-
-    bias: FiniteFloat
-    cluster: FiniteFloat
-    """Weight of the log-odds by the cluster's tally."""
-    words: FiniteFloat
-    """Weight of the log-odds by the question's words."""
-
-    def accuracy(self, by_cluster: float, by_words: float) -> float:
-        """The calibrated accuracy."""
-        log_odds_sum = self.bias + self.cluster * log_odds(by_cluster) + self.words * log_odds(by_words)
-        return 1 / (1 + math.exp(-log_odds_sum))
-
-
-_CERTAIN = 0.02
-"""Log-odds are those of a probability that is at least this far from 0 and from 1."""
-
-
-def log_odds(share: float) -> float:
-    """The log-odds of a probability, which are limited to 3.9 in both directions."""
-    limited = min(1 - _CERTAIN, max(_CERTAIN, share))
-    return math.log(limited / (1 - limited))
-
-
 class Tally(Settings):
     """One worker's figures on one cluster."""
 
@@ -115,9 +87,6 @@ class Ratings(Settings):
     """Name of a worker, as in the pool -> cluster -> tally."""
     words: WordWeights | None = None
     """Predicts accuracies from a question's words; None: they are those of its cluster."""
-    calibration: Mapping[str, Calibration] | None = None
-    """Name of a worker -> how the accuracies of its cluster and of its words are combined. A worker that is not named
-    has that of its cluster. None: all workers have that of their words."""
 
     @classmethod
     def open(cls, path: Path) -> Ratings:
@@ -138,16 +107,9 @@ class Ratings(Settings):
         """The content of a file that `open` reads."""
         return self.model_dump_json(indent=1, exclude_none=True).encode() + b"\n"
 
-    def joined(self, other: Ratings, *, estimates: bool = False) -> Ratings:
-        """Join the workers of two files with these clusters. For a worker in both, the other's tallies count.
-
-        Args:
-            estimates: keep the other's estimates for single questions; else all workers are rated by their tallies.
-        """
-        kept = other if estimates else Ratings(clusters=self.clusters, workers={})
-        return kept.model_copy(
-            update={"clusters": self.clusters, "workers": {**self.workers, **other.workers}}
-        )
+    def joined(self, other: Ratings) -> Ratings:
+        """Join the workers of two files with these clusters. For a worker in both, the other's tallies count."""
+        return Ratings(clusters=self.clusters, workers={**self.workers, **other.workers})
 
     def cluster_of(self, question: str) -> str:
         """The cluster whose words have the most weight in the question; empty if the question has none of the words."""
@@ -166,11 +128,7 @@ class Ratings(Settings):
         accuracy = (own.right + share * everywhere.right) / joined
         if self.words is not None:
             overall = everywhere.right / max(1, everywhere.questions)
-            by_words = min(1.0, max(0.0, overall + self.words.gain(profile.name, question)))
-            if self.calibration is None:
-                accuracy = by_words
-            elif profile.name in self.calibration:
-                accuracy = self.calibration[profile.name].accuracy(accuracy, by_words)
+            accuracy = min(1.0, max(0.0, overall + self.words.gain(profile.name, question)))
         rating = Rating(
             kind=kind,
             accuracy=accuracy,

@@ -18,12 +18,12 @@ from typing import Literal, Self, get_args
 import numpy as np
 from pydantic import FiniteFloat, ValidationError
 
-from podium.baselines.adam import Adam
-from podium.baselines.learned_routers import votes_of
 from podium.baselines.scored import Floats, ScoredAnswers
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.types import Value
+from podium_research.planners.adam import Adam
+from podium_research.planners.learned_routers import votes_of
 from podium_research.planners.routers import text_features
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]

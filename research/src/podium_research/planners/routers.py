@@ -1,7 +1,7 @@
 """Routers: planners that read the question's text and send the whole question to one worker or committee.
 
 A learned rule is trained on scored questions before the comparison. Routers that count dollars are in
-`podium.baselines.learned_routers`, those that learn while they run in `podium_research.planners.online`.
+`podium_research.planners.learned_routers`, those that learn while they run in `podium_research.planners.online`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.baselines.predictors import Method, fit
 from podium.baselines.scored import Floats, Vectors
 from podium.baselines.voting import Committee, Single
 from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
+from podium_research.planners.predictors import Method, fit
 
 RoutingRule = Callable[[str], str | Committee]
 """From a question's text to the name of a worker, or to a committee."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
-from podium.baselines.predictors import ngram_vectors, require_sklearn
 from podium.baselines.scored import Floats, Vectors
 from podium.baselines.voting import Committee
 from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, render
+from podium_research.planners.predictors import ngram_vectors
 
 
 def qualities(vector_ND: Floats) -> Floats:
@@ -68,7 +68,6 @@ class Smoothie:
 
 def _open(argument: str, context: BaselineContext) -> Smoothie:
     name = f"smoothie:{argument}" if argument else "smoothie"
-    require_sklearn()
     return Smoothie(read_workers(argument, context, name))
 
 

@@ -14,18 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.baselines.baseline import Baseline, BaselineContext, read_worker
-from podium.baselines.learned_routers import read_method
-from podium.baselines.predictors import (
+from podium.baselines.voting import Single
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium_research.planners.learned_routers import read_method
+from podium_research.planners.predictors import (
     Method,
     Predict,
     Remembered,
     fit_calibrated,
-    require_sklearn,
     sentence_vectors,
 )
-from podium.baselines.voting import Single
-from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,8 @@ def _read(argument: str) -> _Read:
     """Read what a name says after "threshold:".
 
     Raises:
-        ConfigError: there is no such method, the share is none, or scikit-learn is not installed.
+        ConfigError: there is no such method, the share is none.
     """
-    require_sklearn()
     workers, _, rest = argument.partition(":")
     weak, _, strong = workers.partition(">")
     method, _, rest = rest.partition(":")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.baselines.adam import Adam
 from podium.baselines.scored import Floats
+from podium_research.planners.adam import Adam
 
 Ints = npt.NDArray[np.int64]
 _DIMENSIONS = 64

@@ -9,23 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from podium.baselines.router_dc import fit_router_dc
 from podium.baselines.scored import Floats, Vectors
 from podium.errors import ConfigError
+from podium_research.planners.router_dc import fit_router_dc
 
 Predict = Callable[[Sequence[str]], Floats]
 """From N texts to predictions, [N, T]."""
 Method = Literal["neighbours", "ridge", "logistic", "boosting", "clusters", "routerdc"]
 METHODS: tuple[Method, ...] = get_args(Method)
-_NO_SKLEARN = (
-    "Clusters of questions and learned routers need scikit-learn, which is not installed: "
-    "pip install 'podium-conductor[recordings]'."
-)
 _HASHED_NGRAMS = 2**15
 _DIMENSIONS = 64
 """All methods but the first two read n-grams as vectors of this length (SVD)."""
@@ -49,8 +44,6 @@ def fit(
         vectors: an encoder; None: hashed n-grams.
         neighbours: for "neighbours", how many of the nearest questions predict.
 
-    Raises:
-        ConfigError: scikit-learn is not installed.
     """
     read = vectors or ngram_counts
     predict = _fit(method, read(texts), target_QT, ngrams=vectors is None, neighbours=neighbours)
@@ -61,8 +54,7 @@ def _fit(
     method: Method, x_QD: Any, target_QT: Floats, *, ngrams: bool, neighbours: int = 20
 ) -> Callable[[Any], Floats]:
     """Train a predictor on what was read of the texts: counts of n-grams, or an encoder's vectors."""
-    require_sklearn()
-    from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415 - an optional extra
+    from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415 - slow to import
     from sklearn.feature_extraction.text import TfidfTransformer  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import FunctionTransformer  # noqa: PLC0415
@@ -150,7 +142,7 @@ def spread_of(share_QT: Floats, score_QT: Floats) -> Floats:
 
 
 def _regressor(method: Method, *, neighbours: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - an optional extra
+    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - slow to import
     from sklearn.linear_model import Ridge  # noqa: PLC0415
     from sklearn.multioutput import MultiOutputRegressor  # noqa: PLC0415
     from sklearn.neighbors import KNeighborsRegressor  # noqa: PLC0415
@@ -165,7 +157,7 @@ def _regressor(method: Method, *, neighbours: int) -> Any:
 
 def _logistic(x_QD: Floats, target_QT: Floats, *, penalty: float = 0.1) -> Callable[[Floats], Floats]:
     """Logistic regressions whose targets are shares: each question counts as right and as wrong, with these weights."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an optional extra
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
 
     twice, label = np.concatenate([x_QD, x_QD]), np.repeat([1, 0], len(x_QD))
     models = [
@@ -179,7 +171,7 @@ def _logistic(x_QD: Floats, target_QT: Floats, *, penalty: float = 0.1) -> Calla
 
 def _clusters(x_QD: Floats, target_QT: Floats) -> Callable[[Floats], Floats]:
     """The mean figures of a question's cluster (k-means), as Avengers (Zhang et al. 2025) ranks models."""
-    from sklearn.cluster import KMeans  # noqa: PLC0415 - an optional extra
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import
 
     count = max(min(2, len(x_QD)), len(x_QD) // _QUESTIONS_PER_CLUSTER)
     found = KMeans(count, n_init=4, random_state=0).fit(x_QD)
@@ -187,16 +179,9 @@ def _clusters(x_QD: Floats, target_QT: Floats) -> Callable[[Floats], Floats]:
     return lambda x_ND: mean_CT[found.predict(x_ND)]
 
 
-def require_sklearn() -> None:
-    """`ConfigError` if scikit-learn is not installed."""
-    if find_spec("sklearn") is None:
-        raise ConfigError(_NO_SKLEARN)
-
-
 def ngram_vectors(texts: Sequence[str]) -> Floats:
     """[N, 2048]: hashed words and pairs of words, of length 1; all 0 for a text without words."""
-    require_sklearn()
-    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
+    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - slow to import
 
     words = HashingVectorizer(n_features=2**11, ngram_range=(1, 2), token_pattern=r"\S+")
     return np.asarray(words.transform(texts).toarray(), dtype=np.float64)
@@ -208,8 +193,7 @@ def ngram_counts(texts: Sequence[str]) -> Any:
 
 
 def _counts(texts: Sequence[str]) -> Any:
-    require_sklearn()
-    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - an optional extra
+    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - slow to import
     from sklearn.pipeline import FeatureUnion  # noqa: PLC0415
 
     words = HashingVectorizer(n_features=_HASHED_NGRAMS, ngram_range=(1, 2), alternate_sign=False)
@@ -229,11 +213,11 @@ def sentence_vectors(model: str) -> Vectors:
         ConfigError: sentence-transformers is not installed, or the model cannot be loaded.
     """
     try:
-        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an optional extra, which loads torch
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - loads torch
     except ImportError:
         raise ConfigError(
             f"The vectors of {model!r} need sentence-transformers, which is not installed: "
-            "pip install 'podium-conductor[vectors]'."
+            "pip install 'podium-research[vectors]'."
         ) from None
     try:
         loaded = SentenceTransformer(model)

@@ -1,7 +1,7 @@
 """Learned routers with a price: each question goes where the predicted score minus PER_USD x dollars is highest.
 
 `router:METHOD:PER_USD` chooses one worker, `committee-router:METHOD:PER_USD` a vote of up to five workers. Both learn
-from answers to other questions (`ScoredAnswers`). `podium.baselines.predictors` has the methods.
+from answers to other questions (`ScoredAnswers`). `podium_research.planners.predictors` has the methods.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ import numpy as np
 
 from podium.baselines.baseline import Baseline, BaselineContext
 from podium.baselines.by_ratings import read_per_usd
-from podium.baselines.predictors import (
+from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
+from podium.baselines.voting import Committee
+from podium.config import suggestion
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
+from podium_research.planners.predictors import (
     METHODS,
     Calibrated,
     Method,
@@ -24,15 +30,8 @@ from podium.baselines.predictors import (
     Remembered,
     fit,
     fit_calibrated,
-    require_sklearn,
     sentence_vectors,
 )
-from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
-from podium.baselines.voting import Committee
-from podium.config import suggestion
-from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
-from podium.workers.vote import VOTE
 
 MOST_ANSWERS = 5
 """Most answers that a committee votes on."""
@@ -250,9 +249,8 @@ def _read(argument: str, kind: str) -> tuple[Method, float, str]:
     """The method, the price of a dollar, and the encoder's name, or "" for n-grams.
 
     Raises:
-        ConfigError: there is no such method, the price is no number, or scikit-learn is not installed.
+        ConfigError: there is no such method, the price is no number.
     """
-    require_sklearn()
     method, _, rest = argument.partition(":")
     price, _, model = rest.partition(":")
     name = f"{kind}:{argument}"
