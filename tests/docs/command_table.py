@@ -170,7 +170,6 @@ CHANGED = (
     Changed(r" --url http://\S+", "", "servers of the reader's"),
     Changed(r"(podium shadow .*)--share 0\.1", r"\1--share 1", "the store has few questions"),
     Changed(r"--host 0\.0\.0\.0", "--host 127.0.0.2", "a suite is not to be reached from other machines"),
-    Changed(r"(ruff format)$", r"\1 --check", "a suite formats nobody's code"),
 )
 
 
