@@ -16,7 +16,6 @@ from podium.evals.suite.cells import tables_of
 from podium.evals.suite.opening import check_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.orchestrator.team import TeamSpec, open_pool
-from podium.recordings.importers import TableMapping
 from podium.tasks.mixture import read_task_file
 from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, trl_arguments
 from podium.train.lm.settings import LMExperiment
@@ -24,7 +23,7 @@ from podium.train.settings import Experiment
 from podium.types import Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file
-from podium.workers.spec import OpenAISpec, ReplaySpec, pool_form
+from podium.workers.spec import OpenAISpec, pool_form
 from podium_lab.small_workers.abilities import ABILITIES
 from podium_lab.small_workers.training import OrchestraSettings
 from podium_lab.warmstart.supervised import WarmStartSettings
@@ -34,8 +33,6 @@ SUITES = sorted((CONFIGS[0].parent / "eval").glob("*.toml"))
 RECIPES = sorted((CONFIGS[0].parent / "train").glob("*.toml"))
 LAUNCHES = sorted((CONFIGS[0].parent / "accelerate").glob("*.yaml"))
 NINE = CONFIGS[0].parent / "pools" / "orchestra-nine.toml"
-REPLAY_POOLS = sorted(set(NINE.parent.glob("*.toml")) - {NINE})
-MAPPINGS = sorted((CONFIGS[0].parent / "recordings").glob("*.toml"))
 FORMS: dict[str, type[Settings]] = {
     "warmstart": WarmStartSettings,
     "taught": WarmStartSettings,
@@ -110,17 +107,6 @@ def test_accelerate_reads_every_file_for_it(path: Path) -> None:
     assert config.mixed_precision == "bf16"
     kind = {"fsdp": "FSDP", "zero3": "DEEPSPEED"}.get(path.stem.partition("-")[2], "NO")
     assert config.distributed_type == kind
-
-
-@pytest.mark.parametrize("path", REPLAY_POOLS, ids=lambda path: path.stem)
-def test_every_recorded_pool_can_be_read_and_takes_a_recording_that_a_mapping_makes(path: Path) -> None:
-    spec = load(path, POOL_FORM)
-    made = {load(mapping, TableMapping).name for mapping in MAPPINGS} | {"routeprofile"}  # of a checkout
-    replayed = [worker for worker in spec.worker if isinstance(worker, ReplaySpec)]
-    assert {worker.recording.stem for worker in replayed} <= made
-    tools = [worker.kind for worker in spec.worker if worker not in replayed]
-    assert tools == (["vote", "calculator"] if "calculator" in path.stem else ["vote"])
-    assert len({worker.name for worker in spec.worker}) == len(spec.worker)
 
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)

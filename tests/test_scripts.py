@@ -1,5 +1,4 @@
-"""The scripts of runs/ and benchmarks/ import names that exist, and end as they say. Nobody runs them after each
-change."""
+"""The scripts of runs/, research/runs/ and benchmarks/ import names that exist. Nobody runs them after each change."""
 
 from __future__ import annotations
 
@@ -11,7 +10,11 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parent.parent
-SCRIPTS = [path for folder in ("runs", "benchmarks") for path in sorted((REPOSITORY / folder).glob("*.py"))]
+SCRIPTS = [
+    path
+    for folder in ("runs", "research/runs", "benchmarks")
+    for path in sorted((REPOSITORY / folder).glob("*.py"))
+]
 
 
 def _imports(script: Path) -> Iterator[tuple[str, str]]:

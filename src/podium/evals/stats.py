@@ -1,7 +1,7 @@
 """Confidence intervals for means over questions, paired tests, and their adjustment for many rows.
 
 The question is the unit. Repeats of a question are averaged first, because they are not independent evidence about
-other questions. All intervals are 95 %. `runs/paired_tests.py` measures how often intervals and tests err.
+other questions. All intervals are 95 %. `research/runs/paired_tests.py` measures how often intervals and tests err.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Does a study of a tenth of the questions find what a study of all of them finds? Writes research/results/study.md.
 
-    DATA=../shared/data runs/recordings.sh; python runs/study-check.py
+    DATA=FOLDER research/runs/recordings.sh; python research/runs/study-check.py
 
 For each recorded pool it runs `podium study` on all training questions, and for each seed on a tenth of them. Each run
 is a process of its own, with an empty home. The plan that a tenth would serve is then scored on the other nine tenths.
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "study"))
+sys.path.insert(0, str(ROOT.parent / "tests" / "study"))
 
 from simulated_answers import nothing_helps  # noqa: E402
 
@@ -326,7 +326,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--null-pools", type=int, default=45)
     parser.add_argument("--pools", nargs="*", default=list(POOLS))
-    parser.add_argument("--out", type=Path, default=ROOT / "research" / "results" / "study.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "study.md")
     settings = parser.parse_args()
     parts = ["# A study of a tenth of the questions", *INTRODUCTION]
     parts += [kept(name, pool_section(name, settings.seeds)) for name in settings.pools]

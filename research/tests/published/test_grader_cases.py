@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-GRADERS = runpy.run_path(str(Path(__file__).parents[3] / "runs" / "graders.py"))
+GRADERS = runpy.run_path(str(Path(__file__).parents[2] / "runs" / "graders.py"))
 
 BY_DESIGN = {"hendrycks_math_is_equiv": 2, "tinker_cookbook_math": 1, "tinker_cookbook_extraction": 1}
 """Cases, at most, in which we decide otherwise on purpose (docs/graders.md says which and why)."""

@@ -4,7 +4,7 @@
 #   RUN=runs/recorded-test NOTE="The one run on test." runs/recorded.sh split=test
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PATH="$PWD/.venv/bin:$PATH"
+PATH="$PWD/../.venv/bin:$PATH"
 RUN=${RUN:-runs/recorded-suite}
 if [ ! -f runs/recordings/reasoning-gym-easy.parquet ]; then
   echo "There are no recordings in runs/recordings; make them with: DATA=... runs/recordings.sh"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Makes recordings of published answers, for pools in configs/pools, from tables in the folder DATA.
 # Those that are there already are replaced.
-#   DATA=../shared/data runs/recordings.sh
+#   DATA=FOLDER research/runs/recordings.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PATH="$PWD/.venv/bin:$PATH"
-DATA=${DATA:-../shared/data}
+PATH="$PWD/../.venv/bin:$PATH"
+DATA=${DATA:-data}
 TO=${TO:-runs/recordings}
 
 if [ ! -d "$DATA" ]; then
