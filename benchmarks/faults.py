@@ -28,11 +28,11 @@ from podium.baselines.embedded_oracle import embedded_oracle
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
 from podium.executor import Dispatcher
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import open_pool
 from podium.rollout import Rollout, roll
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
+from podium.team import Runner
+from podium.team.opening import open_pool
 from podium.testing import (
     Answer,
     BadCompression,
@@ -236,8 +236,8 @@ async def measure(pool: Pool, planner: Oracle, tasks: Sequence[Task], concurrenc
 
         async def work() -> None:
             for number, task in pending:
-                orchestrator = Orchestrator(planner, pool, dispatcher=dispatcher)
-                rollouts[number] = await roll(orchestrator, task, seed=f"faults/{task.id}")
+                runner = Runner(planner, pool, dispatcher=dispatcher)
+                rollouts[number] = await roll(runner, task, seed=f"faults/{task.id}")
                 store.add(rollouts[number].trace)
 
         began = time.monotonic()

@@ -35,10 +35,10 @@ from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
 
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import Codec
-from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks import Task
+from podium.team.opening import open_pool
 from podium.train.display import NoDisplay
 from podium.train.experiment import make_draw_tasks, run_experiment
 from podium.train.settings import Experiment

@@ -26,9 +26,9 @@ from transformers import AutoTokenizer
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.executor import Dispatcher
-from podium.orchestrator.team import open_pool
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks
+from podium.team.opening import open_pool
 from podium.testing import FaultServer
 from podium.train.display import NoDisplay
 from podium.train.lm.grpo import PodiumGRPO, trl_config

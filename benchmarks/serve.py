@@ -194,7 +194,7 @@ async def main(given: argparse.Namespace) -> None:
                 return [
                     *(sys.executable, "-m", "podium", "serve", "--port", "0", "--store", str(store)),
                     *("--pool", str(folder / f"{pool}.toml"), "--planner", "single:ada"),
-                    *("--workers", str(processes)),
+                    *(f"serve.workers={processes}"),
                 ]
 
             async def ours(name: str, processes: int) -> Measured:

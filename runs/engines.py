@@ -43,7 +43,7 @@ def train(run: Path, engine: str, seed: int, iterations: int) -> list[dict[str, 
 
 def measure(checkpoint: str | Path) -> Evaluation:
     """Greedy plans of a policy for validation questions."""
-    with podium.SyncTeam.open("embedded", conductor=checkpoint) as team:
+    with podium.SyncTeam.open("embedded", conductor={"checkpoint": str(checkpoint)}) as team:
         return team.evaluate("embedded", split="validation", questions=QUESTIONS)
 
 

@@ -22,10 +22,10 @@ from random import Random
 import podium_lab
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.evals.stats import accuracy_interval
-from podium.orchestrator.team import open_pool
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team.opening import open_pool
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render

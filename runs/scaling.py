@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from podium.config import load
-from podium.orchestrator.team import open_pool
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
+from podium.team.opening import open_pool
 from podium.train.lm.estimate import (
     GIB,
     GPUS,

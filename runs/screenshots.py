@@ -29,9 +29,9 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, sync_playwright
 
-from podium.orchestrator.team import open_pool
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
+from podium.team.opening import open_pool
 from podium.trace import Feedback
 from podium.trace.store import TraceStore
 

@@ -54,17 +54,17 @@ mkdir -p "$RUN"
 python - "$RUN/teacher.sqlite" << 'END'
 import asyncio, sys
 from podium.baselines.registry import open_baseline
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import open_pool
+from podium.team import Runner
+from podium.team.opening import open_pool
 from podium.tasks import open_tasks
 from podium.trace.store import TraceStore
 
 async def main() -> None:
     pool = open_pool("embedded")
-    orchestrator = Orchestrator(open_baseline("single:gus", pool.profiles, seed="0"), pool)
+    runner = Runner(open_baseline("single:gus", pool.profiles, seed="0"), pool)
     with TraceStore(sys.argv[1]) as store:
         for task in open_tasks("embedded", "train", size=200):
-            store.add(await orchestrator.answer(task.question))
+            store.add(await runner.answer(task.question))
 
 asyncio.run(main())
 END

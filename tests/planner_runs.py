@@ -15,7 +15,7 @@ from podium.baselines import Baseline, find_baseline, open_baseline
 from podium.baselines.plans import rounds_of, tools_of
 from podium.baselines.scored import ScoredAnswers
 from podium.errors import WorkerError
-from podium.orchestrator import Orchestrator
+from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -105,8 +105,8 @@ def _run_and_check(
     rounds = (needed + 1, needed, 1)[choice % 3]
     tools = [VoteWorker()] if VOTE in tools_of(planner) else []
     calls = None if seed % 3 else seed % 17
-    orchestrator = Orchestrator(planner, Pool([*pool, *tools]), budget=Budget(rounds=rounds, calls=calls))
-    trace = asyncio.run(orchestrator.answer(Question(text=QUESTION), seed=str(seed)))
+    runner = Runner(planner, Pool([*pool, *tools]), budget=Budget(rounds=rounds, calls=calls))
+    trace = asyncio.run(runner.answer(Question(text=QUESTION), seed=str(seed)))
 
     for number, round_ in enumerate(trace.rounds):
         assert round_.plan_error is None

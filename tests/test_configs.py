@@ -15,15 +15,16 @@ from podium.config import Settings, load
 from podium.evals.suite.cells import tables_of
 from podium.evals.suite.opening import check_suite
 from podium.evals.suite.settings import SuiteSettings
-from podium.orchestrator.team import TeamSpec, open_pool
 from podium.tasks.mixture import read_task_file
+from podium.team.opening import open_pool
+from podium.team.settings import TeamSettings, TeamSpec
 from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, trl_arguments
 from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment
 from podium.types import Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file
-from podium.workers.spec import OpenAISpec, pool_form
+from podium.workers.spec import OpenAISpec, with_workers
 from podium_lab.small_workers.abilities import ABILITIES
 from podium_lab.small_workers.training import OrchestraSettings
 from podium_lab.warmstart.supervised import WarmStartSettings
@@ -39,12 +40,13 @@ FORMS: dict[str, type[Settings]] = {
     "orchestra": OrchestraSettings,
 }
 """Of configurations whose names begin so; the others are for GRPO."""
-POOL_FORM = pool_form(
+POOL_FORM = with_workers(
+    TeamSettings,
     [
         *(kind.spec for kind in BUILT_IN.values()),
         TeamSpec,
         *(kind.spec for _, kind in INSTALLED_KINDS.items()),
-    ]
+    ],
 )
 POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"))
 

@@ -75,7 +75,7 @@ def test_the_steps_end_with_a_server_that_answers(tmp_path: Path, postgres_url: 
         pool.write_text(
             f'[[worker]]\nname = "live"\nkind = "openai"\nmodel = "m"\nbase_url = "{provider.url}"\n'
         )
-        values = {"POSTGRES_PASSWORD": "x", "PODIUM_POOL": str(pool)}
+        values = {"POSTGRES_PASSWORD": "x", "PODIUM_TEAM": str(pool)}
         environment = bare | {name: filled(text, values) for name, text in podium["environment"].items()}
         environment |= {"PODIUM_STORE": postgres_url}
         made = subprocess.run(

@@ -12,17 +12,17 @@ from pydantic import BaseModel
 
 from podium.config import build
 from podium.errors import ConfigError
-from podium.orchestrator.team import TeamSpec
+from podium.team.settings import TeamSettings, TeamSpec
 from podium.types import Limits, Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS, UnreadyWorker
 from podium.workers.pool import Pool
-from podium.workers.spec import WorkerSpec, pool_form
+from podium.workers.spec import WorkerSpec, with_workers
 
 ROOT = Path(__file__).parent.parent
 WORKERS = ROOT / "docs" / "workers.md"
 SHOWN = [
     pytest.param(block, id=f"{path.stem}-{number}")
-    for path in (ROOT / "README.md", ROOT / "docs" / "quickstart.md", WORKERS)
+    for path in (ROOT / "README.md", ROOT / "docs" / "quickstart.md", ROOT / "docs" / "team.md", WORKERS)
     for number, block in enumerate(
         re.findall(r"```toml\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
     )
@@ -37,7 +37,7 @@ SPECS: list[type[WorkerSpec]] = [
 
 @pytest.mark.parametrize("block", SHOWN)
 def test_every_pool_file_that_is_shown_can_be_used(block: str) -> None:
-    spec = build(tomllib.loads(block), pool_form(SPECS))
+    spec = build(tomllib.loads(block), with_workers(TeamSettings, SPECS))
     assert Pool([UnreadyWorker(worker, ConfigError("Only shown.")) for worker in spec.worker])
 
 

@@ -28,11 +28,11 @@ from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.looks import TEST, EvaluationLedger
 from podium.evals.stats import mean_interval
 from podium.evals.suite.cells import digest
-from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.recordings import Recording
 from podium.recordings.model import hashed_id
 from podium.tasks import ALL, open_tasks
+from podium.team.opening import open_pool
 from podium_research.planners.routers import Router, RoutingRule, learn_router
 
 FOLDS = 5

@@ -22,8 +22,8 @@ from typing import Any
 
 from podium.baselines import open_baseline
 from podium.errors import UsageError
-from podium.orchestrator.team import open_pool
 from podium.planner import Planner, PlanRequest
+from podium.team.opening import open_pool
 from podium.types import Question
 from podium.workers import Pool
 from podium.workers.pool import is_tool

@@ -31,7 +31,6 @@ from simulated_answers import nothing_helps  # noqa: E402
 from podium.baselines import open_baseline  # noqa: E402
 from podium.evals.stats import Interval, accuracy_interval, paired_difference  # noqa: E402
 from podium.evals.table import percent, points, within  # noqa: E402
-from podium.orchestrator.team import open_pool  # noqa: E402
 from podium.ratings.answers import Answers, select  # noqa: E402
 from podium.recordings import Recording  # noqa: E402
 from podium.study.answering import RECORDING, read_recorded  # noqa: E402
@@ -41,6 +40,7 @@ from podium.study.methods import Training, methods_for, served  # noqa: E402
 from podium.study.questions import questions_of  # noqa: E402
 from podium.study.result import RESULT, Study, StudyRow  # noqa: E402
 from podium.study.serving_files import RATINGS  # noqa: E402
+from podium.team.opening import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402
 
 POOLS = {

@@ -11,7 +11,7 @@ from podium.trace import RejectedPlan, RoundTrace, Span, Trace, VoteCount
 from podium.types import Message, Profile, Question, Usage
 from podium.workers.base import lost
 from podium.workers.view import EarlierStep
-from podium.workflow import Acceptance, PlanError, Workflow
+from podium.workflow import Acceptance, AccessRule, PlanError, Workflow, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class Plan:
     rejected: tuple[RejectedPlan, ...] = ()
     """Further plans that are not run. Usage and dollars above include theirs."""
     cost_recorded: bool = False
-    """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does, or
+    """Whether the planner has counted usage and cost in the request's ledger; if not, the runner does, or
     `paid_plan`."""
     seconds: float | None = None
-    """How long writing it took, if it was written before the question ran; None: the orchestrator measures it."""
+    """How long writing it took, if it was written before the question ran; None: the runner measures it."""
     edited: bool = False
     """Whether a user changed the decision afterwards, so that `text` has another one."""
     reason: str | None = None
@@ -181,6 +181,34 @@ class Planner(Protocol):
     def name(self) -> str: ...
 
     async def plan(self, request: PlanRequest) -> Plan: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPlan:
+    """A planner that answers every request with the same text, such as a completion that a trainer sampled.
+
+    It parses and does nothing else, so a sampled text is run exactly as a live Conductor's would be.
+    """
+
+    text: str
+    name: str = "written"
+    access: AccessRule = "lists"
+    """What its access lists may hold."""
+    cut: bool = False
+    """Whether the text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """Parse the text for the request's pool. If it is no valid plan, the decision is an error value."""
+        decision = parse(
+            self.text,
+            workers=len(request.pool),
+            names=[profile.name for profile in request.pool],
+            max_steps=request.max_steps,
+            later_round=bool(request.outcomes),
+            access=self.access,
+            cut=self.cut,
+        )
+        return Plan(text=self.text, decision=decision)
 
 
 async def paid_plan(planner: Planner, request: PlanRequest, ledger: Ledger) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from podium.baselines.plans import rounds_of
-from podium.orchestrator import Orchestrator
+from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
@@ -21,7 +21,7 @@ def team(**replies: Sequence[str] | Mapping[str, str]) -> Pool:
 async def answered(planner, pool: Pool, *, rounds: int | None = None, text: str = "How many?") -> Trace:
     """The trace of the question, with as many rounds as the planner needs."""
     budget = Budget(rounds=rounds or rounds_of(planner))
-    return await Orchestrator(planner, pool, budget=budget).answer(Question(text=text))
+    return await Runner(planner, pool, budget=budget).answer(Question(text=text))
 
 
 def called(trace: Trace) -> list[list[str]]:

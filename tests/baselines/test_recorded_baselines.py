@@ -10,9 +10,9 @@ from podium.baselines import Cascade, Committee
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.baselines.plans import voting_step
 from podium.errors import ConfigError
-from podium.orchestrator import Orchestrator
 from podium.planner import Outcome, Plan, Planner, PlanRequest
 from podium.recordings import Recording, Response
+from podium.team import Runner
 from podium.trace import Trace, VoteCount
 from podium.types import Budget, Profile, Question
 from podium.workers import Pool, VoteWorker
@@ -199,8 +199,8 @@ async def cascaded(make_recording: MakeRecording, text: str, rounds: int) -> Tra
     recording = make_recording(GIVEN)
     replayed = [ReplayWorker(Profile(name=name), recording, name) for name in ("cy", "ada", "bob")]
     pool = Pool([*replayed, VoteWorker()])
-    orchestrator = Orchestrator(Cascade(("ada", "bob"), "cy"), pool, budget=Budget(rounds=rounds))
-    return await orchestrator.answer(Question(text=text), seed="0")
+    runner = Runner(Cascade(("ada", "bob"), "cy"), pool, budget=Budget(rounds=rounds))
+    return await runner.answer(Question(text=text), seed="0")
 
 
 @pytest.mark.parametrize("rounds", [2, 3])

@@ -85,8 +85,8 @@ def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, te
     "options",
     [
         "ask Q? --max-steps 1" + 26 * "0",
-        "ask Q? --budget-tokens 1" + 26 * "0",
-        "ask Q? --budget-calls 1" + 26 * "0",
+        "ask Q? budget.tokens=1" + 26 * "0",
+        "ask Q? budget.calls=1" + 26 * "0",
         "ask Q? --budget-usd 1e300",
         "ask Q? --rounds 1" + 26 * "0",
         "plan Q? --response-tokens 1" + 26 * "0",
@@ -122,7 +122,7 @@ def test_absurd_numbers_of_files_are_refused(podium: Podium, line: str) -> None:
     [
         "ask Q? --pool pool.toml",
         "traces list",
-        "serve --port 0",
+        "serve --port 0 --pool pool.toml",
         "keys add ann",
         "keys list",
         "plan Q? --pool pool.toml",
@@ -139,8 +139,8 @@ def test_an_address_without_a_slash_is_no_folder_and_not_repeated(
     elif by == "environment":
         monkeypatch.setenv("PODIUM_STORE", ADDRESS)
     else:
-        Path("podium.toml").write_text(f'store = "{ADDRESS}"\n')
-        trust(FoundFiles.read(Path("podium.toml")))
+        Path("team.toml").write_text(f'store = "{ADDRESS}"\n')
+        trust(FoundFiles.read(Path("team.toml")))
     refused = podium(*tokens)
     assert refused.status == 2
     assert " address of a database" in refused.err or "://" in refused.err

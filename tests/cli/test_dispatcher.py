@@ -45,8 +45,8 @@ def paid(podium: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("tokens", "sentence"),
     [
-        (["--replay"], "--replay answers from a response cache; name its file with --cache."),
-        (["--replay", "--cache", "none.sqlite"], "none.sqlite"),
+        (["replay=true"], "replay answers from a response cache"),
+        (["replay=true", "--cache", "none.sqlite"], "none.sqlite"),
         (["--cache", "plan.txt"], "The response cache plan.txt cannot be opened"),
     ],
 )

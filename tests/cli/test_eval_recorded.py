@@ -81,7 +81,7 @@ def test_as_json_it_is_the_comparison(podium: Podium) -> None:
 def test_votes_that_stop_early_say_so_in_the_notes_and_answer_alike(podium: Podium) -> None:
     shown = [
         Comparison.model_validate_json(podium(*EVAL, "--json", *extra).out)
-        for extra in ((), ("--early-stop",))
+        for extra in ((), ("plan.early_stop=true",))
     ]
     everybody, stopped = ({row.label: row for row in comparison.rows} for comparison in shown)
     assert list(everybody) == list(stopped)
@@ -93,7 +93,7 @@ def test_votes_that_stop_early_say_so_in_the_notes_and_answer_alike(podium: Podi
 
 
 def test_as_markdown_it_says_what_it_shows(podium: Podium) -> None:
-    shown = podium(*EVAL, "--markdown", "--questions", "4", "--tuning", "5", "--repeats", "2")
+    shown = podium(*EVAL, "--markdown", "--questions", "4", "eval.tuning=5", "eval.repeats=2")
     assert shown.status == 0
     assert RECORDED in shown.out
     assert SIMULATED not in shown.out
@@ -228,7 +228,7 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
     podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--clusters", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     given = ("eval", "--tasks", "rec.parquet", "--pool", "rated.toml", "--conductor", POLICY, "--json")
-    shown = podium(*given, "--cost-sensitivity", "3", "--versus", POLICY)
+    shown = podium(*given, "plan.cost_sensitivity=3", "--versus", POLICY)
     rows = Comparison.model_validate_json(shown.out).rows
     for row in rows:
         assert (row.kind == "conductor") == row.label.startswith("Conductor")
@@ -266,13 +266,13 @@ def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(po
             "Baselines make their choices on train questions; evaluate on another --split.",
         ),
         (("--split", "tests"), "There is no split 'tests'; did you mean 'test'?"),
-        (("--tuning", "0"), 'needs two workers of kind = "replay" or more, and training questions.'),
+        (("eval.tuning=0",), 'needs two workers of kind = "replay" or more, and training questions.'),
         (("--planner", "single:ada"), "leave --planner out"),
         (("--versus", POLICY), "--versus names a second Conductor; give the first with --conductor."),
         (("--untrained", POLICY), "give the checkpoint with --versus."),
         (
             ("--questions", "0"),
-            "--questions, --repeats, --max-steps, --rounds, --concurrency and --plan-processes are at least 1",
+            "eval.questions is 0",
         ),
         (("--pool", "pool.toml"), 'needs two workers of kind = "replay" or more, and training questions.'),
         (("--tasks", "none.parquet"), "none.parquet: there is no such file"),

@@ -89,7 +89,7 @@ def test_what_is_named_wins(podium: Podium, settings: Experiment, named: tuple[s
 def test_other_runs_are_evaluated_on_embedded_questions(podium: Podium, settings: Experiment | None) -> None:
     if settings is not None:
         trained(settings)
-    found = comparison(podium, "--run", "r", "--questions", "2", "--tuning", "0", "--untrained", "none")
+    found = comparison(podium, "--run", "r", "--questions", "2", "eval.tuning=0", "--untrained", "none")
     assert (found.tasks, found.simulated, found.recorded) == ("embedded/test", True, False)
 
 
@@ -106,7 +106,7 @@ def test_what_is_not_here_is_one_sentence_with_the_way_out(
     trained(settings)
     assert (
         f"r was trained on {name}, which cannot be found from this folder; run the command in the folder of the "
-        "training, or name --tasks and --pool."
+        "training, or name --pool and --tasks."
     ) in one_sentence(podium("eval", "--run", "r"))
     assert not Path("r/comparison.json").exists()
 
@@ -124,7 +124,7 @@ def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(po
     ]
     (one,) = [
         row
-        for row in comparison(podium, "--run", "r", "--cost-sensitivity", "2.5").rows
+        for row in comparison(podium, "--run", "r", "plan.cost_sensitivity=2.5").rows
         if row.kind == "conductor"
     ]
     assert one.label == "Conductor, cost sensitivity 2.5"
@@ -133,13 +133,13 @@ def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(po
 def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) -> None:
     shutil.copytree(checkpoint_folder("warmstart"), "leveled")
     Path("leveled/podium.json").write_text('{"prompt": {"style": "brief", "levels": 4}}')
-    few = ("--questions", "2", "--tuning", "0", "--untrained", "none", "--cost-sensitivity", "3")
+    few = ("--questions", "2", "eval.tuning=0", "--untrained", "none", "plan.cost_sensitivity=3")
     assert comparison(podium, "--conductor", "leveled", *few).rows[0].label == "Conductor, cost sensitivity 3"
 
 
 def test_without_a_conductor_thrift_is_refused_and_the_shipped_one_is_not_blamed(podium: Podium) -> None:
-    refused = one_sentence(podium("eval", *NAMED, "--cost-sensitivity", "2"))
-    assert "--cost-sensitivity is for a Conductor; on a recording name one with --conductor." in refused
+    refused = one_sentence(podium("eval", *NAMED, "plan.cost_sensitivity=2"))
+    assert "plan.cost_sensitivity is for a Conductor" in refused
 
 
 # --- what is shown and written -----------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_dec
         (("planer.name=x",), "unknown key 'planer'; did you mean 'planner'?"),
         (("split=train", "--declare", "x"), "this suite has neither, so leave it out."),
         (("pool.0.name=gone.toml",), "gone.toml: there is no such file"),
-        (("ray=local", "--cache", "c.sqlite", "--replay"), "hold in one process; leave out ray"),
+        (("ray=local", "--cache", "c.sqlite"), "hold in one process; leave out ray"),
         (('planner.0.controls=["all-access"]',), "a recording has only answers to the bare question"),
         (("planner.0.name=random",), "a recording has only answers to the bare question"),
     ],

@@ -63,7 +63,7 @@ def test_it_is_listed_with_podiums_own_and_has_its_own_errors(podium):
 
 @pytest.mark.usefixtures("outside")
 def test_it_has_a_row_in_every_comparison(podium):
-    compared = podium("eval", "--questions", "3", "--tuning", "0", "--untrained", "none", "--json")
+    compared = podium("eval", "--questions", "3", "eval.tuning=0", "--untrained", "none", "--json")
     rows = json.loads(compared.out)["rows"]
     assert [row["kind"] for row in rows if row["label"] == "The last worker"] == ["other"]
     assert rows[-1]["label"] == "Oracle (a bound)"

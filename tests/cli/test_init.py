@@ -12,7 +12,7 @@ from refusal import one_sentence
 
 from command_line import Podium
 from model_server import LLAMA_CPP, LM_STUDIO, OLLAMA, VLLM, ModelServer
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool
 from podium.workers.discovery.providers import PROVIDERS
 
 
@@ -39,8 +39,8 @@ def llama() -> Iterator[ModelServer]:
         yield server
 
 
-def written(path: str = "pool.toml") -> dict[str, dict[str, object]]:
-    """The workers of a pool file that can be opened, by name."""
+def written(path: str = "team.toml") -> dict[str, dict[str, object]]:
+    """The workers of a team file that can be opened, by name."""
     open_pool(path)
     return {worker["name"]: worker for worker in tomllib.loads(Path(path).read_text())["worker"]}
 
@@ -52,13 +52,13 @@ def test_a_pool_of_what_answers_here_is_written_checked_and_answers(podium: Podi
     models = [name for name, worker in workers.items() if worker["kind"] == "openai"]
     assert models[:2] == ["qwen3-8b", "gemma3-4b"]
     assert set(models) >= {"qwen-0.5b", "smollm2-135m"}
-    conductor = tomllib.loads(Path("pool.toml").read_text())["conductor"]
+    conductor = tomllib.loads(Path("team.toml").read_text())["conductor"]
     assert conductor == {"worker": "qwen3-8b", "prompt": {"style": "short"}}
     assert {"calculator", "vote"} < set(workers)
     assert all(worker["profile"] for worker in workers.values() if worker["kind"] == "openai")
     assert "conductor:qwen3-8b" in done.out  # Its plan was tried.
-    assert 'podium ask --pool pool.toml "' in done.out
-    asked = podium("ask", "How many days?", "--pool", "pool.toml", "--json", "--no-store")
+    assert 'podium ask "' in done.out
+    asked = podium("ask", "How many days?", "--json", "--no-store")  # Who had it written trusts it.
     assert json.loads(asked.out)["answer"] == "Answer: 60"
 
 
@@ -98,21 +98,21 @@ def test_json_is_one_line_with_what_was_found_and_proposed(podium: Podium, llama
     assert {check["worker"]: check["answered"] for check in found["checks"]}["qwen-0.5b"]
 
 
-@pytest.mark.parametrize("name", ["pool.toml", "team"])
+@pytest.mark.parametrize("name", ["team.toml", "team"])
 def test_what_is_there_is_never_overwritten(podium: Podium, llama, name: str) -> None:
     Path("team").mkdir()
-    Path("pool.toml").write_text("# Mine.")
+    Path("team.toml").write_text("# Mine.")
     refused = podium("init", "--url", llama.url, "--output", name)
     assert refused.status == 2
     assert "--output" in one_sentence(refused)
-    assert Path("pool.toml").read_text() == "# Mine."
+    assert Path("team.toml").read_text() == "# Mine."
     assert llama.asked == []
 
 
-def test_a_pool_is_not_written_in_the_place_of_settings(podium: Podium, llama) -> None:
-    refused = podium("init", "--url", llama.url, "--output", "podium.toml")
-    assert refused.status == 2
-    assert not Path("podium.toml").exists()
+def test_a_team_that_is_written_elsewhere_is_named_in_the_next_commands(podium: Podium, llama) -> None:
+    done = podium("init", "--url", llama.url, "--output", "my teams/gpus.toml")
+    assert done.status == 0
+    assert "--team 'my teams/gpus.toml'" in done.out
 
 
 def test_where_nothing_answers_it_says_what_to_do(podium: Podium) -> None:
@@ -120,7 +120,7 @@ def test_where_nothing_answers_it_says_what_to_do(podium: Podium) -> None:
         done = podium("init", "--url", server.url)
     assert done.status == 1
     assert "ollama serve" in done.err
-    assert not Path("pool.toml").exists()
+    assert not Path("team.toml").exists()
 
 
 def test_a_worker_that_does_not_answer_is_told_and_the_file_stays(podium: Podium) -> None:
@@ -145,7 +145,7 @@ def test_a_key_alone_sends_nothing_and_writes_nothing(
     assert "OPENAI_API_KEY" in done.err
     assert "sk-of-somebody" not in done.out + done.err
     assert provider.asked == []
-    assert not Path("pool.toml").exists()
+    assert not Path("team.toml").exists()
 
 
 def test_beside_a_key_only_what_is_free_is_proposed_unasked(
@@ -182,8 +182,5 @@ def test_without_a_pool_nobody_answers_and_init_is_named(podium: Podium, verb: s
     refused = podium(verb, "What is 2 + 3?")
     assert refused.status == 2
     assert "podium init" in refused.err
-    assert "embedded" in refused.err
-    Path("pool.toml").write_text("")
-    assert "--pool pool.toml" in podium(verb, "What is 2 + 3?").err
-    Path("podium.toml").write_text("[budget]\nusd = 1.0\n")
+    Path("team.toml").write_text("[budget]\nusd = 1.0\n")
     assert podium(verb, "What is 2 + 3?").status == 2

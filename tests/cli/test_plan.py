@@ -39,7 +39,7 @@ def test_a_plan_that_costs_money_is_paid_from_the_days_budget(
     podium: Any, monkeypatch: pytest.MonkeyPatch, file: bool
 ) -> None:
     if file:
-        Path("podium.toml").write_text("[budget]\nday_usd = 0.0\n")
+        Path("team.toml").write_text("[budget]\nday_usd = 0.0\n")
     else:
         monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", "0")
     with FaultServer("No plan.").in_thread() as endpoint:

@@ -116,8 +116,8 @@ def _attempts(trace: Trace):
 
 
 def test_the_shipped_pool_answers(podium):
-    assert podium("pool", "list").status == 0
-    checked = podium("pool", "check")
+    assert podium("pool", "list", "--pool", "embedded").status == 0
+    checked = podium("pool", "check", "--pool", "embedded")
     assert checked.status == 0
     assert checked.out.splitlines()[-1].startswith("7 of 7 workers answered; $0 spent, $")
     assert checked.out.rstrip().endswith(" simulated")
@@ -197,7 +197,7 @@ def test_a_check_shows_how_the_conductor_is_asked_for_plans(podium, server, monk
 def test_a_check_is_paid_from_the_budget_of_the_day(podium, server, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     Path("one.toml").write_text(AS_TEXT + _worker("one", server.url))
-    Path("podium.toml").write_text("budget = { day_usd = 5 }\n")
+    Path("team.toml").write_text("budget = { day_usd = 5 }\n")
     assert podium("pool", "check", "--pool", "one.toml").status == 0
     with closing(Account(default_state_path(), "day", 5)) as day:
         assert (day.spent_usd, day.reserved_usd) == (pytest.approx(0.01), 0)
@@ -258,7 +258,7 @@ def test_a_check_names_a_remedy_for_every_failure(podium, server, monkeypatch):
 
 
 def test_a_recording_is_well_though_the_question_is_not_in_it(podium):
-    assert podium("record", "r.parquet", "--questions", "2").status == 0
+    assert podium("record", "r.parquet", "--pool", "embedded", "--questions", "2").status == 0
     Path("replays.toml").write_text(
         '[[worker]]\nname = "ada"\nkind = "replay"\nprofile = "strong at sums"\nrecording = "r.parquet"\n'
     )
@@ -269,8 +269,8 @@ def test_a_recording_is_well_though_the_question_is_not_in_it(podium):
 
 def test_a_team_is_listed_and_called_like_any_worker(podium):
     Path("teams.toml").write_text(
-        '[[worker]]\nname = "team"\nkind = "podium"\npool = "embedded"\nplanner = "single:gus"\n'
-        '[[worker]]\nname = "gone"\nkind = "podium"\npool = "gone.toml"\nplanner = "random"\n'
+        '[[worker]]\nname = "team"\nkind = "podium"\npool = "embedded"\nplan.planner = "single:gus"\n'
+        '[[worker]]\nname = "gone"\nkind = "podium"\npool = "gone.toml"\nplan.planner = "random"\n'
     )
     listed = podium("pool", "list", "--pool", "teams.toml")
     assert listed.status == 0

@@ -86,14 +86,19 @@ async def test_a_served_model_conducts(tmp_path):
     app.router.add_post("/v1/chat/completions", conduct)
     async with TestServer(app) as server:
         command = await process(
-            *("ask", "What is 2 + 3?", "--pool", "pool.toml", "--json", "--conductor-price", "1", "10"),
             *(
-                "--conductor-url",
-                str(server.make_url("/v1")),
-                "--conductor-model",
-                "wise",
-                "--conductor-key-env",
-                "MY_KEY",
+                "ask",
+                "What is 2 + 3?",
+                "--pool",
+                "pool.toml",
+                "--json",
+                "conductor.price.input=1",
+                "conductor.price.output=10",
+            ),
+            *(
+                f"conductor.base_url={server.make_url('/v1')}",
+                "conductor.model=wise",
+                "conductor.api_key_env=MY_KEY",
             ),
             MY_KEY="s3cret-key",
         )
@@ -118,8 +123,8 @@ async def test_a_served_model_that_fails_is_status_1_without_its_key():
     app.router.add_post("/v1/chat/completions", refuse)
     async with TestServer(app) as server:
         command = await process(
-            *("ask", "Q?", "--pool", "pool.toml", "--conductor-url", str(server.make_url("/v1"))),
-            *("--conductor-model", "wise", "--conductor-key-env", "MY_KEY"),
+            *("ask", "Q?", "--pool", "pool.toml", f"conductor.base_url={server.make_url('/v1')}"),
+            *("conductor.model=wise", "conductor.api_key_env=MY_KEY"),
             MY_KEY="s3cret-key",
         )
         out, err = await command.communicate()
@@ -140,7 +145,7 @@ async def test_a_served_model_that_writes_no_plan_is_called_once_more_and_then_s
     async with TestServer(app) as server:
         url = str(server.make_url("/v1"))
         command = await process(
-            "plan", "Q?", "--pool", "pool.toml", "--conductor-url", url, "--conductor-model", "wise"
+            "plan", "Q?", "--pool", "pool.toml", f"conductor.base_url={url}", "conductor.model=wise"
         )
         out, err = await command.communicate()
     assert command.returncode == 1
@@ -167,14 +172,12 @@ def test_an_evaluation_whose_plans_several_processes_write_is_that_of_one(podium
         "eval",
         "--questions",
         "12",
-        "--tuning",
-        "0",
+        "eval.tuning=0",
         "--untrained",
         "none",
         "--json",
-        "--plan-processes",
     )
-    alone, together = podium(*command, "1"), podium(*command, "2")
+    alone, together = podium(*command, "plan.processes=1"), podium(*command, "plan.processes=2")
     assert (together.status, together.err) == (0, "")
     assert together.out == alone.out
 

@@ -15,9 +15,9 @@ from refusal import one_sentence
 from podium.baselines import open_baseline
 from podium.evals import Comparison
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.orchestrator.team import open_pool
 from podium.recordings import Header, Recording
 from podium.tasks.recorded import RecordedTasks
+from podium.team.opening import open_pool
 from podium.testing import FaultServer
 from podium.workers import VoteWorker
 

@@ -134,10 +134,10 @@ async def test_a_run_can_be_replayed_when_no_endpoint_answers_any_more(
     whole = await evaluate("--run", "r")
     needed = len(server.requests)
     server.down()
-    replayed = await evaluate("--run", "r", "--replay")
+    replayed = await evaluate("--run", "r", "replay=true")
     assert replayed.status == 0
     assert timeless(replayed.out) == timeless(whole.out)
-    elsewhere = await evaluate("--cache", "r/responses.sqlite", "--replay")
+    elsewhere = await evaluate("--cache", "r/responses.sqlite", "replay=true")
     assert timeless(elsewhere.out) == timeless(whole.out)
     assert len(server.requests) == needed
 

@@ -16,34 +16,40 @@ from refusal import one_sentence
         (["--planner", "single:nobody"], "nobody"),
         (["--planner", "random", "--conductor", "x"], "--conductor"),
         (["--conductor", "nowhere"], "nowhere"),
-        (["--port", "70000"], "--port 70000"),
+        (["--port", "70000"], "serve.port is 70000"),
         (["--host", "no such host"], "no such host"),
         (["--host", "192.0.2.1"], "192.0.2.1"),
         (["--host", "0.0.0.0"], "podium keys add"),
-        (["--max-steps", "0"], "--max-steps 0"),
-        (["--rounds", "0"], "--rounds 0"),
-        (["--budget-usd", "-1"], "--budget-usd -1"),
-        (["--max-body-mib", "0"], "--max-body-mib 0"),
-        (["--timeout", "nan"], "--timeout nan"),
-        (["--drain", "-1"], "--drain -1"),
-        (["--prompt-cache-minutes", "-1"], "--prompt-cache-minutes -1"),
-        (["--right-answer-usd", "nan"], "--right-answer-usd nan"),
-        (["--cors", "chat.example.com"], "--cors chat.example.com"),
-        (["--cors", "https://chat.example.com/page"], "--cors"),
+        (["--max-steps", "0"], "plan.max_steps is 0"),
+        (["--rounds", "0"], "budget.rounds is 0"),
+        (["--budget-usd", "-1"], "budget.usd is -1"),
+        (["serve.max_body_mib=0"], "serve.max_body_mib is 0"),
+        (["serve.timeout=nan"], "serve.timeout is"),
+        (["--drain", "-1"], "serve.drain is -1"),
+        (["serve.prompt_cache_minutes=-1"], "serve.prompt_cache_minutes is -1"),
+        (["serve.right_answer_usd=nan"], "serve.right_answer_usd is"),
+        (['serve.cors=["chat.example.com"]'], "chat.example.com"),
+        (['serve.cors=["https://chat.example.com/page"]'], "serve.cors"),
+        (["store=false"], "store"),
         (["--store", "mysql://here/there"], "mysql"),
-        (["--replay"], "--cache"),
+        (["replay=true"], "cache"),
     ],
 )
 def test_it_is_refused_in_one_sentence(podium, tokens, said):
     assert said in one_sentence(
-        podium("serve", *(["--port", "0"] if "--port" not in tokens else []), *tokens)
+        podium(
+            "serve",
+            *([] if "--port" in tokens else ["--port", "0"]),
+            *([] if "--pool" in tokens else ["--pool", "pool.toml"]),
+            *tokens,
+        )
     )
 
 
 def test_a_port_that_is_taken_is_refused(podium):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = one_sentence(podium("serve", "--port", port))
+        said = one_sentence(podium("serve", "--pool", "pool.toml", "--port", port))
     assert f"--port {port}" in said
     assert "in use" in said
 
@@ -62,7 +68,7 @@ def test_a_collector_that_cannot_be_sent_to_is_refused(tmp_path, variables, said
     # As where the extra is not installed.
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.sdk.trace'] = None\n")
     asked = subprocess.run(
-        [sys.executable, "-m", "podium", "serve", "--port", "0"],
+        [sys.executable, "-m", "podium", "serve", "--pool", "pool.toml", "--port", "0"],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": str(tmp_path)} | variables,

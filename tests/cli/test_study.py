@@ -18,8 +18,8 @@ import pytest
 from refusal import one_sentence
 
 from podium.baselines import Single
-from podium.orchestrator import Orchestrator
 from podium.study.result import Study
+from podium.team import Runner
 from podium.testing import FaultServer
 from podium.trace import Trace
 from podium.trace.store import TraceStore
@@ -94,10 +94,10 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
     assert again.out == done.out
     assert len(endpoint.requests) == CALLS
 
-    settings = Path("found/podium.toml").read_text()
+    settings = Path("found/team.toml").read_text()
     assert 'planner = "cascade:' in settings
     assert "rounds = 2" in settings
-    with Served("--config", "found/podium.toml") as url:
+    with Served("--team", "found/team.toml") as url:
         asked = {"model": "podium", "messages": [{"role": "user", "content": "What is 123 plus 1000?"}]}
         request = urllib.request.Request(
             f"{url}/v1/chat/completions", json.dumps(asked).encode(), {"content-type": "application/json"}
@@ -249,8 +249,8 @@ def test_without_right_answers_a_judge_or_agreement_counts_and_the_page_says_so(
 
 async def _traces(count: int) -> list[Trace]:
     pool = Pool([ScriptedWorker("team", {"": "Answer: 1007"})])
-    orchestrator = Orchestrator(Single("team"), pool)
-    return [await orchestrator.answer(Question(text=f"What is {n} plus 1000?")) for n in range(count)]
+    runner = Runner(Single("team"), pool)
+    return [await runner.answer(Question(text=f"What is {n} plus 1000?")) for n in range(count)]
 
 
 async def test_a_share_of_the_stored_traffic_is_studied(podium: Podium, endpoint: FaultServer) -> None:
@@ -302,7 +302,7 @@ def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said:
 
 
 def test_another_study_in_the_same_folder_is_refused(podium: Podium) -> None:
-    study = ("study", "--tasks", "embedded", "--questions", "4", "--out", "found")
+    study = ("study", "--pool", "embedded", "--tasks", "embedded", "--questions", "4", "--out", "found")
     assert podium(*study).status == 0
     assert "no worker was paid" in Path("found/study.md").read_text()
     told = podium(*study, "--samples", "2")

@@ -11,7 +11,7 @@ name = "team"
 kind = "podium"
 profile = "Adds and checks."
 pool = "pool.toml"
-planner = "constant:plan.txt"
+plan.planner = "constant:plan.txt"
 """
 
 

@@ -18,7 +18,7 @@ def ids(podium, *tokens):
 
 def test_the_list_begins_with_the_newest_and_may_be_filtered(podium, ask):
     ask("The first?")
-    ask("The second?", "--budget-calls", "1")
+    ask("The second?", "budget.calls=1")
     listed = podium("traces", "list")
     assert listed.status == 0
     first, second, third = listed.out.splitlines()

@@ -16,13 +16,13 @@ from command_line import Podium
 from podium.cli.found_files import FoundFiles
 
 SETTINGS = """
-pool = "team.toml"
+pool = "pool.toml"
 store = "own/traces.sqlite"
 
 [conductor]
-url = "https://conductor.example/v1"
+base_url = "https://conductor.example/v1"
 model = "m"
-key_env = "OPENAI_API_KEY"
+api_key_env = "OPENAI_API_KEY"
 settings = "led"
 
 [budget]
@@ -71,8 +71,8 @@ kind = "replay"
 recording = "answers.parquet"
 """
 FILES = {
-    "podium.toml": SETTINGS,
-    "team.toml": TEAM,
+    "team.toml": SETTINGS,
+    "pool.toml": TEAM,
     "tools/tool.sh": "",
     "code/package/__init__.py": "",
     "code/package/module.py": "",
@@ -99,7 +99,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_what_can_act_is_among_the_files_and_data_is_not(folder: Path) -> None:
-    found = FoundFiles.read(Path("podium.toml"))
+    found = FoundFiles.read(Path("team.toml"))
     assert sorted(found.digests) == sorted(os.path.realpath(folder / name) for name in ACTING)
 
 
@@ -123,7 +123,7 @@ def test_it_shows_all_that_the_files_would_do(podium: Podium) -> None:
 
 def test_the_refusal_says_what_it_would_do_how_to_look_and_the_way_out(podium: Podium) -> None:
     said = one_sentence(podium("ask", "Hm?"))
-    for text in ("$OPENAI_API_KEY", "runs sh tool.sh", "more", "`podium trust ./podium.toml`", "--no-config"):
+    for text in ("$OPENAI_API_KEY", "runs sh tool.sh", "more", "`podium trust ./team.toml`", "--no-team"):
         assert text in said
     shown = podium("config", "show")
     assert (shown.status, "is not trusted" in shown.err) == (0, True)
@@ -131,16 +131,16 @@ def test_the_refusal_says_what_it_would_do_how_to_look_and_the_way_out(podium: P
 
 def test_it_is_kept_listed_and_revoked(podium: Podium, tmp_path: Path) -> None:
     assert podium("trust", "--list").out == ""
-    assert podium("trust", "./podium.toml", "--yes").status == 0
+    assert podium("trust", "./team.toml", "--yes").status == 0
     kept = tmp_path / "data" / "podium" / "trusted.sqlite"
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert podium("trust", "--list").out.rstrip().endswith(os.path.realpath("podium.toml"))
+    assert podium("trust", "--list").out.rstrip().endswith(os.path.realpath("team.toml"))
     assert "has been trusted since" in podium("trust").out
     assert "was trusted on" in podium("config", "show").err
-    Path("podium.toml").unlink()  # What is gone can be revoked too.
-    assert podium("trust", "--revoke", "podium.toml").status == 0
+    Path("team.toml").unlink()  # What is gone can be revoked too.
+    assert podium("trust", "--revoke", "team.toml").status == 0
     assert podium("trust", "--list").out == ""
-    assert "is not trusted" in one_sentence(podium("trust", "podium.toml", "--revoke"))
+    assert "is not trusted" in one_sentence(podium("trust", "team.toml", "--revoke"))
 
 
 @pytest.mark.parametrize(("answer", "trusted"), [("y", True), ("yes", True), ("n", False), ("", False)])
@@ -161,7 +161,6 @@ def test_on_a_terminal_it_asks(answer: str, trusted: bool, podium: Podium) -> No
     ("tokens", "said"),
     [
         (["none.toml"], "there is no such file"),
-        (["team.toml", "--yes"], "--pool"),
         (["tasks.toml", "--yes"], "unknown key"),
         (["tools", "--yes"], "cannot be read"),
         ([], "--yes"),
@@ -189,13 +188,13 @@ def test_a_folder_of_data_that_lies_here_is_not_believed(
 
 
 def test_files_that_others_can_change_are_told(podium: Podium, tmp_path: Path) -> None:
-    (tmp_path / "team.toml").chmod(0o666)
-    assert f"Other users of this machine can change {os.path.realpath('team.toml')}" in podium("trust").out
+    (tmp_path / "pool.toml").chmod(0o666)
+    assert f"Other users of this machine can change {os.path.realpath('pool.toml')}" in podium("trust").out
 
 
 def test_files_without_end_are_refused(podium: Podium) -> None:
     names = [f"{i}.toml" for i in range(300)]
     for name in names:
         Path(name).write_text("")
-    Path("team.toml").write_text(f"files = {json.dumps(names)}")
+    Path("pool.toml").write_text(f"files = {json.dumps(names)}")
     assert "more than 256 files" in one_sentence(podium("ask", "Hm?"))

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from podium.conductor import Checkpoint, PromptSettings, open_policy
 from podium.conductor.checkpoint import EMBEDDED_QUESTIONS, Conducts
 from podium.errors import CheckpointError, ConfigError, UsageError
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool
 from tiny_models import CHAT
 
 Make = Callable[..., Path]

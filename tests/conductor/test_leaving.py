@@ -11,8 +11,8 @@ import pytest
 
 from podium.conductor.leaving import QuarantinePlanner
 from podium.errors import WorkerError
-from podium.orchestrator import Orchestrator
 from podium.planner import Learner, Outcome, Plan, Planner, PlanRequest
+from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Profile, Question, Usage
 from podium.workers.pool import Pool
@@ -40,7 +40,7 @@ class FirstAndAnother:
 
 
 async def ask(planner: QuarantinePlanner, number: int, pool: Pool = POOL) -> Trace:
-    return await Orchestrator(planner, pool).answer(Question(text=f"Question {number}?"), seed=str(number))
+    return await Runner(planner, pool).answer(Question(text=f"Question {number}?"), seed=str(number))
 
 
 async def serve(

@@ -14,8 +14,9 @@ import pytest
 import stamina
 
 from podium.conductor.format_probe import DAY_S, Verdict, VerdictFile
-from podium.conductor.opening import ConductorSettings, build_endpoint, make_worker_conductor
+from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
+from podium.conductor.settings import ConductorSettings
 from podium.executor import Ledger
 from podium.planner import Plan, PlanRequest
 from podium.testing import Answer, Fault, FaultServer, Rule, Status, WrongFormat

@@ -16,9 +16,9 @@ import pytest
 from podium.conductor import Checkpoint, Completion, Policy, Sampling, build_prompt, open_policy
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
-from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.tasks.embedded import EmbeddedTasks
+from podium.team.opening import open_pool
 from podium.types import Message
 
 Make = Callable[..., Path]

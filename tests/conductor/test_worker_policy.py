@@ -9,8 +9,9 @@ import stamina
 from aiohttp import web
 
 from podium.conductor import Conductor, Policy, Sampling
-from podium.conductor.opening import ConductorSettings, build_endpoint
+from podium.conductor.opening import build_endpoint
 from podium.conductor.policy import WorkerPolicy
+from podium.conductor.settings import ConductorSettings
 from podium.errors import WorkerError
 from podium.planner import PlanRequest
 from podium.types import Limits, Message, Price, Profile, Question, Usage

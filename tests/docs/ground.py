@@ -24,9 +24,9 @@ from shown_commands import ROOT, Block, blocks
 
 from podium.baselines import Single
 from podium.conductor.checkpoint import checkpoint_folder
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import open_pool
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.team import Runner
+from podium.team.opening import open_pool
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.response_cache import ResponseCache
@@ -189,7 +189,7 @@ def _published(ground: Ground) -> None:
 def _traces(ground: Ground) -> None:
     """Traces of the question, one of them the one that documents name."""
     pool = open_pool("embedded")
-    asked = Orchestrator(Single(pool.names[0]), pool).answer(Question(text=QUESTION), seed="0")
+    asked = Runner(Single(pool.names[0]), pool).answer(Question(text=QUESTION), seed="0")
     trace = asyncio.run(asked)
     path = ground.reader.home / ".local/share/podium/traces.sqlite"
     path.parent.mkdir(parents=True)
@@ -221,7 +221,7 @@ def _questions_only(ground: Ground) -> None:
 
 
 def _studied(ground: Ground) -> None:
-    ground.write("study/podium.toml", 'pool = "../my.toml"\n\n[conductor]\nplanner = "single:large"\n')
+    ground.write("study/team.toml", 'pool = "../my.toml"\n\n[plan]\nplanner = "single:large"\n')
     _pool(ground)
 
 

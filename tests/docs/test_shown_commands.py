@@ -35,7 +35,7 @@ PYTHON = [
 ]
 """Blocks by document."""
 GIVEN = {
-    "Orchestrator": "from podium.orchestrator import Orchestrator",
+    "Runner": "from podium.team import Runner",
     "planner": "from podium.baselines import Single\nplanner = Single('large')",
     "pool": "from pathlib import Path\nfrom podium.workers import load_pool\npool = load_pool(Path('my.toml'))",
     "text": "text = 'model_id = [0]\\nsubtasks = [\"Add.\"]\\naccess_list = [[]]'",

@@ -10,10 +10,10 @@ from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_re
 from podium.baselines import Committee, Constant
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.evals import Evaluation, evaluate
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import TeamWorker
 from podium.planner import Plan, PlanRequest
 from podium.recordings import Recording
+from podium.team import Runner
+from podium.team.team_worker import TeamWorker
 from podium.types import Budget, Profile
 from podium.workers import Pool, ScriptedWorker
 from podium.workflow import Access, Step, Workflow, parse, render
@@ -111,7 +111,7 @@ async def test_the_subtask_of_a_team_counts_for_the_responses_within_it(
     recording: Recording, steps: tuple[Step, ...], share: float
 ) -> None:
     inner = pool_of(recording)
-    team = TeamWorker(Profile(name="team"), Orchestrator(Committee(("ada", "bob")), inner))
+    team = TeamWorker(Profile(name="team"), Runner(Committee(("ada", "bob")), inner))
     evaluation = await evaluate(
         Rounds(Workflow(steps)), tasks_of(recording, "test"), Pool([team, *replayed(recording)])
     )

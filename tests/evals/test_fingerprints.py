@@ -9,8 +9,8 @@ from pathlib import Path
 
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.evals.fingerprints import digest, fingerprints
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool
+from podium.team.settings import PlannerChoice, TeamSettings
 from podium.workers.ratings import Ratings, Tally
 
 _POOL = """
@@ -30,7 +30,7 @@ def test_weights_that_changed_under_the_same_name_are_another_configuration(tmp_
     file.write_text(_POOL)
 
     def found() -> str:
-        planners = [PlannerSettings(), PlannerSettings(conductor=str(tmp_path / "before"))]
+        planners = [TeamSettings(), TeamSettings().with_checkpoint(str(tmp_path / "before"))]
         return digest(fingerprints("world", str(file), open_pool(str(file)), planners))
 
     seen = [found()]
@@ -46,7 +46,7 @@ def test_weights_that_changed_under_the_same_name_are_another_configuration(tmp_
 
 
 def test_a_shipped_checkpoint_is_known_by_its_weights() -> None:
-    _, _, files, *_ = fingerprints("world", "orchestra", open_pool("orchestra"), [PlannerSettings()])
+    _, _, files, *_ = fingerprints("world", "orchestra", open_pool("orchestra"), [TeamSettings()])
     weights = (checkpoint_folder("world-conductor") / "model.safetensors").read_bytes()
     assert ("model.safetensors", len(weights), sha256(weights).hexdigest()) in files
 
@@ -68,7 +68,7 @@ def test_a_file_that_a_task_file_a_planner_or_a_pool_reads_is_told_apart_by_its_
     ratings.write_bytes(rated.document)
 
     def found() -> str:
-        planners = [PlannerSettings(planner=f"constant:{plan}")]
+        planners = [TeamSettings().with_planner(PlannerChoice(planner=f"constant:{plan}"))]
         return digest(fingerprints(str(tasks), str(pool), open_pool(str(pool)), planners))
 
     seen = [found()]

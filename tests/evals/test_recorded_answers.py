@@ -16,12 +16,12 @@ from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, wor
 from podium.baselines import Cascade, Committee
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
 from podium.executor import ExecutionSettings
-from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.ratings.answers import Answers, committee_cost, measurable, read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Budget
 from podium.workers import Pool
 from podium.workers.calculator import CalculatorWorker
@@ -31,7 +31,7 @@ WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 
 
 async def rolled(planner: Planner, pool: Pool, task: Task) -> Rollout:
-    return await roll(Orchestrator(planner, pool, budget=Budget(rounds=2)), task, seed="0")
+    return await roll(Runner(planner, pool, budget=Budget(rounds=2)), task, seed="0")
 
 
 async def run(planner: Planner, pool: Pool, tasks: list[Task]) -> list[float]:
@@ -78,8 +78,8 @@ async def test_a_cost_in_numbers_is_what_is_really_paid(tmp_path: Path, seed: in
     for _ in range(10):
         members = tuple(random.choices(range(4), k=random.randint(1, 5)))
         planner = committee(answers, members)
-        orchestrator = Orchestrator(planner, pool, settings=ExecutionSettings(early_stop=early_stop))
-        really = [(await orchestrator.answer(task.question, seed="0")).cost_usd for task in tasks]
+        runner = Runner(planner, pool, settings=ExecutionSettings(early_stop=early_stop))
+        really = [(await runner.answer(task.question, seed="0")).cost_usd for task in tasks]
         counted = committee_cost(replace(answers, samples=1), members, early_stop=early_stop)
         assert counted.tolist() == pytest.approx(really), members
         stopped += int((counted < committee_cost(answers, members) - 1e-12).sum())

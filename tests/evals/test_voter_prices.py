@@ -11,9 +11,9 @@ from recorded_world import TOKENS, replayed, tasks_of, write_recording
 from podium.baselines import Committee
 from podium.evals.plan_selection import VoterPrices
 from podium.executor import ExecutionSettings
-from podium.orchestrator import Orchestrator
 from podium.ratings.answers import committee_cost, read_answers
 from podium.recordings import RecordedQuestion, Response
+from podium.team import Runner
 from podium.types import Price, Profile, Rating
 from podium.workers import Pool, VoteWorker
 from podium.workers.ratings import Ratings, Tally
@@ -65,6 +65,6 @@ async def test_a_cost_in_numbers_is_what_is_paid_beside_one_who_was_not_measured
     answers = await read_answers(tasks, workers)
     counted = committee_cost(answers, members, early_stop=True, price_QW=told.among(members))
     names = tuple(answers.workers[member] for member in members)
-    orchestrator = Orchestrator(Committee(names), pool, settings=ExecutionSettings(early_stop=True))
-    paid = [(await orchestrator.answer(task.question, seed="0")).cost_usd for task in tasks]
+    runner = Runner(Committee(names), pool, settings=ExecutionSettings(early_stop=True))
+    paid = [(await runner.answer(task.question, seed="0")).cost_usd for task in tasks]
     assert counted.tolist() == pytest.approx(paid)

@@ -1,4 +1,4 @@
-"""A question context, as an orchestrator makes it, for tests of what runs inside one."""
+"""A question context, as a runner makes it, for tests of what runs inside one."""
 
 import asyncio
 from collections.abc import Callable, Sequence

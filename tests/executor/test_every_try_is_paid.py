@@ -17,9 +17,9 @@ from podium.executor.accounts import Account
 from podium.executor.call import Answered, Unanswered, call
 from podium.executor.checkup import check
 from podium.executor.input_bound import InputBound
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import TeamWorker
 from podium.rollout.judging import JudgePayment
+from podium.team import Runner
+from podium.team.team_worker import TeamWorker
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Question, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool
@@ -105,8 +105,8 @@ async def _cancelled(make_context, pool, accounts, budget) -> tuple[float, int]:
     return context.ledger.usd, context.ledger.tokens
 
 
-async def _asked(orchestrator: Orchestrator) -> tuple[float, int]:
-    trace = await orchestrator.answer(Question(text="What is 2 + 2?"))
+async def _asked(runner: Runner) -> tuple[float, int]:
+    trace = await runner.answer(Question(text="What is 2 + 2?"))
     return trace.cost_usd, trace.usage.tokens
 
 
@@ -114,13 +114,13 @@ async def _plan(make_context, pool, accounts, budget) -> tuple[float, int]:
     planner = Conductor(WorkerPolicy(pool[0], Pool(pool)), second_try=True)
     free = Pool([Paid(name="free")])
     free[0].script = (WorkerError("It is down.", kind="status"),)
-    return await _asked(Orchestrator(planner, free, budget=budget, accounts=accounts))
+    return await _asked(Runner(planner, free, budget=budget, accounts=accounts))
 
 
 async def _team(make_context, pool, accounts, budget) -> tuple[float, int]:
-    inner = Orchestrator(Single("a"), Pool(pool))
+    inner = Runner(Single("a"), Pool(pool))
     team = TeamWorker(Profile(name="team"), inner)
-    return await _asked(Orchestrator(Single("team"), Pool([team]), budget=budget, accounts=accounts))
+    return await _asked(Runner(Single("team"), Pool([team]), budget=budget, accounts=accounts))
 
 
 async def _judge(make_context, pool, accounts, budget) -> tuple[float, int]:
@@ -231,7 +231,7 @@ async def test_a_plan_that_the_caller_gave_up_is_in_the_trace() -> None:
     ended: list[Any] = []
     planner = Conductor(WorkerPolicy(Paid(("slow",)), Pool([Paid()])))
     task = asyncio.create_task(
-        Orchestrator(planner, Pool([Paid()])).answer(Question(text="2 + 2?"), on_event=ended.append)
+        Runner(planner, Pool([Paid()])).answer(Question(text="2 + 2?"), on_event=ended.append)
     )
     await asyncio.sleep(0.02)
     task.cancel()

@@ -1,7 +1,7 @@
 """A plan may limit the tokens of each step: the worker is told, the trace shows it, the caller's lower limit wins."""
 
-from podium.orchestrator import Orchestrator
 from podium.planner import Plan
+from podium.team import Runner
 from podium.types import AnswerOptions, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -23,7 +23,7 @@ async def test_each_step_has_the_limit_of_the_plan_and_the_last_one_the_callers_
     for caller, last in ((None, 900), (700, 700), (2000, 900)):
         worker = ScriptedWorker("ada", ["one", "two", "three"])
         question = Question(text="How many?", options=AnswerOptions(max_tokens=caller, temperature=0.5))
-        trace = await Orchestrator(Limiting(), Pool([worker])).answer(question)
+        trace = await Runner(Limiting(), Pool([worker])).answer(question)
         assert [request.options.max_tokens for request in worker.requests] == [500, None, last]
         assert [request.options.temperature for request in worker.requests] == [None, None, 0.5]
         assert [span.max_tokens for span in trace.spans] == [500, None, 900]

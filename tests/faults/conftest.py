@@ -1,4 +1,4 @@
-"""A pool of endpoints that are all one fault server, asked through an orchestrator as by any user."""
+"""A pool of endpoints that are all one fault server, asked through a runner as by any user."""
 
 from __future__ import annotations
 

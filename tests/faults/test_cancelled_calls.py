@@ -6,7 +6,7 @@ import time
 import pytest
 
 from podium.baselines import SelfConsistency, Single
-from podium.orchestrator import Orchestrator, QuestionEnded
+from podium.team import QuestionEnded, Runner
 from podium.testing import FaultServer, Hang, Rule, SlowDrip
 from podium.types import Budget, Question
 
@@ -19,13 +19,13 @@ async def test_a_caller_who_goes_away_ends_all_calls_in_flight(pool_at, fault, a
     async with FaultServer("Four, of course.", rules=[Rule(fault=fault)]) as server:
         pool = pool_at(server, "a", also=also, limits="timeout = 60, retries = 0")
         traces = []
-        orchestrator = Orchestrator(SelfConsistency("a", 4), pool)
+        runner = Runner(SelfConsistency("a", 4), pool)
 
         def keep(event: object) -> None:
             if isinstance(event, QuestionEnded):
                 traces.append(event.trace)
 
-        asking = asyncio.create_task(orchestrator.answer(QUESTION, on_event=keep))
+        asking = asyncio.create_task(runner.answer(QUESTION, on_event=keep))
         async with asyncio.timeout(20):
             await server.arrived(4)
         cancelled = time.monotonic()
@@ -43,8 +43,8 @@ async def test_a_caller_who_goes_away_ends_all_calls_in_flight(pool_at, fault, a
 async def test_a_time_limit_ends_the_calls_in_flight_and_keeps_what_there_is(pool_at):
     async with FaultServer("Four.", rules=[Rule(fault=Hang(), after=1)]) as server:
         pool = pool_at(server, "a", limits="timeout = 60, retries = 0")
-        orchestrator = Orchestrator(SelfConsistency("a", 3), pool, budget=Budget(seconds=0.5))
-        trace = await orchestrator.answer(QUESTION)
+        runner = Runner(SelfConsistency("a", 3), pool, budget=Budget(seconds=0.5))
+        trace = await runner.answer(QUESTION)
         async with asyncio.timeout(5):
             await server.idle()
         assert (trace.status, trace.answer) == ("degraded", "Four.")
@@ -56,7 +56,7 @@ async def test_nothing_is_left_behind(pool_at, alone):
     async with FaultServer("Four.", rules=[Rule(fault=Hang(), every=2)]) as server:
         pool = pool_at(server, "a", limits="timeout = 0.3, retries = 1, probe_after = 0.1")
         before = asyncio.all_tasks()
-        await asyncio.gather(*(Orchestrator(Single("a"), pool).answer(QUESTION) for _ in range(6)))
+        await asyncio.gather(*(Runner(Single("a"), pool).answer(QUESTION) for _ in range(6)))
         await pool.close()
         await alone(server)
         left = {task for task in asyncio.all_tasks() - before if "serve" not in repr(task)}

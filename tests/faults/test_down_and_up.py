@@ -5,7 +5,7 @@ import time
 
 from podium.baselines import Single
 from podium.executor import Dispatcher
-from podium.orchestrator import Orchestrator
+from podium.team import Runner
 from podium.testing import FaultServer, Hang, Rule, Status
 from podium.types import Question
 from podium.workers.pool import load_pool
@@ -32,10 +32,10 @@ def asked(server: FaultServer, model: str) -> int:
 async def test_a_worker_that_hangs_from_the_start_costs_one_timeout(pool_at, tmp_path):
     async with FaultServer(ANSWER, rules=[Rule(fault=Hang(), model="a")]) as server:
         pool = pool_with_fallback(pool_at, server, tmp_path)
-        orchestrator, waited = Orchestrator(Single("a"), pool), []
+        runner, waited = Runner(Single("a"), pool), []
         for number in range(4):
             began = time.monotonic()
-            trace = await orchestrator.answer(question(number))
+            trace = await runner.answer(question(number))
             waited.append(time.monotonic() - began)
             assert trace.answer == ANSWER
         assert asked(server, "a") == 1
@@ -46,17 +46,17 @@ async def test_a_worker_that_hangs_from_the_start_costs_one_timeout(pool_at, tmp
 async def test_a_worker_that_goes_down_in_the_middle_costs_one_timeout_for_all_at_once(pool_at, tmp_path):
     async with FaultServer(ANSWER) as server:
         pool = pool_with_fallback(pool_at, server, tmp_path)
-        orchestrator = Orchestrator(Single("a"), pool)
-        await asyncio.gather(*(orchestrator.answer(question(number)) for number in range(8)))
+        runner = Runner(Single("a"), pool)
+        await asyncio.gather(*(runner.answer(question(number)) for number in range(8)))
         server.rules = [Rule(fault=Hang(), model="a")]
         before = asked(server, "a")
         began = time.monotonic()
-        traces = await asyncio.gather(*(orchestrator.answer(question(number)) for number in range(8)))
+        traces = await asyncio.gather(*(runner.answer(question(number)) for number in range(8)))
         assert (
             time.monotonic() - began < 4 * 0.5
         )  # Each for itself: four tries of half a second, and the waits.
         assert asked(server, "a") - before == 8
-        traces += await asyncio.gather(*(orchestrator.answer(question(number)) for number in range(8)))
+        traces += await asyncio.gather(*(runner.answer(question(number)) for number in range(8)))
         assert asked(server, "a") - before <= 8 + 1
         assert {trace.answer for trace in traces} == {ANSWER}
         await pool.close()
@@ -65,23 +65,23 @@ async def test_a_worker_that_goes_down_in_the_middle_costs_one_timeout_for_all_a
 async def test_a_worker_that_returns_is_used_again_after_its_rest(pool_at, tmp_path):
     async with FaultServer(ANSWER, rules=[Rule(fault=Hang(), model="a")]) as server:
         pool = pool_with_fallback(pool_at, server, tmp_path)
-        orchestrator = Orchestrator(Single("a"), pool)
-        await orchestrator.answer(question(0))
-        assert orchestrator.dispatcher.status[0].state == "open"
+        runner = Runner(Single("a"), pool)
+        await runner.answer(question(0))
+        assert runner.dispatcher.status[0].state == "open"
         server.rules = []
         await asyncio.sleep(0.65)
-        trace = await orchestrator.answer(question(1))
+        trace = await runner.answer(question(1))
         assert trace.spans[0].answered_by == "a"
-        assert orchestrator.dispatcher.status[0].state == "closed"
+        assert runner.dispatcher.status[0].state == "closed"
         await pool.close()
 
 
 async def test_without_a_fallback_questions_wait_for_the_worker_and_live_on(pool_at):
     async with FaultServer(ANSWER) as server:
         pool = pool_at(server, "a", limits=LIMITS + ", failures = 2")
-        orchestrator = Orchestrator(Single("a"), pool, dispatcher=Dispatcher())
+        runner = Runner(Single("a"), pool, dispatcher=Dispatcher())
         server.rules = [Rule(fault=Status(code=503), times=3)]
-        traces = await asyncio.gather(*(orchestrator.answer(question(number)) for number in range(6)))
+        traces = await asyncio.gather(*(runner.answer(question(number)) for number in range(6)))
         assert [trace.answer for trace in traces] == [ANSWER] * 6
         await pool.close()
 
@@ -89,14 +89,14 @@ async def test_without_a_fallback_questions_wait_for_the_worker_and_live_on(pool
 async def test_one_hanging_call_among_many_that_succeed_opens_nothing(pool_at):
     async with FaultServer(ANSWER, rules=[Rule(fault=Hang(), times=1)]) as server:
         pool = pool_at(server, "a", limits=LIMITS)
-        orchestrator = Orchestrator(Single("a"), pool)
+        runner = Runner(Single("a"), pool)
 
         async def busy() -> None:
             for number in range(40):
-                await orchestrator.answer(question(number))
+                await runner.answer(question(number))
                 await asyncio.sleep(0.02)
 
         await asyncio.gather(busy(), busy())
-        assert orchestrator.dispatcher.status[0].state == "closed"
+        assert runner.dispatcher.status[0].state == "closed"
         assert sum(request.fault == "hang" for request in server.requests) == 1
         await pool.close()

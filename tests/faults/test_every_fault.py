@@ -9,7 +9,7 @@ import pytest
 
 from podium.baselines import Single
 from podium.executor import ExecutionSettings
-from podium.orchestrator import Orchestrator
+from podium.team import Runner
 from podium.testing import (
     BadCompression,
     ContentFilter,
@@ -118,7 +118,7 @@ async def ask(pool, server: FaultServer, alone) -> Span:
     """The one step of a question; afterwards nothing is left of it."""
     before = asyncio.all_tasks()
     async with asyncio.timeout(20):
-        trace = await Orchestrator(Single("a"), pool, settings=QUICK).answer(QUESTION)
+        trace = await Runner(Single("a"), pool, settings=QUICK).answer(QUESTION)
         await pool.close()
         await alone(server)
     assert {task for task in asyncio.all_tasks() - before if "RequestHandler" not in repr(task)} == set()

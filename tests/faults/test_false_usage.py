@@ -15,7 +15,7 @@ from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.executor.accounts import Account
 from podium.executor.dispatcher import Dispatcher
-from podium.orchestrator import Orchestrator
+from podium.team import Runner
 from podium.testing import FaultServer, Rule, WrongUsage
 from podium.types import Budget, Question
 
@@ -52,9 +52,9 @@ async def test_what_cannot_be_is_estimated_marked_and_told_once(
     async with FaultServer(TEXT, rules=[Rule(fault=WrongUsage(usage=usage))]) as server:
         also = f"stream = {streamed}".lower()
         pool = pool_at(server, "a", also=also, limits="max_tokens = 50, retries = 0")
-        orchestrator = Orchestrator(Single("a"), pool)
+        runner = Runner(Single("a"), pool)
         with caplog.at_level(logging.WARNING, "podium.workers"):
-            traces = [await orchestrator.answer(Question(text=f"What is {n} + 2?")) for n in range(3)]
+            traces = [await runner.answer(Question(text=f"What is {n} + 2?")) for n in range(3)]
         await pool.close()
     for trace in traces:
         assert trace.spans[0].usage.implausible is not None
@@ -68,10 +68,8 @@ async def test_what_cannot_be_is_estimated_marked_and_told_once(
 async def test_questions_that_claim_to_be_free_do_not_pass_the_days_budget(pool_at):
     async with FaultServer(TEXT, rules=[Rule(fault=WrongUsage(usage=NO_TOKENS))]) as server:
         pool = pool_at(server, "a", limits="max_tokens = 200, retries = 0")
-        orchestrator = Orchestrator(
-            Single("a"), pool, dispatcher=Dispatcher(accounts=[Account(None, "day", 0.0012)])
-        )
-        traces = [await orchestrator.answer(Question(text=f"What is {n} + 2?")) for n in range(6)]
+        runner = Runner(Single("a"), pool, dispatcher=Dispatcher(accounts=[Account(None, "day", 0.0012)]))
+        traces = [await runner.answer(Question(text=f"What is {n} + 2?")) for n in range(6)]
         await pool.close()
     assert [trace.status for trace in traces] == ["ok"] * 2 + ["failed"] * 4
     assert len(server.requests) == 2
@@ -82,9 +80,9 @@ async def test_one_reply_does_not_end_the_days_budget(pool_at):
     async with FaultServer("Four.", rules=[Rule(fault=WrongUsage(usage=usage), times=1)]) as server:
         pool = pool_at(server, "a", limits="max_tokens = 50, retries = 0")
         day = Account(None, "day", 100.0)
-        orchestrator = Orchestrator(Single("a"), pool, dispatcher=Dispatcher(accounts=[day]))
+        runner = Runner(Single("a"), pool, dispatcher=Dispatcher(accounts=[day]))
         for number in range(2):
-            trace = await orchestrator.answer(Question(text=f"What is {number} + 2?"))
+            trace = await runner.answer(Question(text=f"What is {number} + 2?"))
             assert trace.status == "ok"
         await pool.close()
     assert day.spent_usd < 0.001
@@ -97,7 +95,7 @@ async def test_a_second_try_of_a_conductor_is_made_only_within_the_budget(pool_a
     async with FaultServer(TEXT) as server:
         pool = pool_at(server, "a", limits="max_tokens = 200, retries = 0")
         conductor = Conductor(WorkerPolicy(pool[0], pool), second_try=True)
-        trace = await Orchestrator(conductor, pool, budget=budget).answer(Question(text="What is 2 + 2?"))
+        trace = await Runner(conductor, pool, budget=budget).answer(Question(text="What is 2 + 2?"))
         await pool.close()
     assert trace.cost_usd <= (budget.usd or 1.0)
     assert trace.usage.tokens <= (budget.tokens or 10**6)

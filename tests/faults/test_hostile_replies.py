@@ -14,7 +14,7 @@ import pytest
 from podium.baselines import Single
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
-from podium.orchestrator import Orchestrator
+from podium.team import Runner
 from podium.testing import FaultServer, Rule, Verbatim
 from podium.types import Question
 
@@ -64,10 +64,10 @@ async def test_it_is_read_no_further_than_its_limit(pool_at, body: str, form: st
     async with FaultServer("Answer: 4", rules=[rule]) as server:
         pool = pool_at(server, "a", also=also, limits="timeout = 60, retries = 1")
         asked = Question(text="What is 2 + 2?")
-        trace = await Orchestrator(Single("a"), pool).answer(asked)
+        trace = await Runner(Single("a"), pool).answer(asked)
         assert [attempt.error_kind for attempt in trace.spans[0].attempts] == ["protocol"]
         assert "the reply is over" in str(trace.error)
-        planned = await Orchestrator(Conductor(WorkerPolicy(pool[0], pool)), pool).answer(asked)
+        planned = await Runner(Conductor(WorkerPolicy(pool[0], pool)), pool).answer(asked)
         assert planned.rounds[0].plan_error_kind == "planner_failed"
         assert "the reply is over" in str(planned.error)
         await pool.close()

@@ -130,12 +130,9 @@ stream = {stream}
         said += podium("traces", "export", "all.jsonl")
         said += podium("pool", "list", "--pool", "pool.toml")
         conductor = [
-            "--conductor-url",
-            server.url,
-            "--conductor-model",
-            "m",
-            "--conductor-key-env",
-            "THE_KEY",
+            f"conductor.base_url={server.url}",
+            "conductor.model=m",
+            "conductor.api_key_env=THE_KEY",
         ]
         said += podium(
             "eval",
@@ -145,8 +142,7 @@ stream = {stream}
             "run",
             "--questions",
             "2",
-            "--tuning",
-            "0",
+            "eval.tuning=0",
             *conductor,
         )
         assert len(server.requests) > 20

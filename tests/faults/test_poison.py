@@ -11,8 +11,8 @@ from rich.console import Console
 
 from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
-from podium.orchestrator import Orchestrator
 from podium.planner import Plan, PlanRequest
+from podium.team import Runner
 from podium.testing import POISONS, FaultServer, Poison, Rule
 from podium.trace import Trace
 from podium.trace import serialization as jsonl
@@ -45,8 +45,8 @@ class Planned:
 
 
 async def ask(pool, style: str = "packed") -> Trace:
-    orchestrator = Orchestrator(Planned(), pool, settings=ExecutionSettings(context=style))
-    return await orchestrator.answer(QUESTION, seed="s")
+    runner = Runner(Planned(), pool, settings=ExecutionSettings(context=style))
+    return await runner.answer(QUESTION, seed="s")
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -30,18 +30,18 @@ def inspect_eval(name, *, size=20, **settings):
 
 def test_an_inspect_evaluation_of_20_questions_is_as_right_as_podiums_own(capsys):
     """Seeds are named alike (`evaluation/<seed>/<question>/<repeat>`), so equality is exact, even of random plans."""
-    command = ("eval", "--questions", "20", "--tuning", "0", "--untrained", "none", "--json")
+    command = ("eval", "--questions", "20", "eval.tuning=0", "--untrained", "none", "--json")
     assert run(command) == 0
     own = {row["label"]: row["accuracy"]["mean"] for row in json.loads(capsys.readouterr().out)["rows"]}
-    for name, label in [("embedded", "Conductor"), ("random", "Random plans")]:
-        log = inspect_eval(name)
+    for planner, label in [("conductor", "Conductor"), ("random", "Random plans")]:
+        log = inspect_eval(planner, pool="embedded")
         assert log.status == "success", log.error
         assert log.results.scores[0].metrics["accuracy"].value == own[label]
     assert 0 < own["Random plans"] < own["Conductor"] < 1
 
 
 def test_every_sample_in_inspects_log_names_its_trace():
-    log = inspect_eval("embedded", size=3, planner="single:egon")
+    log = inspect_eval("embedded", size=3, **{"plan.planner": "single:egon"})
     with TraceStore("traces.sqlite", create=False) as store:
         for sample in log.samples:
             trace = store.get(sample.output.metadata["trace_id"])
@@ -53,13 +53,13 @@ def test_every_sample_in_inspects_log_names_its_trace():
 
 
 def test_a_question_that_failed_is_an_error_of_its_sample_with_our_sentence():
-    log = inspect_eval("embedded", size=2, budget_calls=0)
+    log = inspect_eval("embedded", size=2, **{"budget.calls": 0})
     assert log.status == "error"
     assert "The budget of 0 calls is used up." in log.error.message
 
 
 def test_what_inspect_graded_is_graded_alike_where_its_task_is_a_set_of_ours():
-    log = inspect_eval("embedded", planner="single:egon")
+    log = inspect_eval("embedded", **{"plan.planner": "single:egon"})
     tasks = {task.id: task for task in InspectTask(task=f"{QUESTIONS}@embedded").read("test").tasks}
     assert len(tasks) == len(log.samples)
     for sample in log.samples:

@@ -25,7 +25,7 @@ from podium.types import Message
 
 async def ask(chat="The sum of 2 and 3?", *, tools=(), config=None, planner="single:ada", **settings):
     """What a model says that is opened for one chat, and closed after it."""
-    async with get_model("podium/pool.toml", memoize=False, planner=planner, **settings) as model:
+    async with get_model("podium/pool.toml", memoize=False, **{"plan.planner": planner, **settings}) as model:
         return await model.generate(chat, tools=list(tools), config=config or GenerateConfig())
 
 
@@ -80,7 +80,7 @@ async def test_a_question_whose_workers_failed_is_an_error_with_our_sentence():
 
 async def test_a_budget_that_allows_no_call_is_an_error_with_our_sentence():
     with pytest.raises(QuestionFailedError, match=r"The budget of 0 calls is used up\. \(trace"):
-        await ask(budget_calls=0)
+        await ask(**{"budget.calls": 0})
 
 
 async def served(status, text):
@@ -97,7 +97,7 @@ async def served(status, text):
 
 async def test_a_plan_that_cannot_be_read_is_a_wrong_answer_and_no_error():
     async with await served(200, "I would rather not plan.") as server:
-        conductor = {"conductor_url": str(server.make_url("/v1")), "conductor_model": "wise"}
+        conductor = {"conductor": {"base_url": str(server.make_url("/v1")), "model": "wise"}}
         output = await ask(planner="conductor", **conductor)
     assert (output.completion, output.stop_reason) == ("", "unknown")
     assert output.error.startswith("There is no plan to run.")
@@ -107,7 +107,7 @@ async def test_a_plan_that_cannot_be_read_is_a_wrong_answer_and_no_error():
 
 async def test_a_served_conductor_that_does_not_answer_is_an_error():
     async with await served(401, "") as server:
-        conductor = {"conductor_url": str(server.make_url("/v1")), "conductor_model": "wise"}
+        conductor = {"conductor": {"base_url": str(server.make_url("/v1")), "model": "wise"}}
         with pytest.raises(QuestionFailedError, match=r"There is no plan to run\. conductor:wise: .*401"):
             await ask(planner="conductor", **conductor)
 
@@ -144,7 +144,7 @@ async def test_what_no_pool_can_give_is_refused_in_one_sentence():
 
 
 def test_settings_that_cannot_be_used_are_what_inspect_shows_as_one_sentence():
-    with pytest.raises(PrerequisiteError, match=r"podium/pool\.toml: unknown key 'pol'; did you mean 'pool'"):
+    with pytest.raises(PrerequisiteError, match="unknown key 'pol'; did you mean 'pool'"):
         get_model("podium/pool.toml", memoize=False, pol="x")
     with pytest.raises(PrerequisiteError, match="--model-base-url http://x: a pool file says"):
         get_model("podium/pool.toml", memoize=False, base_url="http://x")

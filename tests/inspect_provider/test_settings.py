@@ -3,60 +3,44 @@
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
 from podium.errors import ConfigError
 from podium.inspect_provider.provider import read_settings
 
+WORKER = '[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = ["5"]\n'
+
 
 @pytest.mark.parametrize(
-    ("name", "given", "pool", "planner"),
+    ("name", "given", "workers", "planner"),
     [
-        ("embedded", {}, "embedded", "conductor"),
-        ("pool.toml", {"planner": "single:ada"}, "pool.toml", "single:ada"),
-        ("configs/pool.toml", {}, "configs/pool.toml", "conductor"),
-        ("conductor", {"pool": "pool.toml"}, "pool.toml", "conductor"),
-        ("random", {}, "embedded", "random"),
-        ("single:ada", {"pool": "pool.toml"}, "pool.toml", "single:ada"),
-        ("any-name", {"pool": "pool.toml", "planner": "random"}, "pool.toml", "random"),
+        ("embedded", {}, None, "conductor"),
+        ("own.toml", {"plan.planner": "single:ada"}, "ada", "single:ada"),
+        ("conductor", {"pool": "own.toml"}, "ada", "conductor"),
+        ("single:ada", {"pool": "own.toml"}, "ada", "single:ada"),
+        ("any-name", {"pool": "own.toml", "plan.planner": "random"}, "ada", "random"),
+        ("own.toml", {"plan": {"planner": "random"}}, "ada", "random"),
     ],
 )
-def test_a_models_name_is_a_planner_or_a_pool_unless_the_settings_say_otherwise(name, given, pool, planner):
+def test_a_models_name_is_a_planner_or_a_team(name, given, workers, planner):
+    Path("own.toml").write_text(WORKER)
     settings = read_settings(name, given)
-    assert (settings.pool, settings.planner) == (pool, planner)
+    assert settings.plan.planner == planner
+    assert workers in (None, *(worker.name for worker in settings.worker))
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"plannr": "random"}, "podium/embedded: unknown key 'plannr'; did you mean 'planner'?"),
-        ({"max_steps": 0}, "podium/embedded: max_steps is 0, but it should be greater than or equal to 1."),
-        ({"budget_usd": "much"}, 'podium/embedded: budget_usd is "much", but it should be a number.'),
-        (
-            {"planner": "random", "cost_sensitivity": 1},
-            "podium/embedded: cost_sensitivity is for a Conductor; leave it out.",
-        ),
-        (
-            {"planner": "random", "conductor": "x", "conductor_url": "http://x"},
-            "planner random plans without a Conductor; leave conductor and conductor_url out.",
-        ),
-        (
-            {"conductor": "x", "conductor_url": "http://x", "conductor_model": "m"},
-            "conductor names a folder, conductor_url a server; give one of them.",
-        ),
-        (
-            {"cost_sensitivity": 0, "conductor_url": "http://x", "conductor_model": "m"},
-            "cost_sensitivity is for a Conductor of Podium's own; leave it out, or conductor_url.",
-        ),
-        (
-            {"conductor_url": "http://x", "conductor_model": "m", "conductor_price": [-1.0, 2.0]},
-            "conductor_price is below 0; give dollars per million tokens.",
-        ),
-        ({"conductor_url": "http://x"}, "needs both conductor_url and conductor_model."),
-        ({"replay": True}, "replay answers from a response cache; name its file with cache."),
-        ({"day_budget_usd": -1}, "day_budget_usd is -1, but it should be greater than or equal to 0."),
-        ({"conductor_price": [1.0, 2.0]}, "needs both conductor_url and conductor_model."),
+        ({"plannr": "random"}, "unknown key 'plannr'"),
+        ({"plan.max_steps": 0}, "plan.max_steps is 0, but it should be greater than or equal to 1."),
+        ({"budget.usd": "much"}, 'budget.usd is "much", but it should be a number.'),
+        ({"plan.planner": "random", "plan.cost_sensitivity": 1}, "cost_sensitivity is for a Conductor"),
+        ({"conductor.checkpoint": "x", "conductor.base_url": "http://x"}, "keep one of them"),
+        ({"conductor.base_url": "http://x"}, "needs both base_url and model."),
+        ({"budget.day_usd": -1}, "budget.day_usd is -1, but it should be greater than or equal to 0."),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_in_one_sentence(given, sentence):

@@ -162,15 +162,15 @@ def test_an_evaluation_grades_the_team_on_a_table_of_ones_own():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"pool": "none.toml"}, "none.toml: there is no such file; check the path."),
+        ({"team": "none.toml"}, "none.toml: there is no such file; check the path."),
         ({"planner": "singel:ada"}, "singel"),
-        ({"max_steps": 0}, "Team.open: max_steps is 0, but it should be greater than or equal to 1."),
+        ({"plan": {"max_steps": 0}}, "plan.max_steps is 0, but it should be greater than or equal to 1."),
         ({"workers": [number, number]}, "Two workers are named 'number'; give each its own name."),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_sentence_before_any_call(arguments, sentence):
     with pytest.raises(UsageError) as refused:
-        podium.Team.open(**{"pool": "pool.toml", **arguments})
+        podium.Team.open(**{"team": "pool.toml", **arguments})
     assert sentence in str(refused.value)
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError, WorkerError
-from podium.library.settings import TeamSettings
-from podium.library.team import Team
+from podium.team.team import Team
 from podium.testing import Answer, FaultServer
 from podium.trace.store import TraceStore
 from podium.types import Budget, Question
@@ -22,44 +21,35 @@ def writers():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"pool": "none.toml"}, "none.toml: there is no such file; check the path."),
+        ({"team": "none.toml"}, "none.toml: there is no such file; check the path."),
         ({"planner": "single:bob"}, "'bob'"),
-        ({"conductor": "nowhere"}, "nowhere is not a folder"),
-        ({"cost_sensitivity": 3}, "cost_sensitivity 3: "),
-        (
-            {"conductor_url": "http://x", "conductor_model": "m", "conductor_key_env": "NO_KEY"},
-            "NO_KEY is not",
-        ),
+        ({"conductor": {"checkpoint": "nowhere"}}, "nowhere is not a folder"),
+        ({"conductor": {"base_url": "http://x", "model": "m", "api_key_env": "NO_KEY"}}, "NO_KEY is not"),
         ({"planner": "single:ada", "store": "pool.toml/x.sqlite"}, "cannot be opened"),
     ],
 )
 def test_what_the_settings_name_and_is_not_there_is_refused_before_any_question(given, sentence):
     before = writers()
     with pytest.raises(UsageError) as refused:
-        Team.of_settings(TeamSettings(**{"pool": "pool.toml", **given}))
+        Team.open(**{"team": "pool.toml", **given})
     assert sentence in str(refused.value)
     assert writers() == before
 
 
-def test_the_budget_is_what_the_settings_say():
-    settings = TeamSettings(
-        rounds=2,
-        budget_calls=3,
-        budget_tokens=4,
-        budget_usd=0.5,
-        budget_seconds=6.0,
-        max_steps=7,
-        early_stop=True,
+def test_a_team_has_the_budget_of_its_file_and_of_the_keys_that_override_it():
+    Path("own.toml").write_text(
+        'pool = "pool.toml"\n[budget]\ncalls = 3\ntokens = 4\nusd = 0.5\n[plan]\nearly_stop = true\n'
     )
-    assert settings.budget == Budget(rounds=2, calls=3, tokens=4, usd=0.5, seconds=6.0)
-    team = Team.of_settings(settings.model_copy(update={"planner": "random", "no_store": True}))
-    assert (team.orchestrator.budget, team.orchestrator.max_steps) == (settings.budget, 7)
-    assert team.orchestrator.settings.early_stop
+    keys = {"budget": {"rounds": 2, "seconds": 6.0}, "plan.max_steps": 7}
+    team = Team.open("own.toml", planner="random", **keys)
+    assert team.runner.budget == Budget(rounds=2, calls=3, tokens=4, usd=0.5, seconds=6.0)
+    assert (team.runner.max_steps, team.runner.settings.early_stop) == (7, True)
+    assert (team.settings.plan.max_steps, team.settings.budget.rounds) == (7, 2)
 
 
 async def test_a_trace_is_on_disk_when_its_answer_is_given_and_closing_gives_the_store_back():
     before = writers()
-    team = Team.of_settings(TeamSettings(pool="pool.toml", planner="single:ada", store=Path("own.sqlite")))
+    team = Team.open("pool.toml", planner="single:ada", store=Path("own.sqlite"))
     trace = await team.ask(Question(text="The sum of 2 and 3?"), seed="s")
     with TraceStore("own.sqlite", create=False) as elsewhere:
         assert elsewhere.get(trace.id) == trace
@@ -70,7 +60,7 @@ async def test_a_trace_is_on_disk_when_its_answer_is_given_and_closing_gives_the
 
 
 async def test_a_question_that_is_given_up_leaves_a_trace_too():
-    team = Team.of_settings(TeamSettings(pool="pool.toml", planner="single:tom"))
+    team = Team.open("pool.toml", planner="single:tom", store="own.sqlite")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await team.ask(Question(text="The sum of 2 and 3?"), seed="s")
@@ -82,18 +72,17 @@ async def test_a_question_that_is_given_up_leaves_a_trace_too():
 async def test_what_was_paid_for_is_kept_and_a_days_budget_is_shared(monkeypatch, tmp_path):
     monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
     async with FaultServer(Answer("Answer: 5", input_tokens=0, output_tokens=1000)) as server:
-        settings = TeamSettings(
-            pool=paid_pool(server.url), planner="single:ada", cache=Path("c.sqlite"), day_budget_usd=0.003
-        )
+        keys = {"plan.planner": "single:ada", "cache": Path("c.sqlite"), "budget.day_usd": 0.003}
+        pool = paid_pool(server.url)
         question = Question(text="The sum of 2 and 3?")
         for expected in ("ok", "failed"):
-            team = Team.of_settings(settings)
+            team = Team.open(pool, **keys)
             traces = [await team.ask(question, seed="s", sample=epoch) for epoch in (0, 1)]
             assert {trace.status for trace in traces} == {"ok"}
             other = await team.ask(Question(text=f"Not the sum of {expected}?"), seed="s")
             assert other.status == expected
             await team.close()
-        replayed = Team.of_settings(settings.model_copy(update={"replay": True, "day_budget_usd": 0.0}))
+        replayed = Team.open(pool, **keys | {"replay": True, "budget.day_usd": 0.0})
         assert (await replayed.ask(question, seed="s")).answer == "Answer: 5"
         await replayed.close()
     assert len(server.requests) == 3
@@ -102,12 +91,12 @@ async def test_what_was_paid_for_is_kept_and_a_days_budget_is_shared(monkeypatch
 async def test_a_plan_is_paid_from_the_days_budget_and_refused_once_it_is_used_up():
     async with FaultServer(Answer("No plan.", input_tokens=0, output_tokens=500)) as server:
         pool = paid_pool(server.url)
-        async with Team.open(pool, day_budget_usd=0.002) as team:
+        async with Team.open(pool, budget={"day_usd": 0.002}) as team:
             plan = await team.plan("The sum of 2 and 3?")
-            (day,) = team.orchestrator.accounts
+            (day,) = team.runner.accounts
             assert plan.cost_usd == pytest.approx(day.spent_usd) == pytest.approx(0.001)
         calls = len(server.requests)
-        async with Team.open(pool, day_budget_usd=0.0015) as team:
+        async with Team.open(pool, budget={"day_usd": 0.0015}) as team:
             with pytest.raises(WorkerError) as refused:
                 await team.plan("The sum of 2 and 3?")
             assert (refused.value.kind, day.name) == ("budget", "day")

@@ -65,7 +65,7 @@ async def test_a_question_of_five_steps_does_no_more_work_than_it_did(
 ) -> None:
     work = Counter[str]()
     _count_sql(monkeypatch, work)
-    async with Team.open(pool, planner="single:w0", store="t.sqlite", day_budget_usd=1.0) as team:
+    async with Team.open(pool, planner="single:w0", store="t.sqlite", budget={"day_usd": 1.0}) as team:
         await team.run(PLAN, "What is 6 times 7?")  # Opens connections and files.
         _count(monkeypatch, work)
         work.clear()

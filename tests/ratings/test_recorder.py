@@ -15,8 +15,6 @@ from podium.baselines import Single
 from podium.config import build
 from podium.errors import RunMismatchError, WorkerError
 from podium.lab import SKILLS
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import TeamWorker
 from podium.ratings.recorder import Progress, record
 from podium.recordings import Recording, RecordingWriter, Response
 from podium.rollout import roll
@@ -25,6 +23,8 @@ from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.task import Task, TaskList
+from podium.team import Runner
+from podium.team.team_worker import TeamWorker
 from podium.types import Budget, Limits, Message, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.specialist import Specialist
@@ -86,8 +86,8 @@ async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Pat
         for worker in pool:
             name = worker.profile.name
             for sample, response in enumerate(recording.responses(task.question.text)[name]):
-                orchestrator = Orchestrator(Single(name), pool)
-                live = await roll(orchestrator, task, seed=f"record/0/{task.id}/{name}/{sample}")
+                runner = Runner(Single(name), pool)
+                live = await roll(runner, task, seed=f"record/0/{task.id}/{name}/{sample}")
                 (span,) = live.trace.spans
                 spent += live.trace.cost_usd
                 assert (response.text, response.answer, response.score) == (
@@ -253,7 +253,7 @@ async def test_a_worker_without_a_price_is_held_at_the_most_that_its_limits_let_
     )
     team = TeamWorker(
         Profile(name="team"),
-        Orchestrator(Single("inner"), Pool([inner]), budget=Budget()),
+        Runner(Single("inner"), Pool([inner]), budget=Budget()),
         limits=Limits(retries=0, max_usd=1.0),
     )
     with RecordingWriter() as writer:

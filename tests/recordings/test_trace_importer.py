@@ -13,12 +13,12 @@ from podium.baselines import SelfConsistency, Single
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator import Orchestrator
 from podium.planner import Plan, Planner, PlanRequest
 from podium.recordings import Recording, RecordingWriter, Response
 from podium.recordings.importers import ImportReport, import_from_traces, read_traces
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.text_graders import Exact
+from podium.team import Runner
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Profile, Question
@@ -49,7 +49,7 @@ async def store_of(path: Path, *asked: tuple[Planner, Pool, Question]) -> list[T
     """The traces of what was asked, after they went through a store."""
     with TraceStore(path) as store:
         for planner, pool, question in asked:
-            store.add(await Orchestrator(planner, pool).answer(question, seed="0"))
+            store.add(await Runner(planner, pool).answer(question, seed="0"))
         store.flush()
         return list(store.iterate())
 
@@ -155,7 +155,7 @@ async def test_a_second_round_that_saw_the_answer_of_the_first_is_left_out(
 ) -> None:
     pool = Pool([ScriptedWorker("ada", ["Answer: 4", "Answer: 5"])])
     asked = Question(text="What is 2 + 2?")
-    trace = await Orchestrator(Twice(access), pool, budget=Budget(rounds=2)).answer(asked, seed="0")
+    trace = await Runner(Twice(access), pool, budget=Budget(rounds=2)).answer(asked, seed="0")
     recording, import_report = gathered([trace], tmp_path, {})
     texts = [response.text for response in recording.responses(asked.text)["ada"]]
     if access.sees_previous:
@@ -169,7 +169,7 @@ async def test_copies_from_the_response_cache_are_left_out(tmp_path: Path) -> No
     worker = FunctionWorker(Profile(name="ada"), lambda messages: "Answer: 4", identity={"kind": "python"})
     asked = Question(text="What is 2 + 2?")
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
-        live = Orchestrator(Single("ada"), Pool([worker]), dispatcher=Dispatcher(cache=cache))
+        live = Runner(Single("ada"), Pool([worker]), dispatcher=Dispatcher(cache=cache))
         traces = [await live.answer(asked, seed=seed) for seed in ("0", "1")]
     assert [span.cached for trace in traces for span in trace.spans] == [False, True]
     recording, import_report = gathered(traces, tmp_path, {})
@@ -211,8 +211,8 @@ async def test_numbered_steps_count_as_the_whole_question(tmp_path: Path) -> Non
         Step(0, f"1. {ANSWER_WHOLE_QUESTION}"), Step(0, f"2. {asked.text}"), Step(0, "3. Do part 1 only.")
     )
     pool = Pool([ScriptedWorker("ada", ["one", "two", "three"])])
-    orchestrator = Orchestrator(plan, pool, settings=ExecutionSettings(run_all=True))
-    trace = await orchestrator.answer(asked, seed="0")
+    runner = Runner(plan, pool, settings=ExecutionSettings(run_all=True))
+    trace = await runner.answer(asked, seed="0")
     recording, import_report = gathered([trace], tmp_path, {})
     assert {response.text for response in recording.responses(asked.text)["ada"]} == {"one", "two"}
     assert import_report.sentences == ("responses to a part of the question, or to others' work (1)",)
@@ -255,15 +255,15 @@ async def test_with_conditioned_responses_the_same_plan_is_replayed_whole(tmp_pa
         Step(0, "Mend.", Access(all=True)),
     )
     live = Pool([ScriptedWorker("ada", said), VoteWorker()])
-    two_rounds = Orchestrator(plan, live, budget=Budget(rounds=2))
+    two_rounds = Runner(plan, live, budget=Budget(rounds=2))
     trace = await two_rounds.answer(question, seed="0")
-    voted = await Orchestrator(Fixed(Step(0, "Again."), Step(1, "Vote.", Access(all=True))), live).answer(
+    voted = await Runner(Fixed(Step(0, "Again."), Step(1, "Vote.", Access(all=True))), live).answer(
         question, seed="1"
     )
     recording, import_report = gathered([trace, voted], tmp_path, {}, conditioned=True)
     assert import_report.sentences == ("results of tools, which a replay runs again (1)",)
     replay = Pool([ReplayWorker(Profile(name="ada"), recording, "ada"), VoteWorker()])
-    again = await Orchestrator(plan, replay, budget=Budget(rounds=2)).answer(question, seed="7")
+    again = await Runner(plan, replay, budget=Budget(rounds=2)).answer(question, seed="7")
     assert again.answer == trace.answer
     assert [span.response for span in again.spans] == [span.response for span in trace.spans]
     assert all(span.recorded is not None for span in again.spans)

@@ -9,12 +9,12 @@ import pytest
 from podium.config import build
 from podium.errors import ConfigError
 from podium.executor import Dispatcher
-from podium.orchestrator import Orchestrator
 from podium.planner import Plan, PlanRequest
 from podium.rollout import FixedPlan, Rollout, Scorer
 from podium.rollout.random_pools import PoolDraw, PoolSource
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.build import build_worker
@@ -140,7 +140,7 @@ async def test_a_planner_sees_other_names_of_the_same_workers_and_tools_keep_the
 
     planner = Asked()
     answering = PoolSource(pool, PoolDraw(renamed=True)).draw("7")
-    trace = await Orchestrator(planner, answering).answer(Question(text="Who?"))
+    trace = await Runner(planner, answering).answer(Question(text="Who?"))
     assert trace.answer == "Ada."
     assert tuple(planner.names) == seen[7] != answering.names
     assert [span.worker for span in trace.spans] == ["ada"]

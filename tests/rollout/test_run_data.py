@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from podium.errors import RunMismatchError
-from podium.orchestrator.team import open_pool
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Task
+from podium.team.opening import open_pool
 from podium.types import Question
 
 WORKER = """

@@ -6,11 +6,11 @@ from podium.baselines import Single
 from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
-from podium.orchestrator import Orchestrator
 from podium.rollout import FixedPlan, RewardSettings, Rollout, Scorer, roll
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Budget, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -108,7 +108,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
     judge = build({"kind": "judge", "worker": worker}, Judge)
     task = Task(id="t/1", question=TASK.question, gold="42", grader=judge)
     assert await Scorer().roll(FixedPlan(completion(0)), task, pool("Answer: 42"), seed="0") is None
-    rollout = await roll(Orchestrator(Single("w0"), pool("Answer: 42")), task, seed="0")
+    rollout = await roll(Runner(Single("w0"), pool("Answer: 42")), task, seed="0")
     assert "It is down" in (rollout.grade.failure or "")
     assert rollout.infrastructure_failed
     assert not rollout.worker_failed
@@ -146,9 +146,9 @@ async def test_what_was_spent_is_taken_off():
 
 
 async def test_a_written_plan_and_a_live_one_give_the_same_rollout():
-    live = await roll(Orchestrator(Single("w0"), pool("Answer: 42")), TASK, seed="s")
+    live = await roll(Runner(Single("w0"), pool("Answer: 42")), TASK, seed="s")
     text = live.plan_text
-    written = await roll(Orchestrator(FixedPlan(text), pool("Answer: 42")), TASK, seed="s")
+    written = await roll(Runner(FixedPlan(text), pool("Answer: 42")), TASK, seed="s")
 
     def told(rollout: Rollout) -> object:
         return [(span.messages, span.response, span.usage) for span in rollout.trace.spans], rollout.grade
@@ -157,7 +157,7 @@ async def test_a_written_plan_and_a_live_one_give_the_same_rollout():
 
 
 async def test_a_question_without_an_answer_is_wrong_and_not_an_error():
-    rollout = await roll(Orchestrator(Single("w0"), pool(BROKEN)), TASK, seed="0")
+    rollout = await roll(Runner(Single("w0"), pool(BROKEN)), TASK, seed="0")
     assert rollout.trace.answer is None
     assert rollout.grade.score == 0
     assert rollout.infrastructure_failed
@@ -170,6 +170,6 @@ async def test_a_planner_whose_own_model_fails_is_infrastructure():
         async def plan(self, request):
             raise WorkerError("The policy's server is down.", kind="connection")
 
-    rollout = await roll(Orchestrator(Down(), pool("Answer: 42")), TASK, seed="0")
+    rollout = await roll(Runner(Down(), pool("Answer: 42")), TASK, seed="0")
     assert rollout.infrastructure_failed
     assert not rollout.valid

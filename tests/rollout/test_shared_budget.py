@@ -15,13 +15,13 @@ from podium.errors import BudgetError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import Account
-from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.rollout import FixedPlan, Scorer, roll
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Usage
 from podium.workers import Pool
 from podium.workers.base import Reply, Request
@@ -81,14 +81,12 @@ async def test_with_64_questions_in_flight_spending_never_passes_the_limit(
     account: Account, meter: Meter, planner: Planner
 ) -> None:
     dispatcher = Dispatcher(accounts=[account])
-    orchestrator = Orchestrator(
-        planner, Pool([meter, VoteWorker("vote")]), budget=Budget(usd=3.0), dispatcher=dispatcher
-    )
+    runner = Runner(planner, Pool([meter, VoteWorker("vote")]), budget=Budget(usd=3.0), dispatcher=dispatcher)
     questions = iter(range(256))
 
     async def work() -> None:
         for number in questions:
-            await orchestrator.answer(Question(text=f"What is {number} + 4?"), seed=str(number))
+            await runner.answer(Question(text=f"What is {number} + 4?"), seed=str(number))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(64):
@@ -135,9 +133,9 @@ async def test_a_question_whose_vote_stopped_early_wants_nothing_that_an_account
     pool, dispatcher = Pool([meter, *free, VoteWorker("vote")]), Dispatcher(accounts=[account])
     task = Task("t", Question(text="2 + 2?"), "4", Exact())
     with pytest.raises(BudgetError):
-        await roll(Orchestrator(Single("meter"), pool, dispatcher=dispatcher), task, seed="0")
+        await roll(Runner(Single("meter"), pool, dispatcher=dispatcher), task, seed="0")
     stopping = ExecutionSettings(early_stop=True)
-    committee = Orchestrator(
+    committee = Runner(
         Committee(("a", "b", "c")), pool, settings=stopping, dispatcher=dispatcher, max_steps=4
     )
     rollout = await roll(committee, task, seed="0")
@@ -176,8 +174,8 @@ async def test_judging_is_paid_for_too(account: Account, meter: Meter) -> None:
         },
     }
     task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
-    orchestrator = Orchestrator(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
-    rollout = await roll(orchestrator, task, seed="0")
+    runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
+    rollout = await roll(runner, task, seed="0")
     assert rollout.grade.cost_usd > 0
     assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)
 
@@ -194,8 +192,8 @@ async def test_judging_that_failed_is_paid_for_all_the_same(account: Account, me
         },
     }
     task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
-    orchestrator = Orchestrator(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
-    rollout = await roll(orchestrator, task, seed="0")
+    runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
+    rollout = await roll(runner, task, seed="0")
     assert rollout.infrastructure_failed
     assert rollout.grade.cost_usd == pytest.approx(2 * 3.0)
     assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)

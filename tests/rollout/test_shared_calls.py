@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from podium.executor import Dispatcher
-from podium.orchestrator import Orchestrator
 from podium.rollout import FixedPlan
+from podium.team import Runner
 from podium.testing import FaultServer
 from podium.types import Question
 from podium.workers.pool import load_pool
@@ -31,8 +31,8 @@ async def test_equal_calls_are_paid_once_whatever_else_a_plan_asks_and_equal_ste
 
             async def paid(text: str, seed: str) -> int:
                 before = len(server.requests)
-                orchestrator = Orchestrator(FixedPlan(text), pool, dispatcher=Dispatcher(cache=cache))
-                trace = await orchestrator.answer(Question(text="3 + 4?"), seed=seed)
+                runner = Runner(FixedPlan(text), pool, dispatcher=Dispatcher(cache=cache))
+                trace = await runner.answer(Question(text="3 + 4?"), seed=seed)
                 assert trace.status == "ok"
                 return len(server.requests) - before
 

@@ -1,4 +1,4 @@
-"""A cloned repository brings a podium.toml: until the user trusts it, nothing that it names is run, called or written.
+"""A cloned repository brings a team.toml: until the user trusts it, nothing that it names is run, called or written.
 
 Each case is tried twice: untrusted it must do nothing, and trusted it must do what it says, or the first try proves
 nothing.
@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from command_line import Outcome, Podium, run_command
-from podium.cli.app import build_app
 from podium.cli.found_files import FoundFiles
-from podium.cli.settings_file import SettingsFile
+from podium.cli.team_file import FoundTeam, find_team
+from podium.cli.team_options import TeamOptions
 from podium.cli.trusted import trust
 from podium.errors import ConfigError, UsageError
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool, read_team
 from podium.testing import FaultServer
 
 SECRETS = {"OPENAI_API_KEY": "sk-of-the-user", "OTHER_SECRET": "hf-of-the-user"}
@@ -31,52 +31,52 @@ ENDPOINT = '[[worker]]\nname = "w"\nkind = "openai"\nmodel = "m"\nbase_url = "{u
 COMMAND = '[[worker]]\nname = "w"\nkind = "command"\ncommand = ["sh", "tool.sh"]\n'
 FUNCTION = '[[worker]]\nname = "w"\nkind = "python"\ncallable = "{module}:run"\npath = "code"\n'
 MODULE = "from pathlib import Path\nPath('mark').touch()\n\n\ndef run(messages):\n    return 'Four.'\n"
-NESTED = '[[worker]]\nname = "w"\nkind = "podium"\nplanner = "single:w"\npool = "{pool}"\n'
-SINGLE = '[conductor]\nplanner = "single:w"\n'
+NESTED = '[[worker]]\nname = "w"\nkind = "podium"\nplan.planner = "single:w"\npool = "{pool}"\n'
+SINGLE = '[plan]\nplanner = "single:w"\n'
 TOOL = {"tool.sh": "touch mark\necho Four.\n"}
 
 FOLDERS: Mapping[str, Mapping[str, str]] = {
     "conductor_gets_a_key": {
-        "podium.toml": 'pool = "embedded"\n[conductor]\nurl = "{url}"\nmodel = "m"\nkey_env = "OPENAI_API_KEY"\n'
+        "team.toml": 'pool = "embedded"\n[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OPENAI_API_KEY"\n'
     },
     "conductor_gets_another_secret": {
-        "podium.toml": 'pool = "embedded"\n[conductor]\nurl = "{url}"\nmodel = "m"\nkey_env = "OTHER_SECRET"\n'
+        "team.toml": 'pool = "embedded"\n[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OTHER_SECRET"\n'
     },
     "worker_gets_a_key": {
-        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
-        "team.toml": ENDPOINT + 'api_key_env = "OPENAI_API_KEY"\n',
+        "team.toml": f'pool = "pool.toml"\n{SINGLE}',
+        "pool.toml": ENDPOINT + 'api_key_env = "OPENAI_API_KEY"\n',
     },
     "worker_gets_secrets_as_headers": {
-        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
-        "team.toml": ENDPOINT + 'headers_env = {{ x-one = "OPENAI_API_KEY", x-two = "OTHER_SECRET" }}\n',
+        "team.toml": f'pool = "pool.toml"\n{SINGLE}',
+        "pool.toml": ENDPOINT + 'headers_env = {{ x-one = "OPENAI_API_KEY", x-two = "OTHER_SECRET" }}\n',
     },
     "conductor_of_the_pool_gets_a_key": {
-        "podium.toml": 'pool = "team.toml"\n',
-        "team.toml": SCRIPTED
+        "team.toml": 'pool = "pool.toml"\n',
+        "pool.toml": SCRIPTED
         + '[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OPENAI_API_KEY"\n',
     },
-    "command": {"podium.toml": f'pool = "team.toml"\n{SINGLE}', "team.toml": COMMAND, **TOOL},
+    "command": {"team.toml": f'pool = "pool.toml"\n{SINGLE}', "pool.toml": COMMAND, **TOOL},
     "function_at_import": {
-        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
-        "team.toml": FUNCTION,
+        "team.toml": f'pool = "pool.toml"\n{SINGLE}',
+        "pool.toml": FUNCTION,
         "code/{module}.py": MODULE,
     },
     "nested_pool": {
-        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
-        "team.toml": NESTED.replace("{pool}", "in/one.toml"),
+        "team.toml": f'pool = "pool.toml"\n{SINGLE}',
+        "pool.toml": NESTED.replace("{pool}", "in/one.toml"),
         "in/one.toml": COMMAND,
         "in/tool.sh": "touch ../mark\necho Four.\n",
     },
     "pool_in_a_nested_pool_without_suffix": {
-        "podium.toml": f'pool = "team.toml"\n{SINGLE}',
-        "team.toml": NESTED.replace("{pool}", "one.toml"),
+        "team.toml": f'pool = "pool.toml"\n{SINGLE}',
+        "pool.toml": NESTED.replace("{pool}", "one.toml"),
         "one.toml": NESTED.replace("{pool}", "LICENSE"),
         "LICENSE": COMMAND,
         **TOOL,
     },
-    "downloaded_pool": {"podium.toml": f'pool = "{{downloads}}/team.toml"\n{SINGLE}'},
-    "store": {"podium.toml": f'store = "mark"\npool = "team.toml"\n{SINGLE}', "team.toml": SCRIPTED},
-    "cache": {"podium.toml": f'cache = "mark"\npool = "team.toml"\n{SINGLE}', "team.toml": SCRIPTED},
+    "downloaded_pool": {"team.toml": f'pool = "{{downloads}}/pool.toml"\n{SINGLE}'},
+    "store": {"team.toml": f'store = "mark"\npool = "pool.toml"\n{SINGLE}', "pool.toml": SCRIPTED},
+    "cache": {"team.toml": f'cache = "mark"\npool = "pool.toml"\n{SINGLE}', "pool.toml": SCRIPTED},
 }
 
 
@@ -109,7 +109,7 @@ def write(files: Mapping[str, str], tmp_path: Path, url: str = "http://127.0.0.1
     """Write the files of a case; a module has a name of its own, since Python imports it once."""
     downloads = tmp_path / "downloads"
     downloads.mkdir(exist_ok=True)
-    (downloads / "team.toml").write_text(COMMAND)
+    (downloads / "pool.toml").write_text(COMMAND)
     (downloads / "tool.sh").write_text("touch ../cloned/mark\necho Four.\n")
     words = {
         "url": url,
@@ -133,7 +133,7 @@ def test_a_folder_does_nothing_until_it_is_trusted(
     write(FOLDERS[case], tmp_path, server.url)
     refused = podium("ask", "What is 2 + 2?")
     assert (refused.status, refused.out) == (2, "")
-    assert "podium trust ./podium.toml" in refused.err
+    assert "podium trust ./team.toml" in refused.err
     assert podium("trust").status == 2  # It shows the file, and nobody can be asked.
     assert podium("config", "show").status == 0
     assert not did_something(server)
@@ -141,7 +141,7 @@ def test_a_folder_does_nothing_until_it_is_trusted(
 
     assert podium("trust", "--yes").status == 0
     asked = podium("ask", "What is 2 + 2?")
-    assert asked.err.startswith("Read ./podium.toml (trusted on 20"), asked
+    assert asked.err.startswith("Read ./team.toml (trusted on 20"), asked
     assert did_something(server)
 
 
@@ -149,12 +149,12 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("ask", "Hm?"),
     ("plan", "Hm?"),
     ("serve", "--port", "0"),
-    ("eval", "--questions", "1", "--tuning", "0"),
+    ("eval", "--questions", "1", "eval.tuning=0"),
     ("record", "r.parquet", "--questions", "1"),
     ("pool", "list"),
     ("pool", "check"),
     ("traces", "list"),
-    ("traces", "import", "team.toml"),
+    ("traces", "import", "pool.toml"),
     ("keys", "add", "me"),
     ("keys", "list"),
 )
@@ -165,8 +165,8 @@ def test_every_command_refuses_a_folder_that_is_not_trusted(
     verb: tuple[str, ...], podium: Podium, server: FaultServer, tmp_path: Path
 ) -> None:
     files = {
-        "podium.toml": f'pool = "team.toml"\nstore = "mark"\n{SINGLE}',
-        "team.toml": FUNCTION + ENDPOINT.replace('"w"', '"k"') + 'api_key_env = "OPENAI_API_KEY"\n',
+        "team.toml": f'pool = "pool.toml"\nstore = "mark"\n{SINGLE}',
+        "pool.toml": FUNCTION + ENDPOINT.replace('"w"', '"k"') + 'api_key_env = "OPENAI_API_KEY"\n',
         "code/{module}.py": MODULE,
     }
     write(files, tmp_path, server.url)
@@ -179,8 +179,8 @@ def test_every_command_refuses_a_folder_that_is_not_trusted(
 
 
 TEAM = {
-    "podium.toml": f'pool = "team.toml"\nstore = "own.sqlite"\ncache = "own.cache"\n{SINGLE}',
-    "team.toml": NESTED.replace("{pool}", "in/one.toml")
+    "team.toml": f'pool = "pool.toml"\nstore = "own.sqlite"\ncache = "own.cache"\n{SINGLE}',
+    "pool.toml": NESTED.replace("{pool}", "in/one.toml")
     + 'cache = true\n[[worker]]\nname = "f"\nkind = "python"\ncallable = "{module}:run"\npath = "code"\n'
     + '[conductor]\nbase_url = "{url}"\nmodel = "m"\nsettings = "led"\n',
     "in/one.toml": COMMAND,
@@ -190,7 +190,7 @@ TEAM = {
 }
 
 
-@pytest.mark.parametrize("changed", ["podium.toml", "team.toml", "in/one.toml", "in/tool.sh", "code", "led"])
+@pytest.mark.parametrize("changed", ["team.toml", "pool.toml", "in/one.toml", "in/tool.sh", "code", "led"])
 def test_a_changed_file_is_trusted_no_longer_and_is_named(
     changed: str, podium: Podium, tmp_path: Path
 ) -> None:
@@ -208,14 +208,14 @@ def test_a_changed_file_is_trusted_no_longer_and_is_named(
 
 
 def test_a_file_that_comes_or_goes_is_named(podium: Podium, tmp_path: Path) -> None:
-    write({"podium.toml": f'pool = "team.toml"\n{SINGLE}'}, tmp_path)
+    write({"team.toml": f'pool = "pool.toml"\n{SINGLE}'}, tmp_path)
     podium("trust", "--yes")
-    assert "team.toml: there is no such file" in podium("ask", "Hm?").err
-    Path("team.toml").write_text(SCRIPTED)
-    assert "team.toml is new" in podium("ask", "Hm?").err
+    assert "pool.toml: there is no such file" in podium("ask", "Hm?").err
+    Path("pool.toml").write_text(SCRIPTED)
+    assert "pool.toml is new" in podium("ask", "Hm?").err
     podium("trust", "--yes")
-    Path("team.toml").unlink()
-    assert "team.toml is gone" in podium("ask", "Hm?").err
+    Path("pool.toml").unlink()
+    assert "pool.toml is gone" in podium("ask", "Hm?").err
 
 
 def test_data_that_changes_with_use_asks_for_no_new_trust(podium: Podium, tmp_path: Path) -> None:
@@ -232,23 +232,23 @@ def test_trust_follows_a_link_neither_to_another_file_nor_to_another_folder(
 ) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
-    settings = f'pool = "team.toml"\n{SINGLE}'
+    settings = f'pool = "pool.toml"\n{SINGLE}'
     for folder in (mine, Path()):
-        (folder / "podium.toml").write_text(settings)
-    (mine / "team.toml").write_text(SCRIPTED)
-    assert podium("trust", str(mine / "podium.toml"), "--yes").status == 0
+        (folder / "team.toml").write_text(settings)
+    (mine / "pool.toml").write_text(SCRIPTED)
+    assert podium("trust", str(mine / "team.toml"), "--yes").status == 0
     # The clone's file is a link to the trusted one, whose paths are then seen from the clone.
-    Path("podium.toml").unlink()
-    Path("podium.toml").symlink_to(mine / "podium.toml")
-    write({"team.toml": COMMAND, **TOOL}, tmp_path)
-    assert podium("ask", "Hm?").status == 2
-    # A pool that is a link is its target: to lead it elsewhere is a change.
     Path("team.toml").unlink()
     Path("team.toml").symlink_to(mine / "team.toml")
+    write({"pool.toml": COMMAND, **TOOL}, tmp_path)
+    assert podium("ask", "Hm?").status == 2
+    # A pool that is a link is its target: to lead it elsewhere is a change.
+    Path("pool.toml").unlink()
+    Path("pool.toml").symlink_to(mine / "pool.toml")
     podium("trust", "--yes")
     assert podium("ask", "Hm?").status == 0
-    Path("team.toml").unlink()
-    Path("team.toml").symlink_to(tmp_path / "downloads" / "team.toml")
+    Path("pool.toml").unlink()
+    Path("pool.toml").symlink_to(tmp_path / "downloads" / "pool.toml")
     assert "is new" in podium("ask", "Hm?").err
     assert not Path("mark").exists()
 
@@ -266,46 +266,45 @@ def test_a_copy_of_a_trusted_folder_is_not_trusted(
     assert "is not trusted" in podium("ask", "Hm?").err
 
 
-def test_the_pool_is_opened_from_the_bytes_that_were_compared(tmp_path: Path) -> None:
-    write(TEAM | {"team.toml": NESTED.replace("{pool}", "in/one.toml"), "in/one.toml": SCRIPTED}, tmp_path)
-    trust(FoundFiles.read(Path("podium.toml")))
-    app = build_app(SettingsFile(None).fill)
-    bound = app.parse_args(["ask", "Hm?"], exit_on_error=False, print_error=False)[1].arguments
+def test_the_team_is_opened_from_the_bytes_that_were_compared(tmp_path: Path) -> None:
+    write(TEAM | {"pool.toml": NESTED.replace("{pool}", "in/one.toml"), "in/one.toml": SCRIPTED}, tmp_path)
+    trust(FoundFiles.read(Path("team.toml")))
+    file = find_team(TeamOptions())
     hostile = FUNCTION.replace("path =", 'fallback = "none"\npath =')
-    for name in ("team.toml", "in/one.toml"):
+    for name in ("team.toml", "pool.toml", "in/one.toml"):
         Path(name).write_text(hostile)
-    # A process of `podium serve --workers 2` opens it from a copy.
-    for name in (bound["pool"], pickle.loads(pickle.dumps(bound["pool"]))):
-        pool = open_pool(name)
+    # A process of `podium serve` with several workers opens it from a copy.
+    for copy in (file, pickle.loads(pickle.dumps(file))):
+        pool = open_pool(copy.read())
         assert [type(worker).__name__ for worker in pool] == ["TeamWorker"]
-        assert [type(worker).__name__ for worker in pool[0].orchestrator.pool] == ["ScriptedWorker"]  # type: ignore[attr-defined]
+        assert [type(worker).__name__ for worker in pool[0].runner.pool] == ["ScriptedWorker"]  # type: ignore[attr-defined]
     Path("new.toml").write_text(SCRIPTED)
     with pytest.raises(ConfigError, match="no such file"):
-        open_pool(type(bound["pool"])("new.toml", bound["pool"].files))
+        read_team("new.toml", files=file.files)
 
 
 def test_settings_that_were_swapped_after_they_were_read_are_not_trusted(tmp_path: Path) -> None:
     write(FOLDERS["command"], tmp_path)
-    trust(FoundFiles.read(Path("podium.toml")))
-    good = Path("podium.toml").read_text()
-    Path("podium.toml").write_text(f"{good}[budget]\nrounds = 50\n")
-    read = SettingsFile(None)
-    Path("podium.toml").write_text(good)
-    with pytest.raises(UsageError, match=r"podium\.toml has changed"):
-        build_app(read.fill).parse_args(["ask", "Hm?"], exit_on_error=False, print_error=False)
+    trust(FoundFiles.read(Path("team.toml")))
+    good = Path("team.toml").read_text()
+    Path("team.toml").write_text(f"{good}[budget]\nrounds = 50\n")
+    read = FoundTeam(Path("team.toml"))
+    Path("team.toml").write_text(good)
+    with pytest.raises(UsageError, match=r"team\.toml has changed"):
+        read.permitted(())
 
 
-@pytest.mark.parametrize("named", ["--pool", "--config", "--no-config"])
+@pytest.mark.parametrize("named", ["--pool", "--team", "--no-team"])
 def test_in_such_a_folder_one_can_work_without_trust(
     named: str, podium: Podium, server: FaultServer, tmp_path: Path
 ) -> None:
-    write(FOLDERS["conductor_gets_a_key"] | FOLDERS["store"] | {"team.toml": COMMAND, **TOOL}, tmp_path)
+    write(FOLDERS["conductor_gets_a_key"] | FOLDERS["store"] | {"pool.toml": COMMAND, **TOOL}, tmp_path)
     (tmp_path / "mine.toml").write_text(SCRIPTED)
     (tmp_path / "settings.toml").write_text('pool = "mine.toml"\n')
     own = {
         "--pool": ("--pool", str(tmp_path / "mine.toml"), "--planner", "single:w"),
-        "--config": ("--config", str(tmp_path / "settings.toml"), "--planner", "single:w"),
-        "--no-config": ("--no-config", "--pool", "embedded"),
+        "--team": ("--team", str(tmp_path / "settings.toml"), "--planner", "single:w"),
+        "--no-team": ("--no-team", "--pool", "embedded"),
     }
     asked = podium("ask", "Hm?", *own[named])
     assert asked.status == 0, asked
@@ -322,12 +321,12 @@ def test_a_store_that_is_named_takes_the_place_of_one_that_is_not_trusted(
     named = ("--store", str(tmp_path / "mine.sqlite"))
     assert podium("keys", "add", "me", *named).status == 0
     assert podium("keys", "list", *named).status == 0
-    assert sorted(path.name for path in Path().iterdir()) == ["podium.toml", "team.toml"]
+    assert sorted(path.name for path in Path().iterdir()) == ["pool.toml", "team.toml"]
 
 
 def test_named_on_the_command_line_a_file_needs_no_trust(podium: Podium, tmp_path: Path) -> None:
     write(FOLDERS["nested_pool"], tmp_path)
-    assert podium("ask", "Hm?", "--config", "podium.toml").status == 0
+    assert podium("ask", "Hm?", "--team", "team.toml").status == 0
     assert Path("mark").exists()
 
 
@@ -337,34 +336,35 @@ def test_of_the_users_limit_of_a_day_and_the_files_the_smaller_holds(
 ) -> None:
     if own is not None:
         monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", str(own))
-    Path("podium.toml").write_text(f"[budget]\nday_usd = {file}\nusd = 0.25\n")
-    for config in (None, Path("podium.toml")):  # Found, with limits alone, and named.
-        app = build_app(SettingsFile(config).fill)
-        bound = app.parse_args(["ask", "Hm?"], exit_on_error=False, print_error=False)[1].arguments
-        assert bound["calls"].day_budget_usd == holds
-        assert bound["budget"].budget_usd == 0.25
-    place = "$PODIUM_DAY_BUDGET_USD" if own == holds else "podium.toml, line 2"
+    Path("team.toml").write_text(f"[budget]\nday_usd = {file}\nusd = 0.25\n")
+    for options in (TeamOptions(), TeamOptions(team="team.toml")):  # Found, with limits alone, and named.
+        budget = find_team(options).read().budget
+        assert (budget.day_usd, budget.usd) == (holds, 0.25)
+    assert find_team(TeamOptions(day_budget_usd=7)).read().budget.day_usd == 7
+    place = "$PODIUM_DAY_BUDGET_USD" if own == holds else "team.toml, line 2"
     rows = {row["key"]: row for row in json.loads(podium("config", "show", "--json").out)}
     assert (rows["budget.day_usd"]["value"], rows["budget.day_usd"]["place"]) == (holds, place)
 
 
 @pytest.mark.parametrize("key", ["rounds = 50", "calls = 3\nrounds = 2"])
 def test_what_raises_a_limit_needs_trust(key: str, podium: Podium) -> None:
-    Path("podium.toml").write_text(f"[budget]\n{key}\n")
+    Path("team.toml").write_text(f"[budget]\n{key}\n")
     assert "sets budget.rounds" in podium("ask", "Hm?").err
 
 
 @pytest.mark.parametrize("what", ["/dev/zero", "pipe", "\\u0000", "a" * 5000, "..", "/"])
 def test_a_file_that_names_what_is_no_file_is_read_at_once(what: str, podium: Podium) -> None:
     os.mkfifo("pipe")
-    Path("podium.toml").write_text(f'pool = "{what}"\nstore = "{what}"\n')
+    Path("team.toml").write_text(f'pool = "{what}"\nstore = "{what}"\n')
     refused = podium("ask", "Hm?")
     assert (refused.status, refused.out) == (2, "")
     assert "is not trusted" in refused.err
 
 
 @pytest.mark.parametrize(
-    "command", [("train", "--help"), ("serve", "--workers", "2", "--port", "0")], ids=" ".join
+    "command",
+    [("train", "--help"), ("serve", "--pool", "embedded", "serve.workers=2", "--port", "0")],
+    ids=" ".join,
 )
 def test_no_process_takes_a_module_of_the_folder_for_its_own(command: tuple[str, ...]) -> None:
     Path("podium").mkdir()

@@ -13,9 +13,10 @@ from podium.baselines.controls import Constant
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import WorkerError
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import TeamWorker, open_pool
 from podium.tasks.embedded import EmbeddedTasks
+from podium.team import Runner
+from podium.team.opening import open_pool
+from podium.team.team_worker import TeamWorker
 from podium.testing import POISONS
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
@@ -36,12 +37,12 @@ def answered(
     """What becomes of a question under a plan of `steps`."""
     pool = Pool(workers)
     planner = Constant(Workflow(tuple(steps)), pool.names)
-    return _answered(Orchestrator(planner, pool, budget=Budget(rounds=rounds)), question)
+    return _answered(Runner(planner, pool, budget=Budget(rounds=rounds)), question)
 
 
-def _answered(orchestrator: Orchestrator, question: str) -> Trace:
+def _answered(runner: Runner, question: str) -> Trace:
     def run() -> Trace:
-        return asyncio.run(orchestrator.answer(Question(text=question), seed="0"))
+        return asyncio.run(runner.answer(Question(text=question), seed="0"))
 
     with ThreadPoolExecutor(1) as thread:  # Playwright's own event loop runs in this one.
         return thread.submit(run).result()
@@ -73,7 +74,7 @@ def troubled() -> Trace:
     broken = WorkerError("The provider is down.", kind="connection")
     inner = Pool([ScriptedWorker("cleo", {"": "42"})])
     planner = Constant(Workflow((Step(0, "Do it for them."),)), inner.names)
-    team = TeamWorker(Profile(name="team"), Orchestrator(planner, inner))
+    team = TeamWorker(Profile(name="team"), Runner(planner, inner))
     workers = [
         ScriptedWorker("ada", {"": broken}, limits=Limits(retries=0), fallback="bram"),
         ScriptedWorker("bram", {"": "41"}),
@@ -154,9 +155,7 @@ def rejected_first() -> Trace:
     pool = Pool(workers)
     plan = 'Quill is best at sums.\nmodel_id = [0]\nsubtasks = ["Add the numbers."]\naccess_list = [[]]'
     chief = ScriptedWorker("chief", ["No plan at all.", plan], profile=Profile(name="chief", price=vet.price))
-    trace = _answered(
-        Orchestrator(Conductor(WorkerPolicy(chief, pool), second_try=True), pool), "What is 6 x 7?"
-    )
+    trace = _answered(Runner(Conductor(WorkerPolicy(chief, pool), second_try=True), pool), "What is 6 x 7?")
     (round_,) = trace.rounds
     span = round_.spans[0].model_copy(
         update={"reasoning": "Six sevens.", "parameters": {"model": "vet-1", "max_tokens": 64}}

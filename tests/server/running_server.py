@@ -14,13 +14,13 @@ from typing import Any
 import uvicorn
 
 from podium.executor import Dispatcher
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
 from podium.server.service import Service
-from podium.server.settings import ServeSettings
+from podium.team.opening import open_pool, read_team
+from podium.team.settings import PlanTable, ServeSettings, TeamBudget, TeamSettings
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.store import open_store
+from podium.types import Budget
 from podium.workers.pool import Pool
 
 _TICK_S = 0.005
@@ -65,7 +65,7 @@ class Serve:
         self,
         pool: Pool | str = "embedded",
         *,
-        planner: str | PlannerSettings | None = None,
+        planner: str | None = None,
         store: AsyncTraceStore | Path | None = None,
         keys: Any = None,
         **settings: Any,
@@ -77,14 +77,24 @@ class Serve:
             planner: the configured one; None: the shipped Conductor.
             store: where traces are kept; a file is closed with the server.
             keys: the API keys, closed with the server, which settles what they spent.
-            settings: further ones of `ServeSettings`.
+            settings: keys of [plan] (max_steps, early_stop, processes), the table `budget`, or keys of [serve].
         """
-        workers = open_pool(pool) if isinstance(pool, str) else pool
-        if planner is not None:
-            named = isinstance(planner, str)
-            settings["planner"] = PlannerSettings(planner=planner) if named else planner
+        plan = {key: settings.pop(key) for key in ("max_steps", "early_stop", "processes") if key in settings}
+        plan |= {} if planner is None else {"planner": planner}
+        budget = TeamBudget(**settings.pop("budget", Budget()).model_dump(exclude_unset=True))
+        if "body_bytes" in settings:
+            settings["max_body_mib"] = settings.pop("body_bytes") / 2**20
+        team = read_team(pool) if isinstance(pool, str) else TeamSettings()
+        update = {
+            "plan": PlanTable(**plan) if plan else team.plan,
+            "budget": budget,
+            "serve": ServeSettings(**settings),
+        }
+        workers = open_pool(team) if isinstance(pool, str) else pool
         kept = open_store(store) if isinstance(store, Path) else store
-        service = Service(workers, Dispatcher(), store=kept, keys=keys, settings=ServeSettings(**settings))
+        service = Service(
+            workers, Dispatcher(), store=kept, keys=keys, settings=team.model_copy(update=update)
+        )
         server = _Server(uvicorn.Config(create_app(service), port=0, log_level="warning", lifespan="on"))
 
         async def life() -> None:

@@ -11,9 +11,9 @@ import pytest
 from openai import OpenAI
 from running_server import Serve
 
-from podium.orchestrator.team import open_pool
 from podium.server.conversations import Conversations
 from podium.server.keys import ANONYMOUS, Caller
+from podium.team.opening import open_pool
 from podium.testing import Answer, FaultServer, PromptCache
 from podium.trace import RoundTrace, Span, Trace
 from podium.types import AnswerOptions, Message, Question, Usage
@@ -138,7 +138,7 @@ def test_the_trace_has_the_planners_own_words_and_the_reason(serve: Serve, pool:
 @pytest.mark.parametrize(
     ("settings", "messages", "podium"),
     [
-        ({"prompt_cache_s": 0}, NEXT, {}),
+        ({"prompt_cache_minutes": 0}, NEXT, {}),
         ({}, [{"role": "user", "content": f"{LONG}!"}, *NEXT[1:]], {}),
         ({}, [*NEXT[:-1], {"role": "user", "content": "Go on."}], {}),
         ({}, NEXT, {"deny": ["large"]}),

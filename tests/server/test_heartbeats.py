@@ -161,7 +161,7 @@ def test_a_failure_after_a_sign_of_life_is_told_in_the_stream(serve: Serve, mode
 def test_a_silent_stream_that_takes_too_long_ends_with_an_error_of_its_api(
     serve: Serve, model: ChatModel, name: str, kind: str | None
 ) -> None:
-    url = serve(Pool([model.worker()]), planner="single:wren", request_seconds=0.4)
+    url = serve(Pool([model.worker()]), planner="single:wren", timeout=0.4)
     path, body = BODIES[name]
     with httpx.stream(
         "POST", url + path, json={"model": "wren", "stream": True, **body}, timeout=20

@@ -7,7 +7,6 @@ from pathlib import Path
 import httpx
 from running_server import Serve
 
-from podium.orchestrator.planner_settings import PlannerSettings
 from podium.types import Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -49,7 +48,7 @@ def say(client: httpx.Client, id_: str, *, right: bool | None) -> None:
 
 
 def test_a_conductor_leaves_who_begins_to_fail_and_a_restart_keeps_it(serve: Serve, tmp_path: Path) -> None:
-    planner = PlannerSettings(planner="conductor:first", quarantine_failing=True)
+    planner = "conductor:first"
     store = tmp_path / "traces.sqlite"
     first = serve(team(), planner=planner, store=store)
     with httpx.Client(base_url=first) as client:

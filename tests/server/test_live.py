@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor import StepStarted, StepText
-from podium.orchestrator import QuestionEnded
 from podium.server.live import LiveQuestions
 from podium.server.stream_events import StreamEvent
+from podium.team import QuestionEnded
 from podium.trace import Trace
 from podium.types import Question
 

@@ -273,7 +273,7 @@ def test_only_configured_origins_get_cors_headers(serve):
     url = serve()
     wanted = {"origin": "https://chat.example.com", "access-control-request-method": "POST"}
     assert httpx.options(url + CHAT, headers=wanted).status_code == 405
-    named = serve(origins=("https://chat.example.com",))
+    named = serve(cors=("https://chat.example.com",))
     reply = httpx.options(
         named + CHAT, headers=wanted | {"access-control-request-headers": "authorization, x-stainless-os"}
     )
@@ -319,7 +319,7 @@ def test_an_api_may_be_without_its_viewer(serve):
 
 async def test_a_question_that_takes_too_long_is_cancelled_and_says_so(serve, ada, tmp_path):
     async with FaultServer("Done.", rules=[Rule(fault=SlowFirstByte(seconds=60))]) as worker:
-        url = serve(ada(worker.url), store=tmp_path / "traces.sqlite", request_seconds=0.5)
+        url = serve(ada(worker.url), store=tmp_path / "traces.sqlite", timeout=0.5)
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
             late = await client.post(CHAT, json=HELLO)
             told = []

@@ -5,8 +5,8 @@ import pytest
 from podium.errors import APIError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
-from podium.orchestrator.planner_settings import PlannerSettings
 from podium.server.planners import Planners
+from podium.team.settings import PlanTable, TeamSettings
 from podium.testing import FaultServer
 from podium.types import Price, Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
@@ -20,7 +20,7 @@ DOWN = PlanError("planner_failed", "ada: no route to host.")
 
 def planners(*, vote: bool = True) -> Planners:
     workers = Pool([ADA, VoteWorker()] if vote else [ADA])
-    return Planners(workers, PlannerSettings(planner="single:ada"), Dispatcher())
+    return Planners(workers, TeamSettings(plan=PlanTable(planner="single:ada")), Dispatcher())
 
 
 @pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
@@ -40,7 +40,7 @@ async def test_a_check_that_a_budget_refused_is_no_sign_that_the_conductor_answe
     with FaultServer("No plan.").in_thread() as endpoint:
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([OpenAIWorker(profile, ChatClient(endpoint.url), "m")])
-        known = Planners(pool, PlannerSettings(), Dispatcher(accounts=[Account(None, "day", 0.0)]))
+        known = Planners(pool, TeamSettings(), Dispatcher(accounts=[Account(None, "day", 0.0)]))
         assert (await known.check()).error == "budget"
         await known.close()
     assert known.last_error is None

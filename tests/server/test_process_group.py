@@ -26,7 +26,7 @@ from podium.server.keys.keys import open_register
 from podium.server.keys.register import Secret, StoredKey
 from podium.trace.store import TraceStore
 
-TWO = ("--workers", "2", "--planner", "single:ada")
+TWO = ("serve.workers=2", "--planner", "single:ada")
 INPUT_TOKENS = 100
 CALL_USD = (INPUT_TOKENS * 1.0 + 5 * 2.0) / 1e6
 """Of each call, at the prices of `pool_file`."""
@@ -175,7 +175,7 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_starts(
     pool = pool_file(tmp_path, "http://127.0.0.1:9/v1")
     pool.write_text(re.sub("concurrency = 64", limit, pool.read_text()))
     monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "traces.sqlite"))
-    words = ("serve", "--port", "0", "--pool", str(pool), "--workers", "2")
+    words = ("serve", "--port", "0", "--pool", str(pool), "serve.workers=2")
     ran = run_command(words, capsys, monkeypatch)
     assert (ran.status, ran.out) == (2, "")
     assert ran.err == (
@@ -188,7 +188,7 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_starts(
 def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) -> None:
     (tmp_path / "traces.sqlite").write_text("This is no database. " * 100)
     ran = subprocess.run(
-        [sys.executable, "-m", "podium", "serve", "--port", "0", "--workers", "2"],
+        [sys.executable, "-m", "podium", "serve", "--port", "0", "serve.workers=2"],
         capture_output=True,
         text=True,
         env=os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")},

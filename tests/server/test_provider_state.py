@@ -13,9 +13,9 @@ from openai import OpenAI
 from running_server import Serve
 
 from podium.baselines import Single
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import TeamWorker
 from podium.server.provider_state import with_state, write_state
+from podium.team import Runner
+from podium.team.team_worker import TeamWorker
 from podium.types import Message, Profile, ProviderState, ToolCall
 from podium.workers.pool import Pool
 
@@ -222,7 +222,7 @@ def test_another_worker_gets_neither_state_nor_ids_of_the_first(serve: Serve, mo
 
 
 def test_state_passes_through_a_team_within_a_team(serve: Serve, model: ChatModel) -> None:
-    inner = Orchestrator(Single("wren"), Pool([model.worker(calls_tools=True)]))
+    inner = Runner(Single("wren"), Pool([model.worker(calls_tools=True)]))
     team = TeamWorker(Profile(name="team", calls_tools=True), inner)
     url = serve(Pool([team]), planner="single:team")
     assert chat(url, "podium", False) == "It rains."

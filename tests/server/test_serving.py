@@ -53,7 +53,7 @@ def test_the_embedded_team_answers_where_nothing_is_given(tmp_path):
 
 
 def test_processes_that_write_plans_serve_and_end_with_the_server(tmp_path):
-    with served(tmp_path, "--plan-processes", "2") as server, httpx.Client(base_url=server.url) as client:
+    with served(tmp_path, "plan.processes=2") as server, httpx.Client(base_url=server.url) as client:
         if Path("/proc").is_dir():
             families = Path(f"/proc/{server.process.pid}/task").glob("*/children")
             assert sum(len(children.read_text().split()) for children in families) == 2

@@ -80,7 +80,7 @@ def test_every_api_tells_what_was_dropped_in_teams_too(  # noqa: PLR0917
 ) -> None:
     keys = model(start(RefusedParameters(names=("temperature", "max_tokens"))))
     written(tmp_path / "inner.toml", b=keys)
-    team = 'kind = "podium"\npool = "inner.toml"\nplanner = "single:b"'
+    team = 'kind = "podium"\npool = "inner.toml"\nplan.planner = "single:b"'
     url = serve(written(tmp_path / "pool.toml", a=keys, team=team), planner="single:a")
     reply = httpx.post(f"{url}/v1/{route}", json={"model": name, "temperature": 0.5} | body, timeout=30)
     assert (reply.status_code, reply.json()["podium"]["dropped"]) == (200, ["temperature"])
@@ -182,9 +182,9 @@ def test_a_denied_worker_is_not_called_in_a_nested_team_either(
     if planner == "conductor:a":
         inner = {"b": inner["b"], "a": inner["a"]}  # Its plan calls the first, which is left out.
     written(tmp_path / "inner.toml", **inner)
-    team = f'kind = "podium"\npool = "inner.toml"\nplanner = "{planner}"'
+    team = f'kind = "podium"\npool = "inner.toml"\nplan.planner = "{planner}"'
     written(tmp_path / "middle.toml", team=team)
-    outer = 'kind = "podium"\npool = "middle.toml"\nplanner = "single:team"'
+    outer = 'kind = "podium"\npool = "middle.toml"\nplan.planner = "single:team"'
     pool = written(tmp_path / "pool.toml", team=team, outer=outer)
     url = serve(pool, planner="single:team")
     ask(url, name)
@@ -203,7 +203,7 @@ def test_a_denied_worker_is_not_called_in_a_nested_team_either(
 
 def test_a_team_of_which_nobody_is_left_is_refused(serve: Serve, start: Start, tmp_path: Path) -> None:
     written(tmp_path / "inner.toml", b=model(start()))
-    team = 'kind = "podium"\npool = "inner.toml"\nplanner = "single:b"'
+    team = 'kind = "podium"\npool = "inner.toml"\nplan.planner = "single:b"'
     url = serve(written(tmp_path / "pool.toml", team=team), planner="single:team")
     for name in ("podium", "team"):
         assert ask(url, name, status=400, podium={"deny": ["b"]})["error"]["param"].startswith("podium.")

@@ -12,14 +12,14 @@ from approving_team import PLAN
 
 from podium.errors import APIError
 from podium.executor import Dispatcher
-from podium.orchestrator import Orchestrator
-from podium.rollout.scorer import FixedPlan
+from podium.planner import FixedPlan
 from podium.server import approval
 from podium.server.api.ask import BackgroundQuestions
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
+from podium.team import Runner
 from podium.trace import Trace
 from podium.trace.store import open_store
 from podium.types import Question
@@ -32,10 +32,8 @@ ANN, BOB = Caller(name="ann", id="pk-1"), Caller(name="bob", id="pk-2")
 
 async def planned(caller: Caller) -> Trace:
     """A plan of this caller."""
-    orchestrator = Orchestrator(
-        FixedPlan(PLAN), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")])
-    )
-    trace = await orchestrator.plan(QUESTION)
+    runner = Runner(FixedPlan(PLAN), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")]))
+    trace = await runner.plan(QUESTION)
     assert trace.status == "planned"
     return trace.model_copy(update={"owner": caller.name})
 
@@ -85,7 +83,7 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     service = Service(pool, Dispatcher(), store=store)
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)
-    approved = Orchestrator(ApprovedPlan.of(plan, request), pool)
+    approved = Runner(ApprovedPlan.of(plan, request), pool)
     background.start(request, ANN, approved, plan.id)
     assert await background.cancel(plan.id, ANN)
     await background.close()

@@ -50,10 +50,10 @@ def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
 
 
 def test_what_is_recommended_stands_first_with_its_price_and_the_cheaper_choice() -> None:
-    better = markdown(study_of(votes_help(0), files=("podium.toml",)))
+    better = markdown(study_of(votes_help(0), files=("team.toml",)))
     assert "**Use a vote of " in better
     assert "points more often than" in better
-    assert "`podium serve --config podium.toml`" in better
+    assert "`podium serve --team team.toml`" in better
     cheaper = markdown(study_of(cheap_is_as_good(0)))
     assert "**Use w1 alone. It is as good as `w0` alone" in cheaper
     assert "costs 90% less" in cheaper

@@ -8,8 +8,8 @@ import pytest
 
 from podium.baselines import Single
 from podium.errors import NoTasksError
-from podium.orchestrator import Orchestrator
 from podium.study.questions import questions_of_traces
+from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Message, Question
 from podium.workers import Pool, ScriptedWorker
@@ -18,7 +18,7 @@ from podium.workers import Pool, ScriptedWorker
 async def asked(text: str, right: bool | None = None, **more: object) -> Trace:
     pool = Pool([ScriptedWorker("team", {"": "So it is.\nAnswer: Seven"})])
     question = Question.model_validate({"text": text, **more})
-    trace = await Orchestrator(Single("team"), pool).answer(question)
+    trace = await Runner(Single("team"), pool).answer(question)
     return trace.model_copy(update={"outcome": SimpleNamespace(right=right)})
 
 

@@ -14,9 +14,6 @@ from podium.baselines import open_baseline
 from podium.cli import run
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import open_planner
-from podium.orchestrator.team import open_pool
 from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from podium.study.crossfit import Measured
@@ -24,6 +21,8 @@ from podium.study.methods import Training, methods_for
 from podium.study.result import Study
 from podium.study.serving_files import ServingFiles
 from podium.tasks.recorded import RecordedTasks
+from podium.team.opening import open_pool, read_team
+from podium.team.planning import open_planner
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
@@ -113,10 +112,10 @@ def test_the_settings_that_are_written_open_with_all_that_the_planner_needs(
         chosen = method.choose(training)
         if chosen is None:
             continue
-        file = files.write("podium", Measured(method.name, np.zeros(90), np.zeros(90), chosen))
+        file = files.write("team", Measured(method.name, np.zeros(90), np.zeros(90), chosen))
         written = tomllib.loads(Path("found", file).read_text())
-        served = open_pool(str(Path("found", written["pool"])))
-        settings = PlannerSettings(planner=written["conductor"]["planner"])
+        settings = read_team(f"found/{file}")
+        served = open_pool(settings)
         planner = open_planner(settings, served, seed="0").planner
         assert planner.name == chosen.planner
         assert served.names[:3] == ("ada", "bob", "cy")

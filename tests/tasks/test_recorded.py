@@ -13,13 +13,13 @@ from pyarrow import parquet
 
 from podium.baselines import SelfConsistency, Single
 from podium.errors import ConfigError
-from podium.orchestrator import Orchestrator
 from podium.recordings import Recording, Response
 from podium.recordings.files import to_batch
 from podium.recordings.model import Header, RecordedWorker
 from podium.rollout import roll
 from podium.tasks import Grade, open_tasks
 from podium.tasks.recorded import UNJUDGED, RecordedGrader, RecordedTasks
+from podium.team import Runner
 from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.replay import ReplayWorker
@@ -51,7 +51,7 @@ async def accuracy(recording: Recording, name: str) -> tuple[float, float]:
     """The share of right answers and the mean score of one replayed worker."""
     pool = Pool([replay(recording, name)])
     tasks = RecordedTasks(recording, "test", pool=pool)
-    rollouts = [await roll(Orchestrator(Single(name), pool), task, seed="0") for task in tasks]
+    rollouts = [await roll(Runner(Single(name), pool), task, seed="0") for task in tasks]
     return fmean(rollout.correct for rollout in rollouts), fmean(rollout.grade.score for rollout in rollouts)
 
 
@@ -79,7 +79,7 @@ async def test_the_votes_answer_has_the_verdict_of_the_responses_with_that_answe
     recording = make_recording({"A half?": samples}, golds={"A half?": "0.5"})
     pool = Pool([replay(recording, "ada"), VoteWorker()])
     (task,) = RecordedTasks(recording, "test")
-    rollout = await roll(Orchestrator(SelfConsistency("ada", 3), pool), task, seed="0")
+    rollout = await roll(Runner(SelfConsistency("ada", 3), pool), task, seed="0")
     assert rollout.trace.answer == "2 of 3 responses agree.\nAnswer: 1/2"
     assert (rollout.grade.score, rollout.grade.found) == (1.0, "1/2")
 

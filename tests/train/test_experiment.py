@@ -14,8 +14,8 @@ from pydantic import ValidationError
 import podium
 from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
-from podium.orchestrator.team import open_pool
 from podium.recordings import Recording, Response
+from podium.team.opening import open_pool
 from podium.train.experiment import finite_tasks, make_draw_tasks, run_experiment
 from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium_lab.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart

@@ -8,7 +8,7 @@ from typing import Protocol
 import pytest
 
 from podium.errors import ConfigError
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool
 from podium.types import Message
 from podium.workers import Request, load_pool
 

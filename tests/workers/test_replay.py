@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from podium.baselines import SelfConsistency
 from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, Style, build_messages
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import open_pool
 from podium.planner import Plan, PlanRequest
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
+from podium.team import Runner
+from podium.team.opening import open_pool
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
 from podium.workers.answer import final_answer, normalise
@@ -170,11 +170,11 @@ async def test_a_team_of_replay_workers_answers_from_their_recording(
         '[[worker]]\nname = "vote"\nkind = "vote"\n'
     )
     (tmp_path / "outer.toml").write_text(
-        '[[worker]]\nname = "team"\nkind = "podium"\npool = "inner.toml"\nplanner = "self-consistency:ada:3"\n'
+        '[[worker]]\nname = "team"\nkind = "podium"\npool = "inner.toml"\nplan.planner = "self-consistency:ada:3"\n'
     )
     pool = open_pool(str(tmp_path / "outer.toml"))
     plan = Rounds(Step(0, "Think."), Step(0, "Look at it.", Access(all=True)))
-    trace = await Orchestrator(plan, pool).answer(Question(text=FOUR), seed="1")
+    trace = await Runner(plan, pool).answer(Question(text=FOUR), seed="1")
     await pool.close()
     assert trace.status == "ok"
     for span in trace.spans:
@@ -365,7 +365,7 @@ async def test_a_vote_over_three_steps_of_one_worker_counts_three_different_samp
     recording: Recording,
 ) -> None:
     pool = Pool([replay(recording), VoteWorker()])
-    trace = await Orchestrator(SelfConsistency("ada", 3), pool).answer(Question(text=FOUR), seed="1")
+    trace = await Runner(SelfConsistency("ada", 3), pool).answer(Question(text=FOUR), seed="1")
     assert [span.recorded for span in trace.spans] == [
         "small#q0/ada/0",
         "small#q0/ada/1",
@@ -382,7 +382,7 @@ async def test_a_vote_over_three_steps_of_one_worker_counts_three_different_samp
 async def test_the_second_round_goes_on_with_the_next_sample(recording: Recording) -> None:
     planner = Rounds(Step(1, "Do."), Step(0, "Do."), Step(0, "Again.", Access(all=True)))
     pool = Pool([replay(recording), replay(recording, "bob")])
-    trace = await Orchestrator(planner, pool, budget=Budget(rounds=2)).answer(Question(text=FOUR), seed="1")
+    trace = await Runner(planner, pool, budget=Budget(rounds=2)).answer(Question(text=FOUR), seed="1")
     assert [[span.recorded for span in round_.spans] for round_ in trace.rounds] == [
         ["small#q0/bob/0", "small#q0/ada/0", "small#q0/ada/1"],
         ["small#q0/bob/0", "small#q0/ada/2", "small#q0/ada/0"],
@@ -392,9 +392,7 @@ async def test_the_second_round_goes_on_with_the_next_sample(recording: Recordin
 async def test_every_request_has_the_questions_seed_and_the_number_of_its_workers_calls() -> None:
     ada, bob = ScriptedWorker("ada", {"": "4"}), ScriptedWorker("bob", {"": "5"})
     planner = Rounds(*(Step(worker, "Do.", Access(all=True)) for worker in (0, 1, 0)))
-    await Orchestrator(planner, Pool([ada, bob]), budget=Budget(rounds=2)).answer(
-        Question(text=FOUR), seed="s"
-    )
+    await Runner(planner, Pool([ada, bob]), budget=Budget(rounds=2)).answer(Question(text=FOUR), seed="s")
     assert [(asked.seed, asked.repeat) for asked in ada.requests] == [
         ("s/0/0", 0),
         ("s/0/2", 1),
@@ -407,11 +405,11 @@ async def test_every_request_has_the_questions_seed_and_the_number_of_its_worker
 
 async def test_what_was_not_recorded_is_a_failed_step_that_a_fallback_may_take(recording: Recording) -> None:
     pool = Pool([replay(recording, "bob", fallback="ada"), replay(recording)])
-    trace = await Orchestrator(Rounds(Step(0, "Do.")), pool).answer(Question(text=FIVE), seed="1")
+    trace = await Runner(Rounds(Step(0, "Do.")), pool).answer(Question(text=FIVE), seed="1")
     (span,) = trace.spans
     assert (span.answered_by, span.recorded) == ("ada", "small#q1/ada/0")
     assert [attempt.error_kind for attempt in span.attempts] == ["unrecorded", None]
-    alone = await Orchestrator(Rounds(Step(0, "Do.")), pool.subset([0])).answer(Question(text=FIVE), seed="1")
+    alone = await Runner(Rounds(Step(0, "Do.")), pool.subset([0])).answer(Question(text=FIVE), seed="1")
     assert (alone.status, alone.spans[0].status, alone.spans[0].recorded) == ("failed", "failed", None)
 
 

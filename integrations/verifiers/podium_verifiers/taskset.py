@@ -13,9 +13,9 @@ import verifiers.v1 as vf
 
 from podium.errors import ConfigError
 from podium.executor import Dispatcher
-from podium.orchestrator.team import open_pool
 from podium.scoring import Client, Scoring, ScoringSettings, SyncClient, open_session
 from podium.scoring.session import open_training_tasks
+from podium.team.opening import open_pool
 from podium.workers.pool import Pool, has_real_workers
 
 

@@ -14,9 +14,9 @@ from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, ope
 from podium.conductor.engine import Logits, Passage
 from podium.conductor.local_policy import LocalPolicy, draw
 from podium.errors import UsageError
-from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.tasks.embedded import EmbeddedTasks
+from podium.team.opening import open_pool
 from podium.types import Message
 from podium_lab.engine.llama import KVCache, Llama, Shape, read_weights
 from podium_lab.engine.numpy_engine import NumpyEngine

@@ -13,8 +13,8 @@ from podium.conductor.codec import Codec
 from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
-from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
+from podium.team.opening import open_pool
 from podium.train.checkpoints import read_model
 from podium.train.sampler import sample
 from podium.types import Question

@@ -6,10 +6,10 @@ from pathlib import Path
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.config import load
 from podium.evals import evaluate
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import open_planner
-from podium.orchestrator.team import open_pool
 from podium.tasks import open_tasks
+from podium.team.opening import open_pool
+from podium.team.planning import open_planner
+from podium.team.settings import TeamSettings
 from podium.train.settings import Experiment
 
 CONFIG = Path(__file__).parents[3] / "configs" / "world.toml"
@@ -18,7 +18,7 @@ CONFIG = Path(__file__).parents[3] / "configs" / "world.toml"
 def test_the_pool_is_led_by_the_shipped_conductor_and_not_by_its_start():
     pool = open_pool("orchestra")
     tasks = list(open_tasks("world", "train", size=40))
-    led = open_planner(PlannerSettings(), pool, seed="0").planner
+    led = open_planner(TeamSettings(), pool, seed="0").planner
     start = Checkpoint.read("world-warmstart")
     untrained = Conductor(open_policy(start), start.prompt)
     trained, before = (

@@ -8,7 +8,7 @@ import pytest
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.conductor.checkpoint import Conducts
 from podium.errors import ConfigError
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 from podium_lab.small_workers.abilities import ABILITIES
 from podium_lab.small_workers.laboratory import SKILLS, WorldLaboratory, open_examples, orchestra_team

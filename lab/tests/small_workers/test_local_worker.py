@@ -11,8 +11,8 @@ from podium.baselines import Committee, Single
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.local_policy import LocalPolicy
 from podium.errors import ConfigError, WorkerError
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import open_pool
+from podium.team import Runner
+from podium.team.opening import open_pool
 from podium.types import AnswerOptions, Message, Profile, Question
 from podium.workers.base import Request
 from podium.workers.pool import has_paid_workers, has_real_workers
@@ -85,7 +85,7 @@ async def test_a_prompt_that_is_too_long_is_refused_in_a_sentence(worker):
 async def test_a_team_of_local_models_answers_a_question(worker, tmp_path):
     pool = open_pool(str(tmp_path / "pool.toml"))
     for planner in (Single("small"), Committee(("small", "small"))):
-        trace = await Orchestrator(planner, pool).answer(Question(text="Who founded Rado Mill?"))
+        trace = await Runner(planner, pool).answer(Question(text="Who founded Rado Mill?"))
         assert trace.status == "ok", trace.error
         assert trace.cost_usd > 0
     await pool.close()
@@ -95,7 +95,7 @@ async def test_local_models_are_real_workers_that_cost_no_money(worker, tmp_path
     file = tmp_path / "pool.toml"
     endpoint = '[[worker]]\nname = "far"\nkind = "openai"\nmodel = "m"\nbase_url = "http://localhost:1"\n'
     (tmp_path / "both.toml").write_text(file.read_text() + endpoint)
-    team = '[[worker]]\nname = "team"\nkind = "podium"\npool = "{}.toml"\nplanner = "single:small"\n'
+    team = '[[worker]]\nname = "team"\nkind = "podium"\npool = "{}.toml"\nplan.planner = "single:small"\n'
     pools = {}
     for name in ("pool", "both"):
         (tmp_path / f"team-{name}.toml").write_text(team.format(name))

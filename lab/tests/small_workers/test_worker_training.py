@@ -10,8 +10,8 @@ from random import Random
 
 import podium_lab
 from podium.conductor.checkpoint import Checkpoint
-from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder, replace_file
+from podium.team.opening import open_pool
 from podium.train.runtime import resolve_device
 from podium.workers.base import Request
 from podium.workers.view import View

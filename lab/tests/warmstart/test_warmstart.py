@@ -17,10 +17,10 @@ from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
 from podium.errors import RunMismatchError
 from podium.lab import SKILLS, read_problem
-from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
+from podium.team.opening import open_pool
 from podium.train.optimizer import learning_rate
 from podium.workflow import Workflow, parse
 from podium_lab.warmstart import supervised

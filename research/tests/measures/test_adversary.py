@@ -7,10 +7,10 @@ from evals.recorded_world import pool_of, tasks_of, world, write_recording
 from podium.baselines import Committee, SelfConsistency, Single
 from podium.baselines.controls import read_constant
 from podium.evals import ComparisonSettings
-from podium.orchestrator import Orchestrator
 from podium.rollout import roll
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Budget, Message, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.base import Request
@@ -65,7 +65,7 @@ async def test_in_a_chain_the_last_step_is_the_most_dangerous():
 async def test_the_planner_does_not_see_the_adversary_and_tools_are_spared():
     pool = adversarial_pool(EXPERTS)
     planner = with_adversary(SelfConsistency("bob", 2), "middle")
-    rollout = await roll(Orchestrator(planner, pool, budget=Budget()), TASKS[0], seed="0")
+    rollout = await roll(Runner(planner, pool, budget=Budget()), TASKS[0], seed="0")
     assert [span.worker for span in rollout.trace.spans] == ["bob (adversary)", "bob", "vote"]
     assert "adversary" not in rollout.plan_text
 

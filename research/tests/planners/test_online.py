@@ -10,8 +10,8 @@ import pytest
 
 from podium.baselines import open_baseline
 from podium.errors import ConfigError
-from podium.orchestrator import Orchestrator
 from podium.planner import Learner
+from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Profile, Question, Rating
 from podium.workers.pool import Pool
@@ -54,7 +54,7 @@ class Stream:
 
     async def ask(self, accuracy: dict[str, float]) -> None:
         number, kind = len(self.chosen), self.random.choice(KINDS)
-        trace = await Orchestrator(self.planner, team(kind)).answer(
+        trace = await Runner(self.planner, team(kind)).answer(
             Question(text=f"Question {number} about {kind}?"), seed=str(number)
         )
         (span,) = trace.spans
@@ -124,7 +124,7 @@ async def test_dollars_count_by_the_price_of_a_right_answer_and_a_wrong_price_is
     pool = Pool([ScriptedWorker("", {"": "42"}, profile=profile) for profile in (dear, cheap)])
     for per_usd, wanted in ((0, "dear"), (10, "cheap")):
         planner = open_baseline(f"linucb:{per_usd}", pool.profiles)
-        trace = await Orchestrator(planner, pool).answer(Question(text="What is 6 x 7?"))
+        trace = await Runner(planner, pool).answer(Question(text="What is 6 x 7?"))
         assert trace.spans[0].worker == wanted
     with pytest.raises(ConfigError, match=r"'thompson:dear' needs the accuracy that a dollar has to buy"):
         open_baseline("thompson:dear", pool.profiles)

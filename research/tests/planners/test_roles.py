@@ -4,7 +4,7 @@ import pytest
 
 from baselines.teams import answered, called, team
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.orchestrator import Orchestrator
+from podium.team import Runner
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -50,7 +50,7 @@ async def test_self_refine_ends_with_its_last_version_which_it_does_not_criticis
 async def test_a_spent_budget_ends_with_the_latest_version_and_not_with_its_criticism():
     pool = team(ada=["v1", "No.", "v2", "No.", "v3"])
     budget = Budget(calls=4, rounds=5)
-    trace = await Orchestrator(SelfRefine("ada", 3), pool, budget=budget).answer(Question(text="How many?"))
+    trace = await Runner(SelfRefine("ada", 3), pool, budget=budget).answer(Question(text="How many?"))
     assert (trace.answer, len(pool.named("ada").requests)) == ("v2", 4)
 
 

@@ -10,8 +10,8 @@ import pytest
 from podium.baselines import open_baseline
 from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
-from podium.orchestrator import Orchestrator
 from podium.planner import PlanRequest
+from podium.team import Runner
 from podium.types import Budget, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workflow import Workflow
@@ -88,7 +88,7 @@ async def test_smoothie_ends_with_the_answer_that_is_most_like_the_others() -> N
     }
     workers = [ScriptedWorker(name, [reply]) for name, reply in replies.items()]
     pool = Pool([*workers, VoteWorker()])
-    trace = await Orchestrator(Smoothie(tuple(replies)), pool, budget=Budget(rounds=2)).answer(
+    trace = await Runner(Smoothie(tuple(replies)), pool, budget=Budget(rounds=2)).answer(
         Question(text="Where does the river flow?")
     )
     assert trace.answer == replies["di"]

@@ -6,10 +6,10 @@ from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
-from podium.orchestrator.team import open_pool
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team.opening import open_pool
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker

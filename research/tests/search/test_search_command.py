@@ -16,7 +16,7 @@ import pytest
 
 from cli.refusal import one_sentence
 from podium.baselines import open_baseline
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool
 from podium.testing import Answer, FaultServer
 from podium.workers.vote import VoteWorker
 from podium.workflow import Step, Workflow, render

@@ -13,16 +13,12 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from podium.cli.app import FillOptions, build_app, verbs_for
+from podium.cli.app import build_app, verbs_for
 from podium.cli.printable import printable
 from podium.errors import PodiumError, UsageError, flatten_group
-
-_READ_SETTINGS = ("ask", "plan", "serve", "eval", "record", "pool", "traces", "keys")
-"""The verbs, and groups of verbs, that read `podium.toml`."""
 
 _SAFE_PATH, _OURS = "PYTHONSAFEPATH", "podium"
 """The variable that keeps the working folder out of Python's search for modules, and our value of it."""
@@ -81,10 +77,9 @@ def _restart_for_torch() -> None:
 
 
 def _call(tokens: Sequence[str]) -> object:
-    fill, rest = _settings_of(tokens)
     try:
-        return build_app(fill, verbs_for(rest))(
-            [_as_text(token) for token in rest],
+        return build_app(verbs_for(tokens))(
+            [_as_text(token) for token in tokens],
             exit_on_error=False,
             print_error=False,
             result_action="return_value",
@@ -96,53 +91,6 @@ def _call(tokens: Sequence[str]) -> object:
         if own is None or others is not None:
             raise
         raise next(flatten_group(own)) from None
-
-
-def _settings_of(tokens: Sequence[str]) -> tuple[FillOptions | None, list[str]]:
-    """What fills options from a settings file, and the tokens without the option that names the file.
-
-    Raises:
-        UsageError: `--no-config` stands beside `--config`.
-    """
-    path, rest = _config_option(tokens)
-    words = rest[: rest.index("--")] if "--" in rest else rest
-    if "--no-config" not in words or tokens[0] not in _READ_SETTINGS:
-        return _fill_options(path, rest), rest
-    if path is not None:
-        raise UsageError(f"--config names {path}, and --no-config no file; give one of them.")
-    rest.remove("--no-config")
-    return None, rest
-
-
-def _config_option(tokens: Sequence[str]) -> tuple[Path | None, list[str]]:
-    """The file of `--config FILE` or `--config=FILE`, and the other tokens.
-
-    Raises:
-        UsageError: no file follows `--config`.
-    """
-    rest, path = list(tokens), None
-    for position, token in enumerate(tokens):
-        name, equals, value = token.partition("=")
-        if token == "--":
-            break
-        if name == "--config" and tokens[0] in _READ_SETTINGS:
-            if not equals and position + 1 == len(tokens):
-                raise UsageError("--config names no file; write --config podium.toml.")
-            path = Path(value if equals else tokens[position + 1])
-            rest = [*tokens[:position], *tokens[position + (1 if equals else 2) :]]
-            break
-    return path, rest
-
-
-def _fill_options(path: Path | None, tokens: Sequence[str]) -> FillOptions | None:
-    """What fills options from `podium.toml`; None for verbs that do not read it, and for help."""
-    if not tokens or tokens[0] not in _READ_SETTINGS or not {"-h", "--help"}.isdisjoint(tokens):
-        return None
-    if tokens[0] == "eval" and tokens[1:2] and tokens[1].endswith(".toml"):
-        return None  # The file of a suite has all settings.
-    from podium.cli.settings_file import SettingsFile  # noqa: PLC0415 - loads pydantic, which help does not need
-
-    return SettingsFile(path).fill
 
 
 def _refuse(sentence: str, status: int) -> int:

@@ -6,15 +6,12 @@ The tree has import paths in place of functions, so neither building it nor `pod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cyclopts import App, ArgumentCollection, Parameter
+from cyclopts import App, Parameter
 
 from podium import __version__
-
-FillOptions = Callable[[App, tuple[str, ...], ArgumentCollection], None]
-"""The parser calls it with the command line, the words of the verb, and the verb's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +31,31 @@ VERBS = (
     Verb(
         "init",
         "podium.cli.init:init",
-        "Find the models on this machine, and write a pool file of them.",
+        "Find the models on this machine, and write a team file of them.",
         "podium init\n"
-        "podium init --url http://127.0.0.1:18080/v1 --url http://gpu-1:8000/v1 --output team.toml\n"
+        "podium init --url http://127.0.0.1:18080/v1 --url http://gpu-1:8000/v1 --output gpus.toml\n"
         "podium init --json",
     ),
     Verb(
         "ask",
         "podium.cli.ask:ask",
         "Answer a question with a team of workers, and show the plan.",
-        'podium ask "How many days are there from 3 March to 2 May?" --pool my-workers.toml\n'
-        "cat question.txt | podium ask - --pool my-workers.toml --json > trace.json\n"
-        'podium ask "..." --pool my-workers.toml --conductor-url https://api.openai.com/v1 \\\n'
-        "    --conductor-model gpt-5 --conductor-key-env OPENAI_API_KEY",
+        'podium ask "How many days are there from 3 March to 2 May?" --team my-team.toml\n'
+        "cat question.txt | podium ask - --team my-team.toml --json > trace.json\n"
+        'podium ask "..." --planner single:large budget.calls=3 worker.large.limits.timeout=60',
     ),
     Verb(
         "plan",
         "podium.cli.plan:plan",
         "Show the plan for a question and what it would cost; run nothing.",
-        'podium plan "Find the date 60 days after 3 March 2024. Then name the weekday of it." --pool my-workers.toml',
+        'podium plan "Find the date 60 days after 3 March 2024. Then name the weekday of it." --team my-team.toml',
     ),
     Verb(
         "serve",
         "podium.cli.serve:serve",
         "Serve the team as one model, behind OpenAI's API, with a viewer.",
         "podium serve\n"
-        "podium serve --pool my-workers.toml --budget-usd 0.10\n"
+        "podium serve --team my-team.toml --budget-usd 0.10\n"
         "podium serve --host 0.0.0.0 --store postgresql://podium@db/podium    # after: podium keys add NAME",
     ),
     Verb(
@@ -102,13 +98,13 @@ VERBS = (
         "pool list",
         "podium.cli.pool:list_workers",
         "List the workers of a pool as planners see them.",
-        "podium pool list --pool my-workers.toml",
+        "podium pool list --team my-team.toml",
     ),
     Verb(
         "pool check",
         "podium.cli.pool:check",
         "Ask every worker of a pool one small question.",
-        "podium pool check --pool my-workers.toml",
+        "podium pool check --team my-team.toml",
     ),
     Verb(
         "pool compose",
@@ -121,13 +117,13 @@ VERBS = (
         "config show",
         "podium.cli.config:show",
         "Show the value of each setting here, and where it comes from.",
-        "podium config show\npodium config show --config team/podium.toml --budget-usd 0.10",
+        "podium config show\npodium config show --team teams/large.toml budget.usd=0.10",
     ),
     Verb(
         "trust",
         "podium.cli.trust:trust_file",
-        "Let the commands obey the podium.toml of a folder, until it changes.",
-        "podium trust\npodium trust ./podium.toml --yes\npodium trust --list\npodium trust --revoke ./podium.toml",
+        "Let the commands obey the team.toml of a folder, until it changes.",
+        "podium trust\npodium trust ./team.toml --yes\npodium trust --list\npodium trust --revoke ./team.toml",
     ),
     Verb(
         "cache show",
@@ -198,7 +194,7 @@ VERBS = (
         "eval",
         "podium.cli.evaluation:compare_planners",
         "Compare planners on held-out questions: the Conductor and every baseline, or those of a file.",
-        "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown\n"
+        "podium eval --run runs/mine\npodium eval --questions 100 eval.tuning=0 --markdown\n"
         'podium eval configs/eval/embedded.toml questions=50 --run runs/embedded --declare "A first try."',
     ),
     Verb(
@@ -212,7 +208,7 @@ VERBS = (
         "record",
         "podium.cli.record:record",
         "Record what every worker of a pool answers to a task set.",
-        "podium record recordings/mine.parquet --pool my-workers.toml --questions 500 --samples 3 --budget-usd 5",
+        "podium record recordings/mine.parquet --team my-team.toml --questions 500 --samples 3 --budget-usd 5",
     ),
     Verb(
         "replay import",
@@ -236,14 +232,14 @@ VERBS = (
         "study",
         "podium.cli.study:study",
         "Find out whether a team pays on your questions, and write the settings that serve it.",
-        "podium study --pool my.toml --tasks mine.csv --budget-usd 5 --dry-run\n"
-        "podium study --pool my.toml --tasks mine.csv --budget-usd 5 --yes",
+        "podium study --team my.toml --tasks mine.csv --budget-usd 5 --dry-run\n"
+        "podium study --team my.toml --tasks mine.csv --budget-usd 5 --yes",
     ),
     Verb(
         "shadow",
         "podium.cli.study:shadow",
         "Do the same on a share of your traffic, from stored traces.",
-        "podium shadow --pool my.toml --share 0.1 --judge large --budget-usd 2 --yes",
+        "podium shadow --team my.toml --share 0.1 --judge large --budget-usd 2 --yes",
     ),
     Verb(
         "report",
@@ -256,7 +252,7 @@ VERBS = (
 GROUPS = {
     "traces": "List, show, judge, export and import traces, the records of past questions.",
     "pool": "List and check the workers of a pool, or choose a pool from many.",
-    "config": "Show the settings of podium.toml, and where each value comes from.",
+    "config": "Show the settings of a team, and where each value comes from.",
     "cache": "Show and delete the paid answers that a response cache keeps.",
     "keys": "Make, list and remove the API keys of a server's clients.",
     "replay": "Make a recording of models' answers from a published source, and show one.",
@@ -295,19 +291,14 @@ def verbs_for(tokens: Sequence[str]) -> tuple[Verb, ...]:
     return (*VERBS, *more.values())
 
 
-def build_app(fill: FillOptions | None = None, verbs: Sequence[Verb] = VERBS) -> App:
-    """The command line, ready to be called with tokens.
-
-    Args:
-        fill: sets the options that the command line leaves out; None: they have their defaults.
-    """
+def build_app(verbs: Sequence[Verb] = VERBS) -> App:
+    """The command line, ready to be called with tokens."""
     app = App(
         name="podium",
         help="An open Conductor: a small language model that leads a team of others.",
         version=__version__,
         help_format="plaintext",
         suppress_keyboard_interrupt=False,
-        config=fill,
         default_parameter=Parameter(validator=_check_size),
     )
     groups: dict[str, App] = {}

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from podium.cli.compose_files import check_out, open_candidates, write_pool
-from podium.cli.opening import RESPONSES, open_dispatcher
+from podium.cli.opening import open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
@@ -28,6 +28,7 @@ from podium.study.candidate_tests import CandidateAnswers, Kinds, ask_candidates
 from podium.study.composition import UNSORTED, Choice, choose
 from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
+from podium.team.dispatching import RESPONSES
 from podium.types import Price
 from podium.workers.pool import Pool, real_workers
 from podium.workers.ratings import Ratings

@@ -12,8 +12,8 @@ from podium.cli.printable import counted
 from podium.cli.terminal import open_console
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
-from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import replace_file
+from podium.team.opening import open_pool
 from podium.workers.chat.catalogue import read_catalogue
 from podium.workers.pool import Pool, is_tool, pool_file
 from podium.workers.ratings import Ratings

@@ -1,74 +1,95 @@
-"""`podium config`: shows the settings in this folder, and where each comes from."""
+"""`podium config`: shows the settings of a team, and where each comes from."""
 
 from __future__ import annotations
 
 import json as json_
 import sys
-from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
 from podium.cli.options import Flag
 from podium.cli.printable import printable
-from podium.cli.settings_file import OPTIONS, SettingsFile
+from podium.cli.team_file import FoundTeam
+from podium.cli.team_options import Keys, PlannerOptions
 from podium.cli.terminal import open_console
-from podium.config import suggestion
-from podium.errors import UsageError
-
-_FLAGS = ("--early-stop", "--no-viewer")
-"""Options without a value."""
+from podium.team.opening import TeamFile
+from podium.team.settings import TeamSettings
 
 
-def show(
-    *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    config: Path | None = None,
-    json: Flag = False,
-) -> int:
-    """Show every setting with its value, and where it comes from: a line of the file, an option, a variable of the
-    environment, or the default. Shows a file that is not trusted too, and says so.
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, with its value and where the value comes from."""
+
+    key: str
+    value: Any
+    origin: Literal["file", "override", "environment", "default"]
+    place: str
+    """The file and its line, the override, or the variable; empty for a default."""
+
+
+def show(*keys: Keys, team: PlannerOptions = PlannerOptions(), json: Flag = False) -> int:
+    """Show every setting of the team with its value, and where it comes from: a line of the file, the command line, a
+    variable of the environment, or the default. Shows a file that is not trusted too, and says so.
 
     Args:
-        overrides: Options of a command, such as --budget-usd 0.10; they override the file.
-        config: The file. Default: podium.toml in the working folder.
         json: Print a JSON array.
     """
-    file = SettingsFile(config)
-    settings = list(file.all(_read_options(overrides)))
-    if file.is_found:
-        print(printable(file.standing()), file=sys.stderr)
+    overrides = (*team.overrides(), *keys)
+    found = FoundTeam.look() if team.team is None and not team.no_team else None
+    if found is not None:
+        print(printable(found.standing()), file=sys.stderr)
+    file = TeamFile(team.team, overrides) if found is None else found.as_it_is(overrides)
+    settings = list(settings_of(file))
     if json:
         print(json_.dumps([asdict(setting) for setting in settings]))
         return 0
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("setting", "value", "from", "option"):
+    for column in ("key", "value", "from"):
         table.add_column(column, overflow="fold")
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""
         value = "" if setting.value is None else printable(str(setting.value))
-        place = printable(setting.place) if setting.origin in ("file", "environment") else setting.origin
-        table.add_row(*(Text(cell, style) for cell in (setting.key, value, place, setting.option)))
+        place = printable(setting.place) or setting.origin
+        table.add_row(*(Text(cell, style) for cell in (setting.key, value, place)))
     open_console().print(table)
     return 0
 
 
-def _read_options(tokens: tuple[str, ...]) -> dict[str, str]:
-    """The options by name; `UsageError` if no setting has an option, or if an option lacks its value."""
-    given: dict[str, str] = {}
-    rest = list(tokens)
-    while rest:
-        option, equals, value = rest.pop(0).partition("=")
-        if option not in OPTIONS.values():
-            raise UsageError(
-                f"No setting has the option {option!r}; {suggestion(option, list(OPTIONS.values()))}"
-            )
-        if option in _FLAGS:
-            given[option] = "true"
-            continue
-        if not equals and not rest:
-            raise UsageError(f"{option} lacks its value.")
-        given[option] = value if equals else rest.pop(0)
-    return given
+def settings_of(file: TeamFile) -> Iterator[Setting]:
+    """Every setting of a team, in the order of the class. Of the workers there are the names.
+
+    Raises:
+        ConfigError: as `read_team`.
+    """
+    team = file.read()
+    workers = ", ".join(worker.name for worker in team.worker)
+    yield _setting(team, file, ("worker",), workers or None)
+    for where, value in _flat(team.model_dump(mode="json", exclude={"worker"})):
+        yield _setting(team, file, where, value)
+
+
+def _setting(team: TeamSettings, file: TeamFile, where: tuple[str, ...], value: Any) -> Setting:
+    key, source = ".".join(where), team.source
+    given: Any = {} if source is None else source.tables
+    for part in where:
+        given = given.get(part) if isinstance(given, dict) else None
+    if given is None or source is None:
+        return Setting(key, value, "default", "")
+    if file.sets(key):
+        return Setting(key, value, "override", key)
+    if key == "budget.day_usd" and value != given:
+        return Setting(key, value, "environment", "$PODIUM_DAY_BUDGET_USD")
+    return Setting(key, value, "file", source.place_of(where))
+
+
+def _flat(tables: dict[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The values of a table and of the tables in it; of deeper tables, the whole."""
+    for key, value in tables.items():
+        if isinstance(value, dict) and not above:
+            yield from _flat(value, (key,))
+        else:
+            yield (*above, key), value

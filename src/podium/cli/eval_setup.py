@@ -2,91 +2,99 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from podium.cli.options import SHIPPED_CONDUCTOR, PlannerOptions
+from podium.cli.team_file import find_team
+from podium.cli.team_options import EvalOptions
 from podium.conductor import Checkpoint
+from podium.conductor.settings import SOURCES
 from podium.errors import UsageError
 from podium.evals.compare import SECOND_CONDUCTOR
 from podium.rollout.run_folder import RunFolder
 from podium.rows import is_table
 from podium.tasks.open import EMBEDDED
+from podium.team.settings import TeamSettings
 from podium.workers.pool import pool_file
 
 
-def is_named(planner: PlannerOptions) -> bool:
-    """Whether the options name a Conductor, and not only a level of cost sensitivity."""
-    return dataclasses.replace(planner, cost_sensitivity=None) != SHIPPED_CONDUCTOR
-
-
-def conductor_of_run(planner: PlannerOptions, run: Path | None) -> PlannerOptions:
-    """The options with the run's own policy, where it has one and the options name no other Conductor."""
-    if run is None or is_named(planner) or not (run / "policy").is_dir():
-        return planner
-    return dataclasses.replace(planner, conductor=str(run / "policy"))
-
-
-def refuse_without_conductor(planner: PlannerOptions, versus: str | None) -> None:
-    """Refuse options of a Conductor if none is compared: on a recording the shipped one is left out.
-
-    Raises:
-        UsageError: --versus or --cost-sensitivity is given.
-    """
-    if versus is not None:
-        raise UsageError("--versus names a second Conductor; give the first with --conductor.")
-    if planner.cost_sensitivity is not None:
-        raise UsageError("--cost-sensitivity is for a Conductor; on a recording name one with --conductor.")
-
-
-def conductors_to_compare(
-    planner: PlannerOptions, versus: str | None
-) -> Iterator[tuple[str, PlannerOptions]]:
-    """The Conductors of a comparison on a recording, by label, without the shipped one."""
-    if is_named(planner):
-        yield from _at_levels("Conductor", planner)
-    if versus is not None:
-        yield from _at_levels(SECOND_CONDUCTOR, second_conductor(versus, planner))
-
-
-def second_conductor(versus: str, first: PlannerOptions) -> PlannerOptions:
-    """The Conductor of --versus, at the first one's level of cost sensitivity if it knows levels."""
-    knows = Checkpoint.read(versus).prompt.levels > 0
-    return PlannerOptions(conductor=versus, cost_sensitivity=first.cost_sensitivity if knows else None)
-
-
-def _at_levels(label: str, planner: PlannerOptions) -> Iterator[tuple[str, PlannerOptions]]:
-    """The Conductor at the level that the options name, else at each level that it knows, the lowest first."""
-    levels: Iterable[float | None] = [planner.cost_sensitivity]
-    if planner.cost_sensitivity is None and planner.conductor is not None:
-        levels = range(Checkpoint.read(planner.conductor).prompt.levels) or levels
-    for level in levels:
-        yield conductor_label(label, level), dataclasses.replace(planner, cost_sensitivity=level)
-
-
-def conductor_label(label: str, cost_sensitivity: float | None) -> str:
-    """The label of a row, with the level where there is one."""
-    return label if cost_sensitivity is None else f"{label}, cost sensitivity {cost_sensitivity:g}"
-
-
-def tasks_and_pool(run: Path | None, *, tasks: str | None, pool: str | None) -> tuple[str, str]:
-    """The task set and the pool: those that the options name, else those of the run's training, else the embedded ones.
+def team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None) -> TeamSettings:
+    """The team whose planner is compared. What the command does not name, the run's training says: the pool, the tasks,
+    and the policy.
 
     Raises:
         UsageError: the run was trained on a file that cannot be found from this folder.
         RunMismatchError: the folder's config.json is not that of a run.
     """
-    if run is None or not (run / "config.json").is_file():
-        return tasks or EMBEDDED, pool or EMBEDDED
-    had = RunFolder(run).configuration
-    if tasks is None:
-        tasks = str(had.get("tasks", EMBEDDED))
-        _check(run, tasks, there=not _is_file_name(tasks) or Path(tasks).is_file())
-    if pool is None:
-        pool = str(had.get("pool", EMBEDDED))
-        _check(run, pool, there=pool_file(pool).is_file())
-    return tasks, pool
+    given = {text.partition("=")[0].strip() for text in (*options.overrides(), *keys)}
+    if run is not None and (run / "config.json").is_file():
+        had = RunFolder(run).configuration
+        if "eval.tasks" not in given:
+            tasks = str(had.get("tasks", EMBEDDED))
+            _check(run, tasks, there=not _is_file_name(tasks) or Path(tasks).is_file())
+            options = replace(options, tasks=tasks)
+        if "pool" not in given and options.team is None:
+            pool = str(had.get("pool", EMBEDDED))
+            _check(run, pool, there=pool_file(pool).is_file())
+            options = replace(options, pool=pool)
+    elif run is not None and "pool" not in given and options.team is None:
+        options = replace(options, pool=EMBEDDED)
+    settings = find_team(options, keys).read()
+    if not settings.worker and settings.pool is None:
+        settings = find_team(replace(options, pool=EMBEDDED), keys).read()
+    named = given & {"plan.planner", *(f"conductor.{key}" for key in SOURCES)}
+    if run is None or named or not (run / "policy").is_dir():
+        return settings
+    return settings.with_checkpoint(str(run / "policy"), settings.plan.cost_sensitivity)
+
+
+def is_named(team: TeamSettings) -> bool:
+    """Whether the settings name a Conductor."""
+    return team.conductor.names_conductor or team.plan.conducting_worker is not None
+
+
+def refuse_without_conductor(team: TeamSettings, versus: str | None) -> None:
+    """Refuse settings of a Conductor if none is compared: on a recording the shipped one is left out.
+
+    Raises:
+        UsageError: --versus or plan.cost_sensitivity is given.
+    """
+    if versus is not None:
+        raise UsageError("--versus names a second Conductor; give the first with --conductor.")
+    if team.plan.cost_sensitivity is not None:
+        raise UsageError(
+            "plan.cost_sensitivity is for a Conductor; on a recording name one with --conductor."
+        )
+
+
+def conductors_to_compare(team: TeamSettings, versus: str | None) -> Iterator[tuple[str, TeamSettings]]:
+    """The Conductors of a comparison on a recording, by label, without the shipped one."""
+    if is_named(team):
+        yield from _at_levels("Conductor", team)
+    if versus is not None:
+        yield from _at_levels(SECOND_CONDUCTOR, second_conductor(versus, team))
+
+
+def second_conductor(versus: str, first: TeamSettings) -> TeamSettings:
+    """The Conductor of --versus, at the first one's level of cost sensitivity if it knows levels."""
+    knows = Checkpoint.read(versus).prompt.levels > 0
+    return first.with_checkpoint(versus, first.plan.cost_sensitivity if knows else None)
+
+
+def _at_levels(label: str, team: TeamSettings) -> Iterator[tuple[str, TeamSettings]]:
+    """The Conductor at the level that the settings name, else at each level that it knows, the lowest first."""
+    levels: Iterable[float | None] = [team.plan.cost_sensitivity]
+    if team.plan.cost_sensitivity is None and team.conductor.checkpoint is not None:
+        levels = range(Checkpoint.read(team.conductor.checkpoint).prompt.levels) or levels
+    for level in levels:
+        choice = team.plan.model_copy(update={"cost_sensitivity": level})
+        yield conductor_label(label, level), team.with_planner(choice)
+
+
+def conductor_label(label: str, cost_sensitivity: float | None) -> str:
+    """The label of a row, with the level where there is one."""
+    return label if cost_sensitivity is None else f"{label}, cost sensitivity {cost_sensitivity:g}"
 
 
 def _is_file_name(tasks: str) -> bool:
@@ -98,5 +106,5 @@ def _check(run: Path, name: str, *, there: bool) -> None:
     if not there:
         raise UsageError(
             f"{run} was trained on {name}, which cannot be found from this folder; run the command in the folder of "
-            "the training, or name --tasks and --pool."
+            "the training, or name --pool and --tasks."
         )

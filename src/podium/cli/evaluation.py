@@ -8,11 +8,17 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -21,28 +27,19 @@ from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
 from podium.cli.eval_setup import (
     conductor_label,
-    conductor_of_run,
     conductors_to_compare,
     is_named,
     refuse_without_conductor,
     second_conductor,
-    tasks_and_pool,
+    team_to_compare,
 )
 from podium.cli.looking import EvaluationDeclaration
-from podium.cli.opening import open_dispatcher, planner_from_options, trained_plan
-from podium.cli.options import (
-    DEFAULT_CALLS,
-    SHIPPED_CONDUCTOR,
-    DispatchOptions,
-    EarlyStop,
-    Flag,
-    PlannerOptions,
-    PoolName,
-    RunBudget,
-)
+from podium.cli.options import Flag
 from podium.cli.questions import open_questions
 from podium.cli.suite import suite_from_options
+from podium.cli.team_options import EvalOptions, Keys
 from podium.cli.terminal import open_console
+from podium.conductor.checkpoint import PlanSettings
 from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.errors import UsageError
 from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
@@ -51,17 +48,18 @@ from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import ExecutionSettings
-from podium.orchestrator.planning import OpenedPlanner
-from podium.orchestrator.team import open_pool
-from podium.planner import Planner
 from podium.tasks import ALL, warnings_of
 from podium.tasks.open import EMBEDDED
+from podium.team.dispatching import open_dispatcher
+from podium.team.opening import open_pool
+from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
+from podium.team.settings import TeamSettings
 from podium.types import Budget
 from podium.workers.pool import has_real_workers
 from podium.workers.specialist import Specialist
 
-Opening = Callable[[PlannerOptions], AbstractAsyncContextManager[OpenedPlanner]]
-"""Opens the planner that options name, with what all methods share."""
+Opening = Callable[[TeamSettings], AbstractAsyncContextManager[OpenedPlanner]]
+"""Opens the planner of a team, with what all methods share."""
 Versus = Annotated[
     str | None,
     Parameter(
@@ -76,83 +74,55 @@ _SAMPLES_NOTE = "Self-consistency has as many answers as the Conductor's cost bu
 
 
 def compare_planners(
-    *suite: str,
+    *keys: Keys,
+    team: EvalOptions = EvalOptions(),
     run: Path | None = None,
     declare: str | None = None,
-    planner: PlannerOptions = SHIPPED_CONDUCTOR,
     versus: Versus = None,
     untrained: str | None = None,
-    pool: PoolName = None,
-    tasks: str | None = None,
-    split: str = "test",
-    questions: int = 400,
-    tuning: int | None = None,
-    repeats: int = 1,
     constant_plans: Path | None = None,
-    max_steps: int | None = None,
-    early_stop: EarlyStop = False,
-    rounds: int | None = None,
-    concurrency: int = 16,
-    plan_processes: int | None = None,
-    calls: DispatchOptions = DEFAULT_CALLS,
-    run_budget_usd: RunBudget = None,
     seed: int = 0,
     json: Flag = False,
     markdown: Flag = False,
 ) -> int:
     """Compare the Conductor with every baseline, or run a suite: planners, task sets, pools and seeds from a file.
 
-    With --run, the same command resumes what was stopped.
+    With --run, the same command resumes what was stopped. A suite, FILE.toml, is the first argument; the others are
+    then key=value for its own settings.
 
     Args:
-        suite: The TOML file of a suite, then key=value for settings that differ from it. It takes the place of all
-            options but --run, --declare, --json, --markdown and those of workers' calls.
-        run: A run's folder. Its policy is compared, over the pool and on the tasks of its training unless --pool and
-            --tasks name others; the comparison and the report are written into the folder. Default: the shipped
-            Conductor is compared, and nothing is written.
+        run: A run's folder. Its policy is compared, over the pool and on the tasks of its training unless the command
+            names others; the comparison and the report are written into the folder. Default: the team's Conductor is
+            compared, and nothing is written.
         declare: What a run on the test or validation split is for. It is written into the ledger of looks before the
             run begins; a suite on test needs it.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
             embedded questions, none for others.
-        tasks: The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). The
-            shipped Conductor does not know a recording's questions, and is left out there. Default: the run's, else
-            embedded.
-        split: The split to compare on. Baselines make their choices on validation questions; on a recording, on
-            training questions.
-        questions: How many questions to compare on.
-        tuning: How many questions baselines make their choices on; each is answered hundreds of times. 0: no constant
-            plan is searched. Default: 400 embedded questions, all of a recording, none of other sets.
-        repeats: Answers to each question.
         constant_plans: A file of constant plans that an earlier search found, instead of a new search.
-        max_steps: The most steps of a plan. Default: as many as the Conductor was trained with, else 5.
-        rounds: The most plans for a question; with more than 1 the Conductor sees its answer and may plan again.
-            Default: as many as it was trained with, else 1.
-        concurrency: The most questions at once.
-        plan_processes: How many processes write the plans of a small local policy; 1: no other than this one. Default:
-            for 100 questions and more one for each core, at most 8.
         seed: Seeds the choice of questions and all other randomness.
         json: Print the comparison as one line of JSON; of a suite, a line for each table.
         markdown: Print the table as Markdown.
     """
-    if suite:
-        return suite_from_options(compare_planners, locals())
-    counts = (questions, repeats, max_steps, rounds, concurrency, plan_processes)
-    if min(count for count in counts if count is not None) < 1 or (tuning is not None and tuning < 0):
-        raise UsageError(
-            "--questions, --repeats, --max-steps, --rounds, --concurrency and --plan-processes are at least 1, "
-            "--tuning at least 0."
-        )
-    if planner.planner != "conductor":
-        raise UsageError("This command compares all baselines with the Conductor; leave --planner out.")
     if json and markdown:
         raise UsageError("--json and --markdown exclude each other; give one of them.")
-    tasks, pool = tasks_and_pool(run, tasks=tasks, pool=pool)
+    if keys and "=" not in keys[0]:
+        others = {
+            "versus": versus,
+            "untrained": untrained,
+            "constant-plans": constant_plans,
+            "seed": seed or None,
+        }
+        return suite_from_options(keys, team, others, run=run, declare=declare, json=json, markdown=markdown)
+    chosen = team_to_compare(team, keys, run)
+    if chosen.plan.planner != "conductor":
+        raise UsageError("This command compares all baselines with the Conductor; leave --planner out.")
+    table = chosen.eval
+    tasks, split, questions, repeats = table.tasks or EMBEDDED, table.split, table.questions, table.repeats
     recorded, embedded = tasks.endswith(".parquet"), tasks == EMBEDDED
     choosing = "train" if recorded else "validation"
-    if tuning is None and recorded:
-        tuning = ALL
-    elif tuning is None:
-        tuning = 400 if embedded else 0
+    tuning = table.tuning
+    if tuning is None:
+        tuning = ALL if recorded else 400 if embedded else 0
     if recorded and constant_plans:
         raise UsageError(
             "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."
@@ -163,15 +133,17 @@ def compare_planners(
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."
         )
-    chosen = conductor_of_run(planner, run)
     if recorded and not is_named(chosen):
         refuse_without_conductor(chosen, versus)
-    workers = open_pool(pool)
-    looking = EvaluationDeclaration.of(
-        {key: value for key, value in locals().items() if key in _MEASURED}, chosen, workers, run, declare
-    )
+    workers = open_pool(chosen)
+    measured = {
+        **{"tasks": tasks, "split": split, "questions": questions, "tuning": tuning, "repeats": repeats},
+        **{"pool": chosen.workers_file, "seed": seed, "versus": versus, "untrained": untrained},
+        "constant_plans": constant_plans,
+    }
+    looking = EvaluationDeclaration.of(measured, chosen, workers, run, declare)
     constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
-    trained = trained_plan(chosen, workers)
+    early_stop = chosen.plan.early_stop
     with _progress() as report:
         held_out = open_questions(tasks, split, size=questions, seed=seed, pool=workers)
         settings = ComparisonSettings(
@@ -182,10 +154,8 @@ def compare_planners(
             if tuning
             else (),
             repeats=repeats,
-            concurrency=concurrency,
+            concurrency=table.concurrency,
             seed=str(seed),
-            max_steps=max_steps or trained.max_steps,
-            budget=Budget(rounds=rounds or trained.rounds),
             on_progress=report,
             execution=ExecutionSettings(early_stop=early_stop),
             notes=(
@@ -200,20 +170,22 @@ def compare_planners(
         oracle = embedded_oracle(list(workers)) if bound else None
 
         async def measure(processes: PolicyProcesses) -> Comparison:
-            async with open_dispatcher(
-                calls, workers, planner=chosen, run=run, run_budget_usd=run_budget_usd
+            with open_dispatcher(
+                workers,
+                cache=chosen.cache,
+                replay=chosen.replay,
+                day_usd=chosen.budget.day_usd,
+                run_usd=chosen.budget.run_usd,
+                pays=pays_for_plans(chosen, workers),
+                run=run,
             ) as dispatcher:
                 shared = dataclasses.replace(settings, dispatcher=dispatcher)
                 opening = partial(
-                    planner_from_options,
-                    pool=workers,
-                    seed=str(seed),
-                    dispatcher=dispatcher,
-                    processes=processes,
+                    _opened, pool=workers, seed=str(seed), dispatcher=dispatcher, processes=processes
                 )
                 if recorded:
                     return await _compare_recorded(
-                        shared, dict(conductors_to_compare(chosen, versus)), opening
+                        shared, chosen, dict(conductors_to_compare(chosen, versus)), opening
                     )
                 return await _compare(
                     shared,
@@ -225,7 +197,7 @@ def compare_planners(
                     constant_front=constant_front,
                 )
 
-        count = plan_processes or processes_for(len(settings.tasks) * repeats)
+        count = chosen.plan.processes or processes_for(len(settings.tasks) * repeats)
         with PolicyProcesses(count) as processes:
             comparison = _with_look(asyncio.run(measure(processes)), looking)
     # Shown before it is saved: if the folder cannot be written, the result is not lost.
@@ -234,13 +206,6 @@ def compare_planners(
         comparison.save(run / COMPARISON)
         print(f"Written to {write_report(run)}", file=sys.stderr)
     return 0
-
-
-_MEASURED = frozenset({
-    "tasks", "pool", "split", "questions", "tuning", "repeats", "max_steps", "rounds", "early_stop", "seed", "versus",
-    "untrained", "constant_plans",
-})  # fmt: skip
-"""The parameters on which figures depend, beside the Conductor."""
 
 
 def _with_look(comparison: Comparison, looking: EvaluationDeclaration | None) -> Comparison:
@@ -258,9 +223,31 @@ def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:
         open_console().print(terminal(comparison))
 
 
+@asynccontextmanager
+async def _opened(team: TeamSettings, **shared: Any) -> AsyncIterator[OpenedPlanner]:
+    """The planner of a team; its connections are closed at the end."""
+    opened = open_planner(team, **shared)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+def _as_trained(
+    settings: ComparisonSettings, team: TeamSettings, opened: OpenedPlanner | None
+) -> ComparisonSettings:
+    """The settings with the steps and rounds that the team names, or with which its Conductor was trained."""
+    trained = PlanSettings() if opened is None else opened.trained
+    return dataclasses.replace(
+        settings,
+        max_steps=team.plan.max_steps or trained.max_steps,
+        budget=Budget(rounds=team.budget.given_rounds or trained.rounds),
+    )
+
+
 async def _compare(
     settings: ComparisonSettings,
-    planner: PlannerOptions,
+    team: TeamSettings,
     opening: Opening,
     *,
     versus: str | None,
@@ -269,19 +256,19 @@ async def _compare(
     constant_front: ConstantPlanFront | None,
 ) -> Comparison:
     try:
-        second = None if versus is None else second_conductor(versus, planner)
+        second = None if versus is None else second_conductor(versus, team)
         async with (
-            opening(planner) as trained,
+            opening(team) as trained,
             nullcontext() if second is None else opening(second) as other,
-            nullcontext() if untrained == "none" else opening(PlannerOptions(conductor=untrained)) as first,
+            nullcontext() if untrained == "none" else opening(team.with_checkpoint(untrained)) as first,
         ):
             return await compare(
-                settings,
+                _as_trained(settings, team, trained),
                 trained.planner,
-                label=conductor_label("Conductor", planner.cost_sensitivity),
+                label=conductor_label("Conductor", team.plan.cost_sensitivity),
                 versus=None if other is None else other.planner,
                 versus_label=conductor_label(
-                    SECOND_CONDUCTOR, None if second is None else second.cost_sensitivity
+                    SECOND_CONDUCTOR, None if second is None else second.plan.cost_sensitivity
                 ),
                 untrained=None if first is None else first.planner,
                 oracle=oracle,
@@ -292,16 +279,16 @@ async def _compare(
 
 
 async def _compare_recorded(
-    settings: ComparisonSettings,
-    conductors: Mapping[str, PlannerOptions],
-    opening: Opening,
+    settings: ComparisonSettings, team: TeamSettings, conductors: Mapping[str, TeamSettings], opening: Opening
 ) -> Comparison:
     try:
         async with AsyncExitStack() as stack:
-            opened: dict[str, Planner] = {}
-            for label, options in conductors.items():
-                opened[label] = (await stack.enter_async_context(opening(options))).planner
-            return await compare_recorded(settings, opened)
+            opened = {
+                label: await stack.enter_async_context(opening(led)) for label, led in conductors.items()
+            }
+            first = next(iter(opened.values()), None) if is_named(team) else None
+            planners = {label: each.planner for label, each in opened.items()}
+            return await compare_recorded(_as_trained(settings, team, first), planners)
     finally:
         await settings.pool.close()
 

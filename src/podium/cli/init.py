@@ -1,4 +1,4 @@
-"""`podium init`: looks for models on this machine, proposes a team of them, writes its pool file and checks it."""
+"""`podium init`: looks for models on this machine, proposes a team of them, writes its team file and checks it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.text import Text
 
+from podium.cli.found_files import FoundFiles
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder, refuse_existing
 from podium.cli.pool import check_pool, print_findings
 from podium.cli.printable import counted, printable
 from podium.cli.proposal import Proposal, propose, size
-from podium.cli.settings_file import FILE
+from podium.cli.team_file import FILE
 from podium.cli.terminal import agrees, open_console
+from podium.cli.trusted import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.executor.checkup import CheckResult
 from podium.sandbox.pool import SandboxPool
+from podium.team.opening import read_team
 from podium.workers.discovery import FoundKey, FoundModel, FoundServer, find_servers, found_keys, list_models
 
 _CHECK_S = 120.0
@@ -50,23 +53,21 @@ class _Found:
 def init(
     *,
     url: Annotated[list[str] | None, Parameter(name="--url", negative="")] = None,
-    output: Path = Path("pool.toml"),
+    output: Path = Path(FILE),
     yes: Flag = False,
     json: Flag = False,
 ) -> int:
-    """Find the models on this machine and write a pool file of them; returns 1 if there are none or one fails.
+    """Find the models on this machine and write a team file of them; returns 1 if there are none or one fails.
 
     It looks for Ollama, LM Studio, llama.cpp and vLLM, and for keys of known providers in the environment. It sends
     nothing to a provider before you agree.
 
     Args:
         url: The address of a further server, as http://127.0.0.1:18080/v1. May be given several times.
-        output: The pool file to write. It must not exist yet.
+        output: The team file to write. It must not exist yet.
         yes: Agree to every question: use paid models too, of the providers whose keys are set, and pay for the check.
         json: Print what was found and proposed as one line of JSON, and ask nothing.
     """
-    if output.name == FILE:
-        raise UsageError(f"{FILE} is the name of settings files; give --output another, such as pool.toml.")
     refuse_existing([output], "name another --output")
     found = _look(url or (), yes=yes, json=json)
     if not found.models:
@@ -76,13 +77,15 @@ def init(
         return 1
     proposal = propose(found.models, isolates=asyncio.run(_isolates()))
     _write(output, proposal)
+    if output.name == FILE:
+        trust(FoundFiles.read(output))  # What the user had written for them they need not read again.
     if not json:
         _print_written(output, proposal, found)
     findings: Sequence[CheckResult] = ()
     pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
     if not proposal.is_paid or yes or (not json and agrees(pays)):
         with open_console(stderr=True).status("checking the workers"):
-            findings = asyncio.run(check_pool(str(output), _CHECK_S, None))
+            findings = asyncio.run(check_pool(read_team(str(output)), _CHECK_S))
     if json:
         print(json_.dumps(_document(found, proposal, output, findings)))
     else:
@@ -216,7 +219,7 @@ def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]
     if findings:
         console.print()
         print_findings(findings)
-    pool = shlex.quote(str(output))
+    team = "" if output == Path(FILE) else f" --team {shlex.quote(str(output))}"
     planner = ""
     if any(finding.role == "planner" and not finding.answered for finding in findings):
         planner = f" --planner self-fusion:{proposal.conductor}:3"
@@ -228,7 +231,7 @@ def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]
     else:
         console.print("\nNext:")
     for command in (
-        f'podium ask --pool {pool}{planner} "How many days are there from 3 March to 2 May?"',
-        f"podium serve --pool {pool}{planner}",
+        f'podium ask{team}{planner} "How many days are there from 3 March to 2 May?"',
+        f"podium serve{team}{planner}",
     ):
         console.print(f"    {printable(command)}", soft_wrap=True)

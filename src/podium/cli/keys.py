@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from podium.cli.options import Flag
 from podium.cli.printable import dollars, print_columns, shorten
+from podium.cli.team_file import found_store
 from podium.errors import UsageError
 from podium.server.keys.caller import NANO_PER_USD, Caller, KeyAllowance
 from podium.server.keys.keys import open_register
@@ -24,7 +25,7 @@ StorePlace = Annotated[
     Parameter(
         name="--store",
         help="The server's --store: the SQLite file of traces (keys.sqlite is in the same folder), or a database, as "
-        "postgresql+asyncpg://user:password@host/database. Default: $PODIUM_STORE, else "
+        "postgresql+asyncpg://user:password@host/database. Default: that of team.toml, $PODIUM_STORE, else "
         "~/.local/share/podium/traces.sqlite.",
     ),
 ]
@@ -113,7 +114,7 @@ def remove(name: str, /, *, store: StorePlace = None) -> int:
 
 
 async def _add(key: StoredKey, store: str | None) -> bool:
-    register = open_register(store)
+    register = open_register(store or found_store())
     try:
         return await register.add(key)
     finally:
@@ -121,7 +122,7 @@ async def _add(key: StoredKey, store: str | None) -> bool:
 
 
 async def _remove(name: str, store: str | None) -> bool:
-    register = open_register(store, create=False)
+    register = open_register(store or found_store(), create=False)
     try:
         return await register.remove(name)
     finally:
@@ -129,7 +130,7 @@ async def _remove(name: str, store: str | None) -> bool:
 
 
 async def _list(store: str | None) -> Sequence[tuple[StoredKey, Spending]]:
-    register = open_register(store, create=False)
+    register = open_register(store or found_store(), create=False)
     try:
         return await register.spendings(datetime.now(UTC))
     finally:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from podium.cli.opening import planner_settings
-from podium.cli.options import PlannerOptions
 from podium.errors import StoreError, UsageError
 from podium.evals.fingerprints import digest, fingerprints
 from podium.evals.looks import TRAIN, EvaluationLedger, ledger_file, sentence_on
-from podium.orchestrator.planner_settings import PlannerSettings
+from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
 
 _ROWS = ("Conductor", "all baselines")
@@ -32,7 +30,7 @@ class EvaluationDeclaration:
     def of(
         cls,
         measured: Mapping[str, Any],
-        conductor: PlannerOptions,
+        team: TeamSettings,
         pool: Pool,
         run: Path | None,
         note: str | None,
@@ -41,7 +39,8 @@ class EvaluationDeclaration:
 
         Args:
             measured: all parameters on which the figures depend, beside the Conductor.
-            pool: the opened pool.
+            team: the team whose Conductor is compared.
+            pool: its workers, opened.
             note: what a run on test or validation is for; None: it is not declared.
 
         Raises:
@@ -58,14 +57,11 @@ class EvaluationDeclaration:
         if file is None or split == TRAIN:
             return None
         others = {measured["versus"], measured["untrained"]} - {None, "none"}
-        planners = [
-            planner_settings(conductor),
-            *(PlannerSettings(conductor=name) for name in sorted(others)),
-        ]
+        planners = [team, *(team.with_checkpoint(name) for name in sorted(others))]
         described = {
             **{key: str(value) for key, value in measured.items()},
-            "conductor": asdict(conductor),
-            "files": fingerprints(tasks, str(measured["pool"]), pool, planners),
+            **{key: getattr(team, key).model_dump(mode="json") for key in ("conductor", "plan", "budget")},
+            "files": fingerprints(tasks, team.workers_file, pool, planners),
         }
         look = cls(EvaluationLedger(file), tasks, split, digest(described))
         if note is not None:

@@ -8,30 +8,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal
 
 from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
-from podium.cli.opening import named_pool, open_dispatcher, planner_from_options, trained_plan
-from podium.cli.options import (
-    SHIPPED_CONDUCTOR,
-    DispatchOptions,
-    Flag,
-    NamedPool,
-    PlannerOptions,
-    StoreFile,
-)
+from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds
+from podium.cli.team_file import find_team
+from podium.cli.team_options import AskOptions, Keys
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, StoreError, UsageError
-from podium.executor import Ledger
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
-from podium.orchestrator.team import open_pool
-from podium.planner import Plan, PlanRequest, paid_plan
+from podium.planner import Plan
+from podium.team.opening import open_pool
+from podium.team.team import open_team
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import check_is_file, default_path
-from podium.types import Budget, Profile
+from podium.types import Profile
 from podium.workflow import Workflow, topology
 
 _RANGE = ("low", "likely", "high")
@@ -40,13 +34,9 @@ _RANGE = ("low", "likely", "high")
 def plan(
     question: str,
     /,
-    *,
-    pool: NamedPool = None,
-    planner: PlannerOptions = SHIPPED_CONDUCTOR,
-    max_steps: int | None = None,
+    *keys: Keys,
+    team: AskOptions = AskOptions(),
     response_tokens: int = 200,
-    store: StoreFile = None,
-    day_budget_usd: float | None = None,
     seed: str | None = None,
     json: Flag = False,
 ) -> int:
@@ -54,40 +44,23 @@ def plan(
 
     Args:
         question: The question, in quotes; "-" reads it from standard input.
-        max_steps: The most steps of the plan. Default: as many as the Conductor was trained with, else 5.
         response_tokens: The assumed length of a response, for workers with fewer than 5 answers in the store.
-        day_budget_usd: The most dollars that all commands of a day (UTC) may cost together. Default:
-            $PODIUM_DAY_BUDGET_USD.
         seed: Seeds the planner's randomness. Default: a new one.
         json: Print the plan and its estimate as one line of JSON.
     """
     asked_question = read_question(question)
-    for option, given in (("--max-steps", max_steps), ("--response-tokens", response_tokens)):
-        if given is not None and given < 1:
-            raise UsageError(f"{option} {given}: give at least 1.")
+    if response_tokens < 1:
+        raise UsageError(f"--response-tokens {response_tokens}: give at least 1.")
+    settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
-    workers = open_pool(named_pool(pool))
-    trained = trained_plan(planner, workers)
-    past = _past(store)
-    request = PlanRequest(
-        asked_question,
-        workers.profiles_for(asked_question.text),
-        max_steps=max_steps or trained.max_steps,
-        rounds=trained.rounds,
-        seed=f"{chosen_seed}/0/plan",
-    )
+    workers = open_pool(settings)
+    past = _past(settings.store)
 
     made: list[tuple[str, Plan]] = []
 
     async def decide() -> None:
-        async with (
-            open_dispatcher(
-                DispatchOptions(day_budget_usd=day_budget_usd), workers, planner=planner
-            ) as dispatcher,
-            planner_from_options(planner, workers, seed=chosen_seed, dispatcher=dispatcher) as opened,
-        ):
-            ledger = Ledger(Budget(), accounts=dispatcher.accounts)
-            made.append((opened.planner.name, await paid_plan(opened.planner, request, ledger)))
+        async with open_team(settings, workers, seed=chosen_seed) as opened:
+            made.append((opened.planner.name, await opened.plan(asked_question, seed=chosen_seed)))
 
     trouble: StoreError | None = None
     try:
@@ -115,9 +88,11 @@ def plan(
     return 0
 
 
-def _past(store: Path | None) -> Mapping[str, PastAnswers]:
+def _past(store: str | Literal[False] | None) -> Mapping[str, PastAnswers]:
     """The past answers in the store's newest traces. The default store need not exist yet."""
-    place = store or default_path()
+    if store is False:
+        return {}
+    place = default_path() if store is None else Path(store)
     check_is_file(place)
     if place.is_file():
         return past_answers(place)

@@ -18,8 +18,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.options import Flag, PoolName
+from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
+from podium.cli.team_file import find_team
+from podium.cli.team_options import Keys, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.executor.accounts import open_day_account
@@ -27,9 +29,10 @@ from podium.executor.checkup import CheckResult
 from podium.executor.checkup import check as check_workers
 from podium.executor.ledger import SpendLimit
 from podium.executor.state_file import CooldownFile, WorkerCooldown
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans
-from podium.orchestrator.team import TeamWorker, open_pool
+from podium.team.opening import open_pool
+from podium.team.planning import check_planner, open_planner, pays_for_plans
+from podium.team.settings import TeamSettings
+from podium.team.team_worker import TeamWorker
 from podium.trace import Span, Trace
 from podium.workers.base import Worker
 from podium.workers.build import UnreadyWorker
@@ -46,8 +49,8 @@ class _Listed:
 
 
 def list_workers(
-    *,
-    pool: PoolName = None,
+    *keys: Keys,
+    team: TeamOptions = TeamOptions(),
     store: Annotated[
         Path | None, Parameter(help="An SQLite file of traces: also show each worker's calls in it.")
     ] = None,
@@ -58,7 +61,7 @@ def list_workers(
     Args:
         json: Print a JSON array.
     """
-    listed = _look(open_pool(pool or "embedded", ready=False), store)
+    listed = _look(open_pool(find_team(team, keys).read(), ready=False), store)
     if json:
         print(json_.dumps([_as_json(one) for one in listed]))
     else:
@@ -67,23 +70,20 @@ def list_workers(
 
 
 def check(
-    *,
-    pool: PoolName = None,
+    *keys: Keys,
+    team: TeamOptions = TeamOptions(),
     timeout: float | None = None,
-    day_budget_usd: float | None = None,
     json: Flag = False,
 ) -> int:
     """Ask every worker and the Conductor one small question; return 1 if any did not answer. You pay for the answers.
 
     Args:
         timeout: The most seconds for each answer. Default: the worker's timeout in the pool file.
-        day_budget_usd: The most dollars that all commands of a day (UTC) may cost together. Default:
-            $PODIUM_DAY_BUDGET_USD.
         json: Print a JSON array.
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
-    findings = asyncio.run(check_pool(pool or "embedded", timeout, day_budget_usd))
+    findings = asyncio.run(check_pool(find_team(team, keys).read(), timeout))
     if json:
         print(json_.dumps([asdict(finding) for finding in findings]))
     else:
@@ -91,25 +91,22 @@ def check(
     return 0 if all(finding.answered for finding in findings) else 1
 
 
-async def check_pool(
-    name: str, limit_s: float | None, day_budget_usd: float | None
-) -> tuple[CheckResult, ...]:
+async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[CheckResult, ...]:
     """Ask each worker one small question, then the Conductor; returns the results in this order.
 
     Args:
         limit_s: the most seconds for each answer; None: the worker's own timeout.
-        day_budget_usd: as the option; None: as the environment says.
     """
-    day = open_day_account(day_budget_usd)
+    day = open_day_account(settings.budget.day_usd)
     with nullcontext() if day is None else closing(day):
         accounts = () if day is None else (day,)
-        pool = open_pool(name, rated=False, ready=False)
+        pool = open_pool(settings, rated=False, ready=False)
         try:
             found = await check_workers(pool, limit_s, accounts if has_paid_workers(pool) else ())
         finally:
             await pool.close()
         found = tuple(_with_note(one, _paid_fallback(pool.named(one.worker), pool)) for one in found)
-        return (*found, await _check_conductor(name, limit_s, accounts))
+        return (*found, await _check_conductor(settings, limit_s, accounts))
 
 
 def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
@@ -133,10 +130,11 @@ def _with_note(found: CheckResult, note: str | None) -> CheckResult:
     return replace(found, note=" ".join(filter(None, (found.note, note))) or None)
 
 
-async def _check_conductor(name: str, limit_s: float | None, accounts: Sequence[SpendLimit]) -> CheckResult:
-    settings = PlannerSettings()
+async def _check_conductor(
+    settings: TeamSettings, limit_s: float | None, accounts: Sequence[SpendLimit]
+) -> CheckResult:
     try:
-        pool = open_pool(name, ready=False)
+        pool = open_pool(settings, ready=False)
         opened = open_planner(settings, pool, seed="check")
         is_paid = has_paid_workers(pool) or pays_for_plans(settings, pool)
     except UsageError as error:

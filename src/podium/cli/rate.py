@@ -16,10 +16,10 @@ from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.cli.terminal import open_console
 from podium.errors import ConfigError, UsageError
-from podium.orchestrator.team import open_pool
 from podium.ratings.rating import find_clusters, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
 from podium.tasks import ALL, Task
+from podium.team.opening import open_pool
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings

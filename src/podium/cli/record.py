@@ -15,21 +15,26 @@ from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.baselines import open_baseline
-from podium.cli.opening import budget_from_options, open_dispatcher
-from podium.cli.options import DEFAULT_CALLS, BudgetOptions, DispatchOptions, Flag, PoolName
+from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.questions import check_size, open_questions
+from podium.cli.team_file import find_team
+from podium.cli.team_options import CallOptions, Keys
 from podium.cli.terminal import open_console
+from podium.config import build
 from podium.errors import NoTasksError, UsageError
 from podium.evals.evaluation import rollout_seed
-from podium.orchestrator.team import open_pool
 from podium.ratings import recorder
 from podium.ratings.plan_recorder import record_plans
 from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path, unfinished_path
 from podium.rollout.run_data import digest, grader_settings
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
+from podium.team.dispatching import open_dispatcher
+from podium.team.opening import open_pool
+from podium.team.settings import TeamSettings
+from podium.types import Budget
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
@@ -45,8 +50,8 @@ _LONGEST_ERROR = 300
 def record(
     out: Path,
     /,
-    *,
-    pool: PoolName = None,
+    *keys: Keys,
+    team: CallOptions = CallOptions(),
     tasks: str = "embedded",
     split: str | None = None,
     questions: int = 100,
@@ -57,7 +62,6 @@ def record(
     budget_calls: int | None = None,
     budget_usd: float | None = None,
     budget_seconds: float | None = None,
-    calls: DispatchOptions = DEFAULT_CALLS,
     seed: int = 0,
     json: Flag = False,
 ) -> int:
@@ -83,7 +87,8 @@ def record(
     """
     check_recording_path(out)
     plans = plans or []
-    _refuse_beside_plans(plans, samples, calls)
+    settings = find_team(team, keys).read()
+    _refuse_beside_plans(plans, samples, settings)
     if samples < 1 or concurrency < 1:
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
@@ -92,12 +97,12 @@ def record(
     unfinished = unfinished_path(out)
     if not unfinished.exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
-    budget = budget_from_options(
-        BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
+    budget = build(
+        {"calls": budget_calls, "usd": budget_usd, "seconds": budget_seconds}, Budget, source="--budget"
     )
     parts = _open_splits(tasks, split, size=questions, seed=seed)
     # Workers do not see ratings, and a recording must not depend on them.
-    workers = open_pool(pool or "embedded", rated=False)
+    workers = open_pool(settings, rated=False)
     _refuse_recorded(workers)
     name = name or out.stem
     planners = [open_baseline(plan, workers.profiles, seed=f"{seed}") for plan in plans]
@@ -125,7 +130,7 @@ def record(
             else partial(recorder.record, samples=samples, seed=f"{seed}")
         )
         progress = asyncio.run(
-            _ask(workers, parts, writer, calls, asking, concurrency=concurrency, budget=budget)
+            _ask(workers, parts, writer, settings, asking, concurrency=concurrency, budget=budget)
         )
         still_missing = progress.wanted - progress.kept
         sets = ", ".join(part.set for part in parts.values())
@@ -156,15 +161,15 @@ def record(
     return 1 if still_missing else 0
 
 
-def _refuse_beside_plans(plans: Sequence[str], samples: int, calls: DispatchOptions) -> None:
+def _refuse_beside_plans(plans: Sequence[str], samples: int, settings: TeamSettings) -> None:
     if plans and samples != 1:
         raise UsageError(
             f"--samples {samples}: a plan says itself how often it calls a worker; name a planner that does, such as "
             "self-consistency:WORKER:3."
         )
-    if plans and (calls.cache is not None or calls.replay):
+    if plans and (settings.cache is not None or settings.replay):
         raise UsageError(
-            "--cache and --replay have no use beside --plans: the recording keeps every answer itself. Leave them out."
+            "cache and replay have no use beside --plans: the recording keeps every answer itself. Leave them out."
         )
 
 
@@ -262,7 +267,7 @@ async def _ask(
     pool: Pool,
     parts: Mapping[str, _Part],
     writer: RecordingWriter,
-    calls: DispatchOptions,
+    settings: TeamSettings,
     asking: _Asking,
     **options: Any,
 ) -> recorder.Progress:
@@ -277,7 +282,13 @@ async def _ask(
             bar.update(line, completed=made.kept, total=made.wanted)
 
         try:
-            async with open_dispatcher(calls, pool) as dispatcher:
+            with open_dispatcher(
+                pool,
+                cache=settings.cache,
+                replay=settings.replay,
+                day_usd=settings.budget.day_usd,
+                run_usd=settings.budget.run_usd,
+            ) as dispatcher:
                 return await asking(
                     pool,
                     _spread(parts.values()),

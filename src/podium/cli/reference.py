@@ -20,8 +20,8 @@ _HEAD = """# Commands
 `python -m podium.cli.reference docs/reference.md` makes this page. To change it, change a verb's help and run that.
 
 Every verb has `--help`. Exit status: 0: success; 1: it failed; 2: wrong usage; 130: interrupted.
-ask, plan, serve, eval, record, pool, traces and keys read `podium.toml` in the working folder, or the file of
-`--config FILE`; options override it. The one in the working folder needs `podium trust`; `--no-config` leaves it out.
+Verbs with the option `--team` take any key of a [team file](team.md) as `KEY=VALUE`; without the option they read
+`team.toml` in the working folder, which needs `podium trust`. Some options are short for a key, named behind them.
 Errors are one sentence on standard error.
 """
 _TYPES = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "FILE"}

@@ -21,12 +21,12 @@ from podium.cli.printable import printable
 from podium.cli.terminal import open_console
 from podium.config import Source
 from podium.errors import UsageError
-from podium.orchestrator.team import open_pool
 from podium.scoring import ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
 from podium.scoring.session import open_run_session
 from podium.scoring.training_tasks import open_training_tasks
 from podium.server.serving import run_event_loop
+from podium.team.opening import open_pool
 from podium.train.lm.settings import LMExperiment
 
 _PORTS = 65535

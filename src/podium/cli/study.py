@@ -8,15 +8,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from podium.cli.study_run import DEFAULT_STUDY, StudyOptions, run_study
+from podium.cli.team_file import find_team
+from podium.cli.team_options import Keys
 from podium.errors import UsageError
-from podium.orchestrator.team import open_pool
 from podium.recordings.importers.traces import read_traces
 from podium.study.questions import questions_of, questions_of_traces
+from podium.team.opening import open_pool
 from podium.trace.store import check_is_file, default_path
 
 
 def study(
-    *,
+    *keys: Keys,
     tasks: str,
     split: str | None = None,
     questions: int | None = None,
@@ -35,14 +37,15 @@ def study(
     options.check()
     if questions is not None and questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
-    workers = open_pool(options.pool_name, rated=False)
+    team = find_team(options.team, keys).read()
+    workers = open_pool(team, rated=False)
     found = questions_of(tasks, split=split, size=questions, seed=options.seed, pool=workers)
     made_of = {"tasks": tasks, "split": split, "seed": options.seed, "questions": questions}
-    return run_study(workers, found, options, made_of, out)
+    return run_study(team, workers, found, options, made_of=made_of, out=out)
 
 
 def shadow(
-    *,
+    *keys: Keys,
     traces: Path | None = None,
     share: float = 0.1,
     questions: int | None = None,
@@ -65,7 +68,8 @@ def shadow(
     check_is_file(place)
     if not place.is_file():
         raise UsageError(f"There is no trace store at {place}; name one with --traces.")
-    workers = open_pool(options.pool_name, rated=False)
+    team = find_team(options.team, keys).read()
+    workers = open_pool(team, rated=False)
     found = questions_of_traces(read_traces(place), share=share, size=questions, seed=options.seed)
     made_of = {"traces": str(place), "share": share, "seed": options.seed, "questions": questions}
-    return run_study(workers, found, options, made_of, out)
+    return run_study(team, workers, found, options, made_of=made_of, out=out)

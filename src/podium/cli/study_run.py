@@ -17,22 +17,20 @@ from pathlib import Path
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.opening import RESPONSES, SPENDING, open_dispatcher
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, PoolName
+from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.team_options import CallOptions
 from podium.cli.terminal import agrees, open_console
-from podium.conductor.opening import conductor_settings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
-from podium.orchestrator.planning import first_model
 from podium.ratings import recorder
 from podium.ratings.rating import require_sklearn
 from podium.recordings.files import require_pyarrow
 from podium.rollout.run_folder import RunFolder
 from podium.study.analysis import analyse, result_of, write_serving_files
 from podium.study.answering import Recorded, read_recorded, record_answers
-from podium.study.conducting import Conducted, run_checkpoint, run_conductors, why_no_conductor
+from podium.study.conducting import Conducted, conducting, run_checkpoint, run_conductors, why_no_conductor
 from podium.study.decision import MARGIN
 from podium.study.judging import PoolJudge
 from podium.study.page import HTML, MARKDOWN, write_page
@@ -40,6 +38,9 @@ from podium.study.questions import StudyQuestions
 from podium.study.result import RESULT, Study
 from podium.study.sentences import headline, summary
 from podium.study.spending import Spending, forecast, most_samples
+from podium.team.dispatching import RESPONSES, SPENDING, open_dispatcher
+from podium.team.planning import first_model, pays_for_plans
+from podium.team.settings import TeamSettings
 from podium.types import Price
 from podium.workers.pool import Pool, is_tool
 from podium.workers.replay import ReplayWorker
@@ -58,7 +59,7 @@ _CONDUCTORS = 2
 class StudyOptions:
     """The options that both verbs have."""
 
-    pool: PoolName = None
+    team: CallOptions = CallOptions()
     budget_usd: float | None = None
     """The most dollars of the study, over all its starts. Needed if a worker costs money."""
     samples: int = 1
@@ -71,7 +72,6 @@ class StudyOptions:
     """How much accuracy a cheaper method may lose and still count as good, from 0 to 1."""
     concurrency: int = 16
     """The most calls at once."""
-    calls: DispatchOptions = DEFAULT_CALLS
     seed: int = 0
     """Seeds the choice of questions and the division into folds."""
     dry_run: Flag = False
@@ -80,11 +80,6 @@ class StudyOptions:
     """Pay without asking."""
     json: Flag = False
     """Print the result as one line of JSON."""
-
-    @property
-    def pool_name(self) -> str:
-        """The name or file of the pool."""
-        return self.pool or "embedded"
 
     def check(self) -> None:
         """Refuse numbers that a study cannot use.
@@ -106,7 +101,13 @@ DEFAULT_STUDY = StudyOptions()
 
 
 def run_study(
-    pool: Pool, questions: StudyQuestions, options: StudyOptions, made_of: Mapping[str, object], out: Path
+    team: TeamSettings,
+    pool: Pool,
+    questions: StudyQuestions,
+    options: StudyOptions,
+    *,
+    made_of: Mapping[str, object],
+    out: Path,
 ) -> int:
     """Run the study. The same call goes on with one that was stopped.
 
@@ -123,10 +124,11 @@ def run_study(
         samples=options.samples,
         judge=options.judge if questions.judges else None,
         conductors=_CONDUCTORS,
-        conductor_price=_conductor_price(pool),
-        no_conductor=_no_conductor(pool, questions, options),
+        conductor_price=_conductor_price(team, pool),
+        no_conductor=_no_conductor(team, pool, questions, options),
         budget_usd=options.budget_usd,
         concurrency=options.concurrency,
+        pays_for_plans=pays_for_plans(conducting(team), pool),
     )
     if spending.paid and options.budget_usd is None and not options.dry_run:
         raise UsageError(
@@ -148,7 +150,7 @@ def run_study(
         "conductor": options.conductor,
     }
     RunFolder.open(out, configuration, changeable=_CHANGEABLE)
-    result = asyncio.run(_measure(pool, questions, spending, options, out))
+    result = asyncio.run(_measure(team, pool, questions, spending, options, out=out))
     result.save(out / RESULT)
     write_page(out, result)
     _print_result(result, options, out)
@@ -176,9 +178,9 @@ def _check_names(pool: Pool, options: StudyOptions) -> None:
         )
 
 
-def _conductor_price(pool: Pool) -> Price:
-    """What the pool's Conductor costs; a checkpoint costs nothing."""
-    table = conductor_settings(pool)
+def _conductor_price(team: TeamSettings, pool: Pool) -> Price:
+    """What the team's Conductor costs; a checkpoint costs nothing."""
+    table = team.conductor
     if table.checkpoint is not None:
         return Price()
     if table.base_url is not None:
@@ -187,10 +189,10 @@ def _conductor_price(pool: Pool) -> Price:
     return Price() if worker is None else worker.profile.price
 
 
-def _no_conductor(pool: Pool, questions: StudyQuestions, options: StudyOptions) -> str:
+def _no_conductor(team: TeamSettings, pool: Pool, questions: StudyQuestions, options: StudyOptions) -> str:
     if questions.judged_by == "agreement" and options.judge is None:
         return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
-    return why_no_conductor(pool)
+    return why_no_conductor(team, pool)
 
 
 def _print_plan(questions: StudyQuestions, spending: Spending, options: StudyOptions) -> None:
@@ -242,15 +244,24 @@ def _ask_leave(spending: Spending, options: StudyOptions) -> None:
 
 
 async def _measure(
-    pool: Pool, questions: StudyQuestions, spending: Spending, options: StudyOptions, out: Path
+    team: TeamSettings,
+    pool: Pool,
+    questions: StudyQuestions,
+    spending: Spending,
+    options: StudyOptions,
+    *,
+    out: Path,
 ) -> Study:
     limit, seed = options.budget_usd, str(options.seed)
-    calls = DispatchOptions(
-        options.calls.cache or out / RESPONSES, options.calls.replay, options.calls.day_budget_usd
-    )
     try:
-        async with open_dispatcher(
-            calls, pool, pays=spending.paid, run=out, run_budget_usd=limit
+        with open_dispatcher(
+            pool,
+            cache=team.cache or out / RESPONSES,
+            replay=team.replay,
+            day_usd=team.budget.day_usd,
+            run_usd=limit,
+            pays=spending.paid,
+            run=out,
         ) as dispatcher:
             account = _account_of(dispatcher, out)
             before = 0.0 if account is None else account.spent_usd
@@ -270,18 +281,28 @@ async def _measure(
                 )
                 _say_what_is_missing(runs)
                 recorded = await read_recorded(out, pool, questions)
-                conducted = await _conduct(
-                    pool, questions, recorded, spending, options, dispatcher=dispatcher, show=show, seed=seed
+                runs_of_conductors = await _conduct(
+                    team,
+                    pool,
+                    questions,
+                    recorded,
+                    spending,
+                    options=options,
+                    dispatcher=dispatcher,
+                    show=show,
+                    seed=seed,
                 )
-            decision = analyse(recorded, questions, conducted.measured, margin=options.margin, seed=seed)
+            decision = analyse(
+                recorded, questions, runs_of_conductors.measured, margin=options.margin, seed=seed
+            )
             files = write_serving_files(
-                out, decision, recorded, pool_name=options.pool_name, pool=pool, checkpoint=options.conductor
+                out, decision, recorded, pool_name=team.workers_file, pool=pool, checkpoint=options.conductor
             )
             return result_of(
                 decision,
                 recorded,
                 questions,
-                conducted,
+                runs_of_conductors,
                 judge=options.judge if questions.judged_by == "judge" else None,
                 replayed=any(isinstance(worker, ReplayWorker) for worker in pool),
                 spent_usd=sum(run.usd for run in runs) if account is None else account.spent_usd,
@@ -298,21 +319,23 @@ def _account_of(dispatcher: Dispatcher, out: Path) -> Account | None:
 
 
 async def _conduct(
+    team: TeamSettings,
     pool: Pool,
     questions: StudyQuestions,
     recorded: Recorded,
     spending: Spending,
-    options: StudyOptions,
     *,
+    options: StudyOptions,
     dispatcher: Dispatcher,
     show: Show,
     seed: str,
 ) -> Conducted:
     """Run the Conductors: those of the pool live, and a checkpoint over the recorded answers."""
     notes = (spending.conductor_reason,) if spending.conductor_reason else ()
-    conducted = Conducted(notes=notes)
+    live = Conducted(notes=notes)
     if spending.conductor_questions:
-        conducted = await run_conductors(
+        live = await run_conductors(
+            team,
             pool,
             questions.tasks,
             recorded.answers,
@@ -323,11 +346,11 @@ async def _conduct(
             on_progress=show,
         )
     if options.conductor is None or questions.judged_by == "agreement":
-        return conducted
+        return live
     trained = await run_checkpoint(
         options.conductor, recorded.replay, recorded.tasks, recorded.answers, seed=seed
     )
-    return Conducted((*conducted.measured, trained), conducted.notes)
+    return Conducted((*live.measured, trained), live.notes)
 
 
 @contextmanager
@@ -372,4 +395,4 @@ def _print_result(result: Study, options: StudyOptions, out: Path) -> None:
         console.print(printable(sentence), soft_wrap=True)
     console.print(f"\nThe page: {out / HTML} and {out / MARKDOWN}", soft_wrap=True)
     for file in result.files:
-        console.print(f"To serve it: podium serve --config {out / file}", soft_wrap=True)
+        console.print(f"To serve it: podium serve --team {out / file}", soft_wrap=True)

@@ -5,18 +5,15 @@ writes a run's report.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import signature
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.opening import open_dispatcher
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions
+from podium.cli.team_options import EvalOptions
 from podium.cli.terminal import open_console
 from podium.config import load
 from podium.errors import StoreError, UsageError
@@ -31,35 +28,42 @@ from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
-from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
+from podium.team.dispatching import open_dispatcher
+from podium.team.opening import open_pool
 from podium.workers.pool import has_paid_workers
 
-_OF_SUITES = frozenset({"suite", "run", "declare", "calls", "run_budget_usd", "json", "markdown"})
-"""The parameters that a suite takes from the command line."""
+_OF_SUITES = frozenset({"cache", "day_budget_usd", "run_budget_usd"})
+"""The options of a team that a suite takes from the command line."""
 
 
-def suite_from_options(command: Callable[..., int], given: Mapping[str, Any]) -> int:
+def suite_from_options(
+    suite: Sequence[str],
+    options: EvalOptions,
+    others: Mapping[str, object],
+    *,
+    run: Path | None,
+    declare: str | None,
+    json: bool,
+    markdown: bool,
+) -> int:
     """Run the suite of a command line; refuse the options that its file takes the place of.
 
     Args:
-        command: the function of `podium eval`.
-        given: its parameters.
+        suite: the file, then its overrides.
+        others: by option, what else was given; None: it was not.
     """
-    file, *overrides = given["suite"]
-    for name, parameter in signature(command).parameters.items():
-        value, default = given[name], parameter.default
-        if name in _OF_SUITES or value == default:
-            continue
-        option = name
-        if dataclasses.is_dataclass(value):
-            fields = (field.name for field in dataclasses.fields(value))
-            option = next(field for field in fields if getattr(value, field) != getattr(default, field))
-        raise UsageError(
-            f"The file of a suite takes the place of --{option.replace('_', '-')}; set it in {file}."
-        )
+    file, *overrides = suite
+    given = {
+        field.name.replace("_", "-"): getattr(options, field.name)
+        for field in fields(options)
+        if field.name not in _OF_SUITES
+    }
+    option = next((name for name, value in {**given, **others}.items() if value), None)
+    if option is not None:
+        raise UsageError(f"The file of a suite takes the place of --{option}; set it in {file}.")
     return evaluate_suite(
-        Path(file), overrides, **{name: given[name] for name in sorted(_OF_SUITES - {"suite"})}
+        Path(file), overrides, run=run, declare=declare, calls=options, json=json, markdown=markdown
     )
 
 
@@ -69,8 +73,7 @@ def evaluate_suite(
     *,
     run: Path | None,
     declare: str | None,
-    calls: DispatchOptions,
-    run_budget_usd: float | None,
+    calls: EvalOptions = EvalOptions(),
     json: bool,
     markdown: bool,
 ) -> int:
@@ -82,10 +85,9 @@ def evaluate_suite(
     if run is None:
         raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
     settings = load(file, SuiteSettings, overrides)
-    if settings.ray is not None and calls != DEFAULT_CALLS:
+    if settings.ray is not None and _shares(calls):
         raise UsageError(
-            "A response cache and a day's budget hold in one process; leave out ray, or --cache, --replay and "
-            "--day-budget-usd."
+            "A response cache and a budget hold in one process; leave out ray, or --cache and --day-budget-usd."
         )
     RunFolder.check(run, SuiteRun(suite=settings), changeable=CHANGEABLE)
     checked = asyncio.run(check_suite(settings))
@@ -97,7 +99,7 @@ def evaluate_suite(
         _declare(manifest, declare)
     _count(manifest)
     with _progress(answers_left(checked, run)) as on_answer:
-        results = asyncio.run(_run(checked, run, calls, run_budget_usd, on_answer))
+        results = asyncio.run(_run(checked, run, calls, on_answer))
     for table in manifest.tables:
         comparison = comparison_of(manifest, table, evaluations_of(table, results))
         if json:
@@ -112,22 +114,26 @@ def evaluate_suite(
     return 0
 
 
-async def _run(
-    checked: Checked,
-    run: Path,
-    calls: DispatchOptions,
-    run_budget_usd: float | None,
-    on_answer: OnAnswer | None,
-) -> Results:
+def _shares(calls: EvalOptions) -> bool:
+    """Whether the answers of all processes would share a cache or a budget."""
+    return calls.cache is not None or calls.day_budget_usd is not None
+
+
+async def _run(checked: Checked, run: Path, calls: EvalOptions, on_answer: OnAnswer | None) -> Results:
     """Run with a response cache and an account in the folder where anything costs money, else in many processes."""
-    if not checked.pays and calls == DEFAULT_CALLS:
+    if not checked.pays and not _shares(calls):
         return await run_suite(checked, run, on_answer=on_answer)
     # The first pool that costs money decides that there are a cache and an account; all pools share them.
     pools = [open_pool(entry.name) for entry in checked.settings.pool]
     paid = next((pool for pool in pools if has_paid_workers(pool)), pools[0])
     try:
-        async with open_dispatcher(
-            calls, paid, pays=checked.pays, run=run, run_budget_usd=run_budget_usd
+        with open_dispatcher(
+            paid,
+            cache=calls.cache,
+            day_usd=calls.day_budget_usd,
+            run_usd=calls.run_budget_usd,
+            pays=checked.pays,
+            run=run,
         ) as dispatcher:
             return await run_suite(checked, run, dispatcher=dispatcher, on_answer=on_answer)
     finally:

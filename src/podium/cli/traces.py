@@ -16,6 +16,7 @@ from podium.cli.drawing import print_trace
 from podium.cli.explaining import draw_explanation
 from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, print_columns, seconds, shorten
+from podium.cli.team_file import found_store
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.trace import Feedback, Trace, TraceStatus
@@ -48,6 +49,7 @@ def list_traces(
     if limit < 1:
         raise UsageError(f"--limit {limit}: give at least 1.")
     after = _moment(since)
+    store = _place(store)
     place = store or default_path()
     summaries: tuple[TraceSummary, ...] = ()
     if store is not None or place.exists():
@@ -78,7 +80,7 @@ def show(
         full: Show every text uncut, the planner's prompt, the messages to each worker, thoughts and parameters.
         json: Print the trace as one line of JSON.
     """
-    with open_trace_store(store, create=False) as kept:
+    with open_trace_store(_place(store), create=False) as kept:
         if id_ is None:
             newest = kept.list(limit=1)
             _tell_damaged(kept)
@@ -116,7 +118,7 @@ def export(
         outcome: Only traces with this outcome; none: nobody has judged the answer.
     """
     after = _moment(since)
-    with open_trace_store(store, create=False) as kept:
+    with open_trace_store(_place(store), create=False) as kept:
         traces = kept.iterate(status=status, planner=planner, since=after, outcome=outcome)
         if file is None or _is_stdio(file):
             write_jsonl(traces, sys.stdout)
@@ -152,7 +154,7 @@ def judge(
     if clear == (right is not None or bool(note)):
         raise UsageError("Say --right or --wrong, add a --note, or take both away with --clear alone.")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    with open_trace_store(store, create=False) as kept:
+    with open_trace_store(_place(store), create=False) as kept:
         trace = kept.judge(id_.strip(), None if clear else Feedback(right=right, note=note, at=now))
     said = "not judged" if trace.outcome is None else trace.outcome.verdict
     print(f"{trace.id[:8]}  {said}  {shorten(trace.question.text, 100)}")
@@ -171,10 +173,17 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
         lines = sys.stdin.buffer if _is_stdio(file) else file.open("rb")
     except OSError as error:
         raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
-    with lines, open_trace_store(store, create=True) as kept:
+    with lines, open_trace_store(_place(store), create=True) as kept:
         count = kept.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
         print(f"{counted(count, 'trace')} read into {kept.path}", file=sys.stderr)
     return 0
+
+
+def _place(store: Path | None) -> Path | None:
+    """The store that the command or team.toml of the working folder names; None: the default."""
+    if store is None and (found := found_store()) is not None:
+        return Path(found)
+    return store
 
 
 def _tell_damaged(store: TraceStore) -> None:

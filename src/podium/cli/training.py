@@ -23,9 +23,9 @@ from podium.config import Source
 from podium.errors import ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator.team import open_pool
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import open_tasks
+from podium.team.opening import open_pool
 from podium.train.display import training_display
 from podium.train.experiment import Dispatch, can_train, run_experiment
 from podium.train.loop import Evaluate

@@ -10,11 +10,11 @@ from cyclopts import Parameter
 
 from podium.cli.options import Flag
 from podium.cli.printable import counted, print_columns, printable
-from podium.cli.settings_file import FILE, SettingsFile
+from podium.cli.team_file import FILE, FoundTeam
 from podium.cli.terminal import agrees
 from podium.cli.trusted import all_trusted, revoke, trust, trusted
-from podium.config import Source
-from podium.errors import ConfigError, UsageError
+from podium.errors import UsageError
+from podium.team.opening import check_tables
 
 
 def trust_file(
@@ -25,10 +25,10 @@ def trust_file(
     revoke_: Annotated[Flag, Parameter(name="--revoke")] = False,
     yes: Flag = False,
 ) -> int:
-    """Let the commands obey the podium.toml of a folder, until it or a file that it refers to changes.
+    """Let the commands obey the team.toml of a folder, until it or a file that it refers to changes.
 
     Args:
-        file: The settings file of a folder.
+        file: The team file of a folder.
         list_: List the trusted files.
         revoke_: Trust the file no longer.
         yes: Trust it without asking.
@@ -41,40 +41,27 @@ def trust_file(
             raise UsageError(f"{file} is not trusted; `podium trust --list` lists what is.")
         print(f"{printable(str(file))} is trusted no longer.")
         return 0
-    settings = _read(file)
-    kept = trusted(settings.files)
-    if kept is not None and not kept.changes(settings.files):
+    found = FoundTeam(file)
+    check_tables(found.source)
+    kept = trusted(found.files)
+    if kept is not None and not kept.changes(found.files):
         print(f"{printable(str(file))} has been trusted since {kept.since}.")
         return 0
-    _show(settings)
+    _show(found)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"{file} is not trusted yet. To trust it without being asked, add --yes.")
         if not agrees("Trust it?"):
             raise UsageError(f"{file} is not trusted.")
-    trust(settings.files)
-    print(f"Trusted, with {counted(len(settings.files.digests), 'file')}, until one of them changes.")
+    trust(found.files)
+    print(f"Trusted, with {counted(len(found.files.digests), 'file')}, until one of them changes.")
     return 0
 
 
-def _read(file: Path) -> SettingsFile:
-    try:
-        return SettingsFile(file, is_named=False)
-    except ConfigError:
-        if "worker" not in Source.read(file).tables:
-            raise
-        raise UsageError(
-            f"{file} is a pool file: with --pool it needs no trust, and the trust in a podium.toml that names it "
-            "includes it."
-        ) from None
-
-
-def _show(settings: SettingsFile) -> None:
-    found = settings.files
-    lines = [f"{settings.path} sets"]
-    lines += [f"  {setting.key} = {setting.value}" for setting in settings.given()]
-    if found.acts:
-        lines += ["It and the files that it refers to", *(f"  {act}" for act in found.acts)]
-    lines += ["Files", *(f"  {name}" for name in found.digests)]
-    lines += [f"Other users of this machine can change {name}." for name in found.open_to_others]
+def _show(found: FoundTeam) -> None:
+    lines = [f"{found.path} sets", *(f"  {key} = {value}" for key, value in found.given.items())]
+    if found.files.acts:
+        lines += ["It and the files that it refers to", *(f"  {act}" for act in found.files.acts)]
+    lines += ["Files", *(f"  {name}" for name in found.files.digests)]
+    lines += [f"Other users of this machine can change {name}." for name in found.files.open_to_others]
     print("\n".join(printable(line).replace("\n", "␊") for line in lines))

@@ -1,7 +1,7 @@
 """Opens the Conductor that a user names: a checkpoint, a worker of the pool, or any model behind an endpoint.
 
-`ConductorSettings` is the `[conductor]` table of a pool file. This module decides for all applications which engine
-runs a checkpoint, how a model is prompted, and whether it may try twice. `podium.orchestrator.planning` decides which
+`ConductorSettings` describes it. This module decides for all applications which engine
+runs a checkpoint, how a model is prompted, and whether it may try twice. `podium.team.planning` decides which
 Conductor plans where the user names none.
 """
 
@@ -10,22 +10,19 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
+from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, checkpoint_folder
 from podium.conductor.engine import INSTALLED_ENGINES, Engine, EngineKind
 from podium.conductor.format_probe import PlanFormats
 from podium.conductor.guide import open_guide
-from podium.conductor.plan_format import PlanChoice, endpoint_of
+from podium.conductor.plan_format import endpoint_of
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Policy, Sampling, WorkerPolicy
-from podium.conductor.prompt import PromptSettings
-from podium.config import Settings, suggestion
+from podium.conductor.settings import MOST_TOKENS, ConductorSettings
 from podium.errors import CheckpointError, ConfigError, UsageError
 from podium.executor import Dispatcher
-from podium.types import Limits, Price
+from podium.types import Price
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, build_worker
 from podium.workers.connections import Connections
@@ -36,8 +33,6 @@ if TYPE_CHECKING:
     from podium.conductor.local_policy import LocalPolicy
     from podium.conductor.process_policy import PolicyProcesses
 
-_MOST_TOKENS = 8192
-"""Of a completion by an instruct model, which may reason at length before it writes the three lists."""
 _REMEDY = (
     'Let a model conduct untrained: name one in the pool file, as in [conductor] with worker = "NAME", or leave '
     "the Conductor out."
@@ -46,115 +41,11 @@ UNTRAINED_STYLE: Literal["full", "short"] = "full"
 """The prompt style of models that conduct untrained, where the pool file names none."""
 
 
-class ConductorSettings(Settings):
-    """The `[conductor]` table: a checkpoint, a worker of the pool, or an endpoint; without, `open_planner` chooses."""
-
-    checkpoint: str | None = None
-    """A folder, relative to the pool file's folder, or the name of a shipped checkpoint."""
-    cost_sensitivity: float | None = None
-    """How much the plans should save, for a checkpoint that was trained with levels of cost sensitivity."""
-    worker: str | None = None
-    """The name of a worker of this pool, which then conducts untrained; its plans cost what its answers cost."""
-    base_url: str | None = None
-    """The URL of an OpenAI-compatible endpoint whose model conducts untrained, without /chat/completions."""
-    model: str | None = None
-    """The name of the model there."""
-    api_key_env: str | None = None
-    """The environment variable that holds the key for it."""
-    price: Price | None = None
-    """Its dollars per million tokens; None: not known, so plans are reported as unpriced."""
-    limits: Limits = Limits(max_tokens=_MOST_TOKENS)
-    """The limits of the endpoint, as a worker has them; its model may reason before it writes the three lists."""
-    temperature: float | None = Field(default=None, ge=0)
-    """None: no temperature is sent."""
-    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """The endpoint's key for `limits.max_tokens`; None: chosen as for a worker."""
-    extra: dict[str, Any] = Field(default_factory=dict)
-    """Further keys of the request's body."""
-    settings: str | None = None
-    """Where the podium.json of a served, trained Conductor is, as `read_podium_file` takes it; paths are relative to
-    the pool file's folder. The Conductor is then prompted and limited as in training, and refused for other pools."""
-    prompt: PromptSettings = PromptSettings()
-    """How a worker or an endpoint is prompted for a plan; a checkpoint has its own prompt settings."""
-    plans: PlanChoice = "auto"
-    """How a worker or an endpoint that conducts untrained is asked for a plan: by a JSON schema, a tool call, JSON mode
-    or text. "auto": by the first of these that a probe finds obeyed. "text" asks for three lists."""
-    fallback: str | None = None
-    """The worker that answers a question when planning has failed; None: the worker that conducts, or else the pool's
-    first that is not simulated."""
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        sources = [key for key in ("checkpoint", "worker", "base_url") if getattr(self, key) is not None]
-        if len(sources) > 1:
-            raise ValueError(f"{' and '.join(sources)} each name a Conductor; keep one of them.")
-        if (self.base_url is None) != (self.model is None):
-            raise ValueError("an endpoint needs both base_url and model.")
-        of_endpoint = {"api_key_env", "price", "limits", "temperature", "max_tokens_key", "extra", "settings"}
-        if self.base_url is None and (idle := sorted(of_endpoint & self.model_fields_set)):
-            raise ValueError(f"{idle[0]} is for an endpoint; add base_url and model, or leave it out.")
-        if self.checkpoint is None and self.cost_sensitivity is not None:
-            raise ValueError("cost_sensitivity is for a checkpoint; add checkpoint, or leave it out.")
-        if self.checkpoint is not None and "prompt" in self.model_fields_set:
-            raise ValueError("a checkpoint brings its own prompt; leave prompt out.")
-        trained = self.checkpoint is not None or self.settings is not None
-        if trained and "plans" in self.model_fields_set:
-            raise ValueError("plans is for a model that conducts untrained; leave it out.")
-        if self.settings is not None and "prompt" in self.model_fields_set:
-            raise ValueError("settings brings the prompt of the trained Conductor; leave prompt out.")
-        return self
-
-    def with_training(self, trained: PodiumFile) -> Self:
-        """The same endpoint, prompted and sampled as its policy was trained; keys that this table sets stay."""
-        plan = trained.plan or PlanSettings()
-        update: dict[str, Any] = {"prompt": trained.prompt}
-        if self.temperature is None and trained.plan is not None:
-            update["temperature"] = plan.temperature
-        says = "limits" in self.model_fields_set and "max_tokens" in self.limits.model_fields_set
-        if plan.max_plan_tokens is not None and not says:
-            update["limits"] = self.limits.model_copy(update={"max_tokens": plan.max_plan_tokens})
-        if plan.chat_template_kwargs and "chat_template_kwargs" not in self.extra:
-            update["extra"] = {**self.extra, "chat_template_kwargs": plan.chat_template_kwargs}
-        return self.model_copy(update=update)
-
-
-class _PoolFile(BaseModel):
-    """A pool file, of which only the `[conductor]` table is read."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    conductor: ConductorSettings = ConductorSettings()
-
-
-def conductor_settings(pool: Pool) -> ConductorSettings:
-    """The `[conductor]` table of the pool's file; empty for a pool without a file.
-
-    Raises:
-        ConfigError: the table cannot be used, or names a worker that the pool lacks; with the file and the line.
-    """
-    if pool.source is None:
-        return ConductorSettings()
-    settings = pool.source.into(_PoolFile).conductor
-    for key in ("worker", "fallback"):
-        name = getattr(settings, key)
-        if name is not None and name not in pool.names:
-            raise pool.source.refuse(
-                ConfigError(
-                    f"conductor.{key} names {name!r}, which is not in the pool; {suggestion(name, pool.names)}",
-                    ("conductor", key),
-                )
-            )
-    if settings.settings is not None and (path := pool.folder / settings.settings).exists():
-        return settings.model_copy(update={"settings": str(path)})
-    return settings
-
-
 def open_conductor(
-    source: str = "conductor",
+    source: str | Checkpoint = "conductor",
     pool: Pool | None = None,
     *,
     cost_sensitivity: float | None = None,
-    option: str = "cost_sensitivity",
     processes: PolicyProcesses | None = None,
 ) -> Conductor:
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
@@ -162,34 +53,35 @@ def open_conductor(
     Args:
         pool: the workers that it will conduct; None: not known yet, and not checked.
         cost_sensitivity: a level that it was trained with, or a value between two; None: as its prompt settings say.
-        option: the caller's name for `cost_sensitivity`, for messages.
         processes: as in `open_policy`.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or must not conduct this pool.
         UsageError: it does not know this level, or it needs torch, which is not installed.
     """
-    checkpoint = Checkpoint.read(source)
+    checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
     if pool is not None:
         refuse_misfit(str(checkpoint.path), checkpoint.conducts, pool)
     prompt = checkpoint.prompt
     if cost_sensitivity is not None and not 0 <= cost_sensitivity <= prompt.levels - 1:
         known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of cost sensitivity"
-        raise UsageError(f"{option} {cost_sensitivity:g}: {checkpoint.path} knows {known}.")
+        raise UsageError(f"cost_sensitivity {cost_sensitivity:g}: {checkpoint.path} knows {known}.")
     return Conductor(
         open_policy(checkpoint, processes),
         prompt,
         cost_sensitivity=cost_sensitivity,
         second_try=True,
         sampling=_sampling(checkpoint),
-        name="conductor" if source == "conductor" else f"conductor:{checkpoint.name}",
+        name="conductor"
+        if checkpoint.path == checkpoint_folder("conductor")
+        else f"conductor:{checkpoint.name}",
     )
 
 
 def _sampling(checkpoint: Checkpoint) -> Sampling:
     """How its plans are sampled: as podium.json says, or else greedily, with the tokens that its prompt style needs."""
     plan = checkpoint.plan or PlanSettings()
-    most = plan.max_plan_tokens or (_MOST_TOKENS if checkpoint.prompt.style == "full" else None)
+    most = plan.max_plan_tokens or (MOST_TOKENS if checkpoint.prompt.style == "full" else None)
     return Sampling(temperature=plan.temperature, max_tokens=most)
 
 

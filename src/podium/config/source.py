@@ -112,6 +112,8 @@ class Source:
     text: str
     """Text of the file; empty if the tables are not from a file."""
     overrides: tuple[AppliedOverride, ...]
+    base: Source | None = None
+    """The file of which the tables have what this one leaves out; None: there is none."""
 
     @classmethod
     def read(
@@ -136,7 +138,14 @@ class Source:
         return cls.of(tables, overrides, str(path), text)
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any], overrides: Sequence[str], name: str, text: str = "") -> Self:
+    def of(
+        cls,
+        tables: Mapping[str, Any],
+        overrides: Sequence[str],
+        name: str,
+        text: str = "",
+        base: Source | None = None,
+    ) -> Self:
         """The same for parsed tables, which are not changed.
 
         Raises:
@@ -146,7 +155,7 @@ class Source:
         # number).
         copy = json.loads(json.dumps(tables, default=str))
         applied = tuple(override(copy, written, name) for written in overrides)
-        return cls(name, copy, text, applied)
+        return cls(name, copy, text, applied, base)
 
     def into(self, model: type[M]) -> M:
         """Validate the tables as a model.
@@ -182,6 +191,8 @@ class Source:
             if within or (unknown and applied.where[: len(where)] == where):
                 return f"Override {applied.key!r}"
         line = find_line(self.text, where)
+        if line is None and self.base is not None and find_line(self.base.text, where) is not None:
+            return self.base.place_of(where)
         return self.name if line is None else f"{self.name}, line {line}"
 
 

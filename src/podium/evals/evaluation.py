@@ -14,11 +14,11 @@ from types import MappingProxyType
 from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator import Orchestrator
 from podium.planner import Learner, Planner
 from podium.recordings import names_conditioned, was_simulated
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.trace import Span, Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
@@ -265,7 +265,7 @@ async def evaluate(
             if index in rollouts:
                 _teach(learner, rollouts[index])
                 continue
-            orchestrator = Orchestrator(
+            runner = Runner(
                 planners[repeat],
                 pools[task.id],
                 budget=budget or Budget(),
@@ -275,7 +275,7 @@ async def evaluate(
             )
             try:
                 rollouts[index] = await roll(
-                    orchestrator, task, seed=rollout_seed(seed, task.id, repeat), sample=repeat
+                    runner, task, seed=rollout_seed(seed, task.id, repeat), sample=repeat
                 )
             except BudgetError as error:
                 # Not raised here: calls in flight are paid for, so they may end, and a cache keeps their answers.

@@ -11,9 +11,9 @@ from typing import Any
 
 from podium.baselines import find_baseline
 from podium.conductor.checkpoint import checkpoint_folder
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import checkpoint_of
 from podium.tasks.open import own_files
+from podium.team.planning import checkpoint_of
+from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool, pool_file
 from podium.workers.replay import ReplayWorker
 
@@ -26,7 +26,7 @@ def digest(described: Any) -> str:
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[PlannerSettings]) -> list[Any]:
+def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSettings]) -> list[Any]:
     """What tells files from others of the same name: those of the tasks, of the pool with its ratings and recordings,
     of the checkpoints and files from which planners plan, and of the models that run in our own process.
 
@@ -38,7 +38,7 @@ def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[PlannerSe
     identities = (worker.identity or {} for worker in pool)
     models = (identity["model"] for identity in identities if identity.get("kind") == "local")
     recordings = {worker.recording.header.sha256: None for worker in pool if isinstance(worker, ReplayWorker)}
-    baselines = (find_baseline(planner.planner) for planner in planners)
+    baselines = (find_baseline(planner.plan.planner) for planner in planners)
     return [
         fingerprint(Path(tasks)),
         fingerprint(pool_file(name)),

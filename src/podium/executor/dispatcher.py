@@ -1,6 +1,6 @@
 """What the calls of all questions share: a channel to each worker, the response cache, and the shared budgets.
 
-One dispatcher serves all orchestrators over the same workers. It does not close what it was given.
+One dispatcher serves all runners over the same workers. It does not close what it was given.
 """
 
 from __future__ import annotations

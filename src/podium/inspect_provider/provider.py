@@ -17,12 +17,13 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from rich.markup import escape
 
 from podium.baselines import baseline_forms
-from podium.config import build
 from podium.errors import QuestionFailedError, UsageError
-from podium.library.settings import TeamSettings
-from podium.library.team import Team
 from podium.tasks.sets.inspect_samples import to_question
+from podium.team.opening import read_team
+from podium.team.settings import TeamSettings
+from podium.team.team import open_team, overrides_of
 from podium.trace import Trace
+from podium.trace.store import default_path
 
 _UNSUPPORTED = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")
 """Options of Inspect that a pool cannot follow; the provider refuses them."""
@@ -34,12 +35,12 @@ _IGNORED = (
 
 
 class Podium(ModelAPI):
-    """`podium/<pool or planner>`.
+    """`podium/<team or planner>`.
 
     Args:
-        model_name: the name of a planner or a pool (see `read_settings`).
+        model_name: a planner, or a team (see `read_settings`).
         config: its seed (default 0) seeds all questions.
-        settings: `TeamSettings`, by name.
+        settings: keys of a team file, such as `budget.usd`.
 
     Raises:
         PrerequisiteError: the settings are unusable. Inspect shows it as one sentence.
@@ -60,7 +61,9 @@ class Podium(ModelAPI):
                 raise UsageError(
                     f"--model-base-url {base_url}: a pool file says where each worker is; leave it out."
                 )
-            self._team = Team.of_settings(read_settings(model_name, settings), seed=str(config.seed or 0))
+            team = read_settings(model_name, settings)
+            opened = open_team(team, seed=str(config.seed or 0), fallback=False)
+            self._team = opened.keeping(default_path() if team.store is None else team.store)
         except UsageError as error:
             raise PrerequisiteError(escape(str(error))) from None
 
@@ -94,14 +97,18 @@ class Podium(ModelAPI):
 
 
 def read_settings(name: str, settings: Mapping[str, Any]) -> TeamSettings:
-    """The settings of the model `podium/<name>`: the name is a planner's or a pool's, unless -M says otherwise.
+    """The settings of the model `podium/<name>`: a planner, and -M pool names the team; or a team file or the name of a
+    team; or anything, where -M pool names the team.
 
     Raises:
         ConfigError: an unknown key or value, or settings that exclude each other.
     """
     planners = {form.partition(":")[0] for form in ("conductor", *baseline_forms())}
-    named = "planner" if name.partition(":")[0] in planners else "pool"
-    return build({named: name, **settings}, TeamSettings, source=f"podium/{name}")
+    if name.partition(":")[0] in planners:
+        return read_team(None, overrides_of({"plan.planner": name, **settings}))
+    if "pool" in settings:
+        return read_team(None, overrides_of(settings))
+    return read_team(name, overrides_of(settings))
 
 
 def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from podium.evals.evaluation import Evaluation
 from podium.library.evaluation import evaluate
-from podium.library.team import Team
-from podium.orchestrator import Event
 from podium.per_loop import LoopThread
 from podium.planner import Plan, Planner
 from podium.tasks.task import Task
+from podium.team import Event
+from podium.team.team import Team
 from podium.trace import Trace
 from podium.types import Question
 from podium.workers.pool import Pool
@@ -28,9 +28,9 @@ class SyncTeam:
         self._loop = LoopThread("podium-team")
 
     @classmethod
-    def open(cls, pool: str | Path | Pool = "embedded", **options: Any) -> Self:
+    def open(cls, team: str | Path | Pool, **options: Any) -> Self:
         """See `Team.open`, which has the same options."""
-        return cls(Team.open(pool, **options))
+        return cls(Team.open(team, **options))
 
     @property
     def pool(self) -> Pool:

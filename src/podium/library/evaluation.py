@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from podium.evals.evaluation import Evaluation, Progress
 from podium.evals.evaluation import evaluate as evaluate_planner
-from podium.library.team import Team
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
+from podium.team.team import Team
 
 
 async def evaluate(
@@ -43,17 +43,17 @@ async def evaluate(
     """
     if isinstance(tasks, str):
         tasks = list(open_tasks(tasks, split, size=questions, seed=seed, pool=team.pool))
-    orchestrator = team.orchestrator
+    runner = team.runner
     return await evaluate_planner(
-        orchestrator.planner,
+        runner.planner,
         tasks,
         team.pool,
         repeats=repeats,
         concurrency=concurrency,
         seed=str(seed),
-        budget=orchestrator.budget,
-        max_steps=orchestrator.max_steps,
-        execution=orchestrator.settings,
-        dispatcher=orchestrator.dispatcher,
+        budget=runner.budget,
+        max_steps=runner.max_steps,
+        execution=runner.settings,
+        dispatcher=runner.dispatcher,
         on_progress=on_progress,
     )

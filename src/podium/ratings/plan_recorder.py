@@ -16,7 +16,6 @@ from podium.errors import WorkerError
 from podium.executor import Dispatcher
 from podium.executor.ledger import SpendLimit
 from podium.executor.worker_call import SelfPaying
-from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.ratings.recorder import (
     Progress,
@@ -27,6 +26,7 @@ from podium.ratings.recorder import (
 )
 from podium.recordings import RecordingWriter, Response, Seen, reference, split_by_hash, was_simulated
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Budget, Limits, Profile, Usage
 from podium.workers.answer import final_answer
@@ -77,7 +77,7 @@ async def record_plans(
             if run_budget.refusal is not None:
                 return
             writer.add_question(recorded_question(task, split(task.id)))
-            orchestrator = Orchestrator(
+            runner = Runner(
                 planner,
                 with_vote if VOTE in tools_of(planner) else recorded,
                 budget=Budget(rounds=rounds_of(planner)),
@@ -85,7 +85,7 @@ async def record_plans(
                 dispatcher=run_budget.dispatcher,
                 accounts=run_budget.accounts,
             )
-            trace = await orchestrator.answer(task.question, seed=seed_of(task))
+            trace = await runner.answer(task.question, seed=seed_of(task))
             run_budget.refused()
             await calls.grade(task)
             progress.usd = run_budget.spent_usd

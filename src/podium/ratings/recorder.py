@@ -17,10 +17,10 @@ from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.accounts import UNLIMITED_USD, Account
 from podium.executor.ledger import Reservation
-from podium.orchestrator import Orchestrator
 from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
 from podium.rollout.judging import graded
 from podium.tasks.task import Grade, Task
+from podium.team import Runner
 from podium.trace import Span, Trace
 from podium.types import Budget
 from podium.workers.pool import Pool, is_tool
@@ -224,10 +224,10 @@ class _Job:
 
     async def ask(self, run_budget: RunBudget, seed: str) -> Trace:
         """Call the worker."""
-        orchestrator = Orchestrator(
+        runner = Runner(
             Single(self.worker), self.pool, dispatcher=run_budget.dispatcher, accounts=run_budget.accounts
         )
-        return await orchestrator.answer(
+        return await runner.answer(
             self.task.question,
             seed=f"record/{seed}/{self.task.id}/{self.worker}/{self.sample}",
             sample=self.sample,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from podium.errors import BudgetError
 from podium.executor import Dispatcher
-from podium.orchestrator import Orchestrator
 from podium.rollout.judging import graded
 from podium.rollout.reward import Reward, RewardSettings, discounted, reward, round_reward
 from podium.tasks.task import Grade, Task
+from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace
 from podium.workers.failing import ENVIRONMENT
 from podium.workflow import live_steps
@@ -81,7 +81,7 @@ def _was_drawn(span: Span) -> bool:
 
 
 async def roll(
-    orchestrator: Orchestrator,
+    runner: Runner,
     task: Task,
     *,
     seed: str,
@@ -95,14 +95,14 @@ async def roll(
         seed: seeds the randomness of planner and workers: the same arguments give the same rollout.
         sample: number of this independent answer to the question; equal numbers share cached responses.
         settings: the reward's weights; None: the reward has no penalties.
-        trace_id: as for `Orchestrator.answer`.
+        trace_id: as for `Runner.answer`.
 
     Raises:
         BudgetError: an account of the dispatcher refused a call. Then the rollout is no evidence about its plan.
     """
-    trace = await orchestrator.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
-    _check_accounts(orchestrator.dispatcher, trace)
-    grade = await graded(task, trace.answer, orchestrator.dispatcher)
+    trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
+    _check_accounts(runner.dispatcher, trace)
+    grade = await graded(task, trace.answer, runner.dispatcher)
     return Rollout(
         task_id=task.id,
         trace=trace,

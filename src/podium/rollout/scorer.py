@@ -10,42 +10,13 @@ from dataclasses import dataclass, field
 
 from podium.errors import BudgetError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator import Orchestrator
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Planner
 from podium.rollout.reward import RewardSettings
 from podium.rollout.rollout import Rollout, earned_by_rounds, roll
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Budget
 from podium.workers.pool import Pool
-from podium.workflow import AccessRule, parse
-
-
-@dataclass(frozen=True, slots=True)
-class FixedPlan:
-    """A planner that answers every request with the same text, such as a completion that a trainer sampled.
-
-    It parses and does nothing else, so a sampled text is run exactly as a live Conductor's would be.
-    """
-
-    text: str
-    name: str = "written"
-    access: AccessRule = "lists"
-    """What its access lists may hold."""
-    cut: bool = False
-    """Whether the text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        """Parse the text for the request's pool. If it is no valid plan, the decision is an error value."""
-        decision = parse(
-            self.text,
-            workers=len(request.pool),
-            names=[profile.name for profile in request.pool],
-            max_steps=request.max_steps,
-            later_round=bool(request.outcomes),
-            access=self.access,
-            cut=self.cut,
-        )
-        return Plan(text=self.text, decision=decision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +76,7 @@ class Scorer:
         trace_id: str | None = None,
     ) -> Rollout:
         """As `roll`, but return the rollout even if workers or the grader failed. Its reward then means nothing."""
-        orchestrator = Orchestrator(
+        runner = Runner(
             planner,
             pool,
             budget=self.budget,
@@ -119,7 +90,7 @@ class Scorer:
             else self.reward
         )
         try:
-            rollout = await roll(orchestrator, task, seed=seed, settings=settings, trace_id=trace_id)
+            rollout = await roll(runner, task, seed=seed, settings=settings, trace_id=trace_id)
         except BudgetError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
             # paid for, and so their responses are kept.

@@ -20,7 +20,6 @@ from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, Plan, PlanRequest, outcomes_of
 from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
@@ -30,6 +29,7 @@ from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionI
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
+from podium.team.opening import open_pool
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Question

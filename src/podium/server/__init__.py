@@ -1,6 +1,6 @@
 """One HTTP endpoint in front of the team: OpenAI's routes in `openai`, Podium's own in `api`, and the viewer.
 
 A request passes the middleware (`host_check`, `in_flight`, `body_limits`) and a route; the `service` answers it.
-An application in the same layer as evals and train: it imports the orchestrator and what is below it, and only cli
+An application in the same layer as evals and train: it imports the runner and what is below it, and only cli
 imports it. No other package imports the web framework.
 """

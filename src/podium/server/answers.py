@@ -16,8 +16,8 @@ import pydantic_core
 
 from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
-from podium.orchestrator import Event, PlanReady, RoundEnded
-from podium.orchestrator.faults import TOOL_ANSWERS
+from podium.team import Event, PlanReady, RoundEnded
+from podium.team.faults import TOOL_ANSWERS
 from podium.trace import Span, Trace
 from podium.types import Profile, ProviderState, ToolCall, Usage, total_usage
 from podium.workflow import Acceptance, Workflow, render

@@ -94,7 +94,7 @@ def create_app(service: Service) -> FastAPI:
     ]
     for router in routers:
         app.include_router(router)
-    if service.settings.viewer:
+    if service.settings.serve.viewer:
         app.include_router(viewer.routes(service))
     app.include_router(ask.routes(service, background))
     app.include_router(operations.routes(service, in_flight, metrics))
@@ -108,7 +108,7 @@ def create_app(service: Service) -> FastAPI:
 
 def _add_middleware(app: FastAPI, service: Service, in_flight: InFlightRequests) -> None:
     """Wrap `app`. The middleware that is added last sees a request first."""
-    settings = service.settings
+    settings = service.settings.serve
     app.add_middleware(
         BodyLimits,
         max_bytes=settings.body_bytes,
@@ -116,12 +116,12 @@ def _add_middleware(app: FastAPI, service: Service, in_flight: InFlightRequests)
         max_depth=settings.depth,
         max_values=settings.values,
     )
-    app.add_middleware(RequestTimeLimit, in_flight=in_flight, seconds=settings.request_seconds)
-    if settings.origins:
+    app.add_middleware(RequestTimeLimit, in_flight=in_flight, seconds=settings.timeout)
+    if settings.cors:
         # Inside the host check: a page that the check refuses may not read the refusal anyway.
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=settings.origins,
+            allow_origins=settings.cors,
             allow_methods=("GET", "POST", "DELETE"),
             allow_headers=("*",),
             expose_headers=_EXPOSED_HEADERS,

@@ -1,7 +1,7 @@
 """Remembers which worker answered each conversation last, and what of it providers' prompt caches hold.
 
 It keeps hashes, names and counts, no texts, in this process alone, and forgets them when the providers do. So it works
-without a store. `podium.orchestrator.affinity` decides what follows.
+without a store. `podium.team.affinity` decides what follows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hashlib import blake2b
 from itertools import takewhile
 from typing import Any
 
-from podium.orchestrator.affinity import LEAST_TOKENS, PastTurn
 from podium.server.keys import Caller
+from podium.team.affinity import LEAST_TOKENS, PastTurn
 from podium.trace import Span, Trace
 from podium.types import Message, Question, estimate_tokens
 from podium.workers.pool import Pool

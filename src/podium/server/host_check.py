@@ -48,9 +48,9 @@ class HostCheck:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
         self._service = service
-        self._most = service.settings.header_bytes
-        self._origins = frozenset(origin.lower().encode() for origin in service.settings.origins)
-        self._names = frozenset(urlsplit(origin).hostname for origin in service.settings.origins)
+        self._most = service.settings.serve.header_bytes
+        self._origins = frozenset(origin.encode() for origin in service.settings.serve.cors)
+        self._names = frozenset(urlsplit(origin).hostname for origin in service.settings.serve.cors)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = None if scope["type"] == "lifespan" else self._refusal(scope)

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 
 from podium.executor import StepText
-from podium.orchestrator import Event, QuestionEnded
 from podium.server.stream_events import ENDED, StreamEvent, started_event, text_event, to_stream_event
+from podium.team import Event, QuestionEnded
 
 KEPT_S = 5.0
 """Seconds for which an ended question stays here; by then the store has its trace."""

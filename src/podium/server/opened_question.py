@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from podium.errors import APIError, PodiumError
-from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.server.answers import ServedAnswer, from_plan, from_trace, no_answer_error
 from podium.server.api_errors import to_api_error
 from podium.server.approval import expiry
@@ -19,6 +18,7 @@ from podium.server.leniency import ignored_header
 from podium.server.requests import ChatRequest
 from podium.server.service import Service, stream_answers
 from podium.server.streaming import Write
+from podium.team import Event, QuestionEnded, Runner
 from podium.trace import Trace
 from podium.types import Usage
 
@@ -31,7 +31,7 @@ class AnswerEvents(Protocol):
         ...
 
     def for_event(self, event: Event) -> bytes:
-        """The events for an orchestrator's event, except for the end; empty if it is not reported."""
+        """The events for a runner's event, except for the end; empty if it is not reported."""
         ...
 
     def end(self, answer: ServedAnswer) -> bytes:
@@ -50,7 +50,7 @@ class OpenedQuestion:
     service: Service
     request: ChatRequest
     caller: Caller
-    orchestrator: Orchestrator
+    runner: Runner
     trace_id: str
 
     @property
@@ -67,9 +67,7 @@ class OpenedQuestion:
         if self.request.dry_run:
             return await self.planned()
         return self.read(
-            await self.service.answer(
-                self.request, self.caller, trace_id=self.trace_id, orchestrator=self.orchestrator
-            )
+            await self.service.answer(self.request, self.caller, trace_id=self.trace_id, runner=self.runner)
         )
 
     async def write(self, events: AnswerEvents, write: Write) -> ServedAnswer | None:
@@ -124,7 +122,7 @@ class OpenedQuestion:
         started = False
         try:
             async with stream_answers(
-                self.service, self.request, self.caller, ids, self.orchestrator
+                self.service, self.request, self.caller, ids, self.runner
             ) as next_events:
                 while len(answers) + len(failed) < len(ids):
                     pieces = []
@@ -167,7 +165,7 @@ class OpenedQuestion:
             APIError: there is no plan.
         """
         trace, workflow, estimate = await self.service.plan(
-            self.request, self.caller, self.orchestrator, self.trace_id
+            self.request, self.caller, self.runner, self.trace_id
         )
         error = no_answer_error(trace)
         if workflow is None and error is not None:

@@ -21,13 +21,13 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from podium.errors import APIError
-from podium.orchestrator import Event, QuestionEnded
 from podium.server.api_errors import error_responses, forbidden
 from podium.server.group_metrics import answer_metrics, of_group
 from podium.server.in_flight import InFlightRequests
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
+from podium.team import Event, QuestionEnded
 from podium.trace import Span, Trace
 from podium.trace.costs import PLANNING, costs_of
 

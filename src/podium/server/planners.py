@@ -19,11 +19,11 @@ from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.checkup import CheckResult
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
 from podium.planner import Plan, PlanRequest
 from podium.server.api_errors import missing
 from podium.server.learning import Learning
+from podium.team.planning import OpenedPlanner, check_planner, open_planner
+from podium.team.settings import PlannerChoice, TeamSettings
 from podium.trace.async_store import AsyncTraceStore
 from podium.workers.pool import Pool, has_real_workers
 from podium.workflow import PlanError, Step, Workflow
@@ -43,36 +43,37 @@ class Planners:
 
     Args:
         pool: the workers that baselines may name.
-        settings: the configured planner, for requests that name none.
+        settings: of the team; requests that name no planner have its own.
+        opened: that planner, where it is open already; None: it is opened when it is first needed.
         dispatcher: applies the limits of a worker that acts as the Conductor.
-        processes: write the plans of small checkpoints, and end with the planners; None: our own process does.
         store: where planners that learn find how their answers were judged; None: they learn nothing.
     """
 
     def __init__(
         self,
         pool: Pool,
-        settings: PlannerSettings,
+        settings: TeamSettings,
         dispatcher: Dispatcher,
-        processes: PolicyProcesses | None = None,
         store: AsyncTraceStore | None = None,
+        *,
+        opened: OpenedPlanner | None = None,
     ) -> None:
         self._pool = pool
         self._settings = settings
         self._dispatcher = dispatcher
-        self._processes = processes or PolicyProcesses()
+        self._processes = PolicyProcesses(settings.plan.processes or 1)
         self.learning = Learning(store)
         self._baselines = known_baselines()
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time; None: it did."""
         self._checked_at = float("-inf")
-        self._opened: dict[str, OpenedPlanner] = {}
+        self._opened: dict[str, OpenedPlanner] = {} if opened is None else {self.configured: opened}
         self._opening = asyncio.Lock()
 
     @property
     def configured(self) -> str:
         """The name of the configured planner."""
-        return self._settings.planner
+        return self._settings.plan.planner
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -171,12 +172,12 @@ class Planners:
             self._opened[name] = opened
         return opened
 
-    def _settings_for(self, name: str, param: str | None) -> PlannerSettings:
+    def _settings_for(self, name: str, param: str | None) -> TeamSettings:
         """The settings of a planner that a request may name. Forms with a file path are refused."""
         if name == self.configured:
             return self._settings
         if name in _CONDUCTORS:
-            return PlannerSettings(conductor=name)
+            return self._settings.with_checkpoint(name)
         found = find_baseline(name, self._baselines)
         if found is None or not self._is_offered(*found):
             raise missing(
@@ -185,7 +186,7 @@ class Planners:
                 param,
                 code="planner_not_found",
             )
-        return PlannerSettings(planner=name)
+        return self._settings.with_planner(PlannerChoice(planner=name))
 
     @property
     def _forms(self) -> tuple[str, ...]:

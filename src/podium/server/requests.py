@@ -16,9 +16,10 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from podium.conductor.checkpoint import PlanSettings
 from podium.errors import APIError
 from podium.server.api_errors import invalid
-from podium.server.settings import ServeSettings
+from podium.team.settings import TeamSettings
 from podium.types import Budget, Message, Question
 from podium.workers.chat.request_body import seed_number
 
@@ -265,7 +266,7 @@ class ChatRequest:
         return replace(self, question=question, seed=seed)
 
 
-def with_options(request: ChatRequest, options: PodiumOptions, settings: ServeSettings) -> ChatRequest:
+def with_options(request: ChatRequest, options: PodiumOptions, settings: TeamSettings) -> ChatRequest:
     """The request with the limits of the object `podium`; the server's settings apply where it does not say.
 
     Raises:
@@ -282,14 +283,14 @@ def with_options(request: ChatRequest, options: PodiumOptions, settings: ServeSe
         allow=options.allow,
         deny=options.deny or (),
         max_steps=_steps(options, settings),
-        early_stop=settings.early_stop if options.early_stop is None else options.early_stop,
+        early_stop=settings.plan.early_stop if options.early_stop is None else options.early_stop,
         dry_run=bool(options.dry_run),
         plan_id=options.plan_id,
         workflow=options.workflow,
     )
 
 
-def _budget(options: PodiumOptions, settings: ServeSettings) -> Budget:
+def _budget(options: PodiumOptions, settings: TeamSettings) -> Budget:
     """The limits that the options ask for.
 
     Raises:
@@ -297,10 +298,12 @@ def _budget(options: PodiumOptions, settings: ServeSettings) -> Budget:
     """
     limits = options.budget
     requested = (options.max_rounds, None if limits is None else limits.rounds)
-    rounds = min((count for count in requested if count is not None), default=settings.budget.rounds)
-    if rounds > settings.most_rounds:
+    own = settings.budget.rounds
+    most = max(settings.serve.most_rounds, own)
+    rounds = min((count for count in requested if count is not None), default=own)
+    if rounds > most:
         where = "podium.max_rounds" if limits is None or limits.rounds is None else "podium.budget.rounds"
-        raise invalid(f"{where}: this server gives at most {settings.most_rounds} rounds.", where)
+        raise invalid(f"{where}: this server gives at most {most} rounds.", where)
     if limits is None:
         return Budget(rounds=rounds)
     return Budget(
@@ -308,16 +311,17 @@ def _budget(options: PodiumOptions, settings: ServeSettings) -> Budget:
     )
 
 
-def _steps(options: PodiumOptions, settings: ServeSettings) -> int:
+def _steps(options: PodiumOptions, settings: TeamSettings) -> int:
     """The steps that a plan may have; the server's setting where the request does not say.
 
     Raises:
         APIError: more than the server allows.
     """
-    steps = settings.max_steps if options.max_steps is None else options.max_steps
-    if steps > settings.most_steps:
+    own = settings.plan.max_steps or PlanSettings().max_steps
+    steps, most = own if options.max_steps is None else options.max_steps, max(settings.serve.most_steps, own)
+    if steps > most:
         raise invalid(
-            f"podium.max_steps: this server lets a plan have at most {settings.most_steps}.",
+            f"podium.max_steps: this server lets a plan have at most {most}.",
             "podium.max_steps",
         )
     return steps

@@ -14,13 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from podium.conductor import Conductor, QuarantinePlanner
-from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.ledger import SpendLimit
-from podium.orchestrator import Event, Journal, Orchestrator, PlanReady, QuestionEnded
-from podium.orchestrator.affinity import StickyWorkerPlanner
-from podium.orchestrator.planning import first_model
 from podium.planner import Planner
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
@@ -31,8 +27,11 @@ from podium.server.plan_prices import PlanPrices
 from podium.server.planners import DirectPlanner, Planners
 from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
-from podium.server.settings import ServeSettings
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
+from podium.team import Event, Journal, PlanReady, QuestionEnded, Runner
+from podium.team.affinity import StickyWorkerPlanner
+from podium.team.planning import OpenedPlanner, first_model
+from podium.team.settings import TeamSettings
 from podium.trace import Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
@@ -55,6 +54,8 @@ class Service:
         pool, dispatcher, store, keys: the code that opened them closes them.
         store: where traces are kept; None: no trace is kept.
         keys: the API keys; None: every client that reaches the server may use it.
+        settings: of the team; where they name neither rounds nor steps, there are 1 and 5.
+        opened: the planner of the settings, where it is open already.
         live: receives the events of every running question; None: the service makes one.
         observers: further observers of every question.
         siblings: the other processes that serve the same address; None: there are none.
@@ -68,7 +69,8 @@ class Service:
         store: AsyncTraceStore | None = None,
         keys: Keys | None = None,
         live: LiveQuestions | None = None,
-        settings: ServeSettings | None = None,
+        settings: TeamSettings | None = None,
+        opened: OpenedPlanner | None = None,
         observers: Sequence[ObserverFactory] = (),
         siblings: Siblings | None = None,
     ) -> None:
@@ -77,15 +79,13 @@ class Service:
         self.store = store
         self.keys = keys
         self.live = live or LiveQuestions()
-        self.settings = settings or ServeSettings()
+        self.settings = settings or TeamSettings()
         self.observers = list(observers)
         self.siblings = siblings
-        self.planners = Planners(
-            pool, self.settings.planner, dispatcher, PolicyProcesses(self.settings.plan_processes), store
-        )
+        self.planners = Planners(pool, self.settings, dispatcher, store, opened=opened)
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)
-        self.conversations = Conversations(pool, self.settings.prompt_cache_s)
+        self.conversations = Conversations(pool, 60 * self.settings.serve.prompt_cache_minutes)
         self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
@@ -115,7 +115,7 @@ class Service:
         caller: Caller,
         *,
         trace_id: str,
-        orchestrator: Orchestrator | None = None,
+        runner: Runner | None = None,
         sample: int = 0,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
@@ -124,26 +124,26 @@ class Service:
         """Answer `request` and return the trace. The trace is stored whatever the outcome.
 
         Args:
-            orchestrator: the result of `open_orchestrator` for this request; None: it is opened here.
-            sample, on_event, streams, journal: as in `Orchestrator.answer`.
+            runner: the result of `open_runner` for this request; None: it is opened here.
+            sample, on_event, streams, journal: as in `Runner.answer`.
 
         Raises:
             APIError: the caller may not do this, or the approved plan was run meanwhile; nothing ran.
             UsageError: the question cannot be answered as requested.
             asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
         """
-        orchestrator = orchestrator or await self.open_orchestrator(request, caller)
-        planner = orchestrator.planner
+        runner = runner or await self.open_runner(request, caller)
+        planner = runner.planner
         if request.plan_id is not None and isinstance(planner, ApprovedPlan):
             await self.plans.take(planner.planned)
-        observe = self._observer(request, caller, orchestrator, trace_id, on_event)
+        observe = self._observer(request, caller, runner, trace_id, on_event)
         if journal is not None:
             observe = _unless_handed_over(observe, journal)
         task = asyncio.current_task()
         assert task is not None
         self.running[trace_id] = task
         try:
-            return await orchestrator.answer(
+            return await runner.answer(
                 request.question,
                 seed=request.seed,
                 sample=sample,
@@ -162,7 +162,7 @@ class Service:
             self.live.end(trace_id)
 
     async def plan(
-        self, request: ChatRequest, caller: Caller, orchestrator: Orchestrator, trace_id: str
+        self, request: ChatRequest, caller: Caller, runner: Runner, trace_id: str
     ) -> tuple[Trace, Workflow | None, dict[str, Any]]:
         """Plan without running, and let the plan wait for approval under `trace_id`.
 
@@ -176,16 +176,16 @@ class Service:
             UsageError: the question cannot be planned as requested.
             StoreError: an account cannot be written.
         """
-        question, planner = request.question, orchestrator.planner
+        question, planner = request.question, runner.planner
         if isinstance(planner, ApprovedPlan):
-            priced = await self.prices.estimate(planner.over(orchestrator.pool), orchestrator.pool, question)
+            priced = await self.prices.estimate(planner.over(runner.pool), runner.pool, question)
             return planner.planned, planner.workflow, priced
-        written = await orchestrator.plan(question, seed=request.seed, trace_id=trace_id)
+        written = await runner.plan(question, seed=request.seed, trace_id=trace_id)
         trace = _owned(written, request, caller)
         workflow = trace.rounds[0].workflow
         if request.worker is None:
             self.plans.add(trace, keep=request.keep)
-        priced = {} if workflow is None else await self.prices.estimate(workflow, orchestrator.pool, question)
+        priced = {} if workflow is None else await self.prices.estimate(workflow, runner.pool, question)
         return trace, workflow, priced
 
     async def close(self) -> None:
@@ -193,20 +193,20 @@ class Service:
         self.live.close()
         await self.planners.close()
 
-    async def open_orchestrator(self, request: ChatRequest, caller: Caller) -> Orchestrator:
-        """The orchestrator for `request`: its planner, the workers that it may use, its budget.
+    async def open_runner(self, request: ChatRequest, caller: Caller) -> Runner:
+        """The runner for `request`: its planner, the workers that it may use, its budget.
 
         Raises:
             APIError, UsageError: as in `answer`.
         """
         account = None if self.keys is None else self.keys.account(caller)
         accounts: tuple[SpendLimit, ...] = () if account is None else (account,)
-        budget = _within(request.budget, self.settings.budget)
+        budget = _within(request.budget, self.settings.budget.of_question(1))
         if request.worker is not None:
             if request.plan_id is not None:
                 problem = "One worker answers this request without a plan: leave podium.plan_id out."
                 raise invalid(problem, "podium.plan_id")
-            return Orchestrator(
+            return Runner(
                 DirectPlanner(request.worker),
                 worker_and_fallbacks(self.pool, caller, request),
                 budget=budget.model_copy(update={"rounds": 1}),
@@ -220,7 +220,7 @@ class Service:
             plan = ApprovedPlan.of(await self.plans.find(request.plan_id, caller), request)
             pool = pool.subset([number for number, name in enumerate(pool.names) if name in plan.names])
             plan.over(pool)
-            return Orchestrator(
+            return Runner(
                 plan,
                 pool,
                 budget=_within(budget, plan.planned.budget).model_copy(update={"rounds": 1}),
@@ -234,11 +234,11 @@ class Service:
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
-        return Orchestrator(
+        return Runner(
             self._keeping(opened.planner, pool, request, caller),
             pool,
             budget=budget,
-            max_steps=min(request.max_steps, self.settings.most_steps),
+            max_steps=request.max_steps,
             settings=ExecutionSettings(early_stop=request.early_stop),
             dispatcher=self.dispatcher,
             accounts=accounts,
@@ -253,7 +253,7 @@ class Service:
         if past is None or past.worker not in pool.names:
             return planner
         closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"
-        return StickyWorkerPlanner(planner, past, self.settings.right_answer_usd) if closed else planner
+        return StickyWorkerPlanner(planner, past, self.settings.serve.right_answer_usd) if closed else planner
 
     def _keep(self, trace: Trace, caller: Caller) -> None:
         self.provider_states.record(trace, caller)
@@ -268,7 +268,7 @@ class Service:
         self,
         request: ChatRequest,
         caller: Caller,
-        orchestrator: Orchestrator,
+        runner: Runner,
         trace_id: str,
         on_event: Callable[[Event], None] | None,
     ) -> Callable[[Event], None]:
@@ -277,8 +277,8 @@ class Service:
             trace_id,
             caller.name,
             question=request.question.text,
-            planner=orchestrator.planner.name,
-            workers=orchestrator.pool.names,
+            planner=runner.planner.name,
+            workers=runner.pool.names,
         )
         own = [] if on_event is None else [on_event]
         observers = [live, *(observer(trace_id, request, caller) for observer in self.observers), *own]
@@ -290,7 +290,7 @@ class Service:
                 if request.keep:
                     self._keep(event.trace, caller)
             elif isinstance(event, PlanReady):
-                self.planners.record_plan(orchestrator.planner.name, event.error)
+                self.planners.record_plan(runner.planner.name, event.error)
             for notify in observers:
                 notify(event)
 
@@ -329,7 +329,7 @@ NextEvents = Callable[[], Awaitable[list[tuple[int, Event]]]]
 
 
 async def answer_all(
-    service: Service, request: ChatRequest, caller: Caller, ids: Sequence[str], orchestrator: Orchestrator
+    service: Service, request: ChatRequest, caller: Caller, ids: Sequence[str], runner: Runner
 ) -> list[Trace]:
     """Answer the question once for each trace id, at the same time; the traces in that order.
 
@@ -337,9 +337,9 @@ async def answer_all(
         UsageError: the question cannot be answered as requested.
     """
     if len(ids) == 1:
-        return [await service.answer(request, caller, trace_id=ids[0], orchestrator=orchestrator)]
+        return [await service.answer(request, caller, trace_id=ids[0], runner=runner)]
     ended: dict[int, Trace] = {}
-    async with stream_answers(service, request, caller, ids, orchestrator, streams=False) as next_events:
+    async with stream_answers(service, request, caller, ids, runner, streams=False) as next_events:
         while len(ended) < len(ids):
             for number, event in await next_events():
                 if isinstance(event, QuestionEnded):
@@ -353,7 +353,7 @@ async def stream_answers(
     request: ChatRequest,
     caller: Caller,
     ids: Sequence[str],
-    orchestrator: Orchestrator,
+    runner: Runner,
     *,
     streams: bool = True,
 ) -> AsyncIterator[NextEvents]:
@@ -372,7 +372,7 @@ async def stream_answers(
                 request.sampled(number),
                 caller,
                 trace_id=trace_id,
-                orchestrator=orchestrator,
+                runner=runner,
                 sample=number,
                 on_event=enqueue,
                 streams=streams,

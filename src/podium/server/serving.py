@@ -112,7 +112,7 @@ async def serve_app(
             app,
             http=Connection,
             ws="websockets-sansio",
-            ws_max_size=service.settings.body_bytes,
+            ws_max_size=service.settings.serve.body_bytes,
             ws_ping_interval=HEARTBEAT_S,
             lifespan="on",
             log_config=None,
@@ -153,7 +153,7 @@ async def _drain(
     background.pause()
     ended = asyncio.create_task(in_flight.wait_until_empty(in_flight.questions, service.running))
     hurried = asyncio.create_task(hurry.wait())
-    seconds = service.settings.drain_seconds
+    seconds = service.settings.serve.drain
     await asyncio.wait((ended, hurried), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     in_time = ended.done() or (not in_flight.questions and service.running.keys() <= background.running)
     for task in (ended, hurried):

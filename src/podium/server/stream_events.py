@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from podium.executor import StepEnded, StepStarted, StepText
-from podium.orchestrator import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.planner import Plan
+from podium.team import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.trace import RoundTrace, Span, Trace
 from podium.trace.serialization import to_json
 from podium.workflow import Acceptance, PlanError, Workflow
@@ -64,7 +64,7 @@ def text_event(id: str, event: StepText, text: str) -> StreamEvent:
 
 
 def to_stream_event(id: str, event: Event, workers: Sequence[str]) -> StreamEvent:
-    """The stream event of an orchestrator's event.
+    """The stream event of a runner's event.
 
     Args:
         workers: the names of the pool's workers, which plans refer to by number.

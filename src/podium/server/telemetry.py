@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from podium import __version__
 from podium.errors import UsageError
-from podium.orchestrator import Event, QuestionEnded
+from podium.team import Event, QuestionEnded
 from podium.trace import Trace
 
 if TYPE_CHECKING:

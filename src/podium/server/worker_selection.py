@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from podium.config import suggestion
 from podium.errors import APIError
-from podium.orchestrator.team import TeamWorker, without
 from podium.server.api_errors import forbidden, invalid, missing
 from podium.server.keys import Caller
+from podium.team.team_worker import TeamWorker, without
 from podium.types import Profile, Question
 from podium.workers.pool import Pool
 

@@ -14,7 +14,7 @@ from podium.study.diversity import diversity
 from podium.study.methods import Training, methods_for
 from podium.study.questions import StudyQuestions
 from podium.study.result import Bounds, Study, number_of, rows_of
-from podium.study.serving_files import ServingFiles
+from podium.study.serving_files import TEAM, ServingFiles
 from podium.workers.pool import Pool
 
 
@@ -78,7 +78,7 @@ def write_serving_files(
     pool: Pool,
     checkpoint: str | None = None,
 ) -> tuple[str, ...]:
-    """Write `podium.toml` for the recommendation, and `cheaper.toml` if the cheaper choice is another one."""
+    """Write `team.toml` for the recommendation, and `cheaper.toml` if the cheaper choice is another one."""
     ratings = Training(recorded.answers).ratings if len(recorded.answers.workers) > 1 else None
     files = ServingFiles(folder, pool_name, pool, ratings, checkpoint)
 
@@ -86,7 +86,7 @@ def write_serving_files(
         method = finding.method
         return files.write(name, method, trained=method.name == TRAINED)
 
-    written = [write("podium", decision.recommended)]
+    written = [write(TEAM, decision.recommended)]
     if decision.cheaper is not None and decision.cheaper is not decision.recommended:
         written.append(write("cheaper", decision.cheaper))
     return tuple(written)

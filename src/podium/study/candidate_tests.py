@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from podium.baselines import Single
 from podium.errors import BudgetError
 from podium.executor import Dispatcher
-from podium.orchestrator import Orchestrator
 from podium.ratings.rating import find_clusters
 from podium.ratings.recorder import failure_of
 from podium.rollout.rollout import roll
 from podium.study.composition import Candidate
 from podium.tasks import Task
+from podium.team import Runner
 from podium.workers.pool import Pool, is_tool
 from podium.workers.ratings import ClusterWords, Ratings, Tally
 
@@ -144,12 +144,12 @@ async def ask_candidates(
 
 async def _ask(alone: Pool, kinds: Kinds, dispatcher: Dispatcher) -> CandidateAnswers:
     name = alone.names[0]
-    orchestrator = Orchestrator(Single(name), alone, dispatcher=dispatcher)
+    runner = Runner(Single(name), alone, dispatcher=dispatcher)
     tallies: dict[str, Tally] = {}
     for kind, tasks in kinds.tests.items():
         for task in tasks:
             try:
-                rollout = await roll(orchestrator, task, seed=f"compose/{task.id}/{name}")
+                rollout = await roll(runner, task, seed=f"compose/{task.id}/{name}")
             except BudgetError as error:
                 return CandidateAnswers(name, tallies, refusal=str(error))
             if rollout.trace.answer is None:

@@ -15,14 +15,14 @@ import numpy as np
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import open_planner, plan_settings
 from podium.ratings.answers import Answers, select
 from podium.rollout import Rollout
 from podium.study.crossfit import Measured, folds_of, others
 from podium.study.decision import FEWEST
 from podium.study.methods import Training
 from podium.tasks import Task
+from podium.team.planning import OpenedPlanner, open_planner
+from podium.team.settings import PlannerChoice, TeamSettings
 from podium.types import Budget
 from podium.workers.pool import Pool, is_tool
 from podium.workers.ratings import Ratings
@@ -47,7 +47,12 @@ class Conducted:
     notes: tuple[str, ...] = ()
 
 
-def why_no_conductor(pool: Pool) -> str:
+def conducting(team: TeamSettings) -> TeamSettings:
+    """The team with its Conductor as planner, whatever plans for it."""
+    return team.with_planner(PlannerChoice())
+
+
+def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
     """Why no worker of the pool can plan for this study, in a sentence; empty: one can."""
     models = [worker for worker in pool if not is_tool(worker)]
     if all(isinstance(worker, ReplayWorker) for worker in models):
@@ -56,13 +61,14 @@ def why_no_conductor(pool: Pool) -> str:
             "plan writes."
         )
     try:
-        open_planner(PlannerSettings(), pool, seed="study")
+        open_planner(conducting(team), pool, seed="study")
     except UsageError as error:
         return f"The Conductor is left out: {error}"
     return ""
 
 
 async def run_conductors(
+    team: TeamSettings,
     pool: Pool,
     tasks: Sequence[Task],
     answers: Answers,
@@ -76,6 +82,7 @@ async def run_conductors(
     """Run the pool's Conductor twice, without and with ratings, on at most `questions` of the tasks.
 
     Args:
+        team: says which Conductor plans.
         pool: the live workers.
         tasks: with graders that can judge new answers. Tasks whose question `answers` lack are skipped.
         answers: the recorded answers; ratings of a question are made of the other folds' answers.
@@ -92,7 +99,7 @@ async def run_conductors(
     for name, pool_for in ((PLAIN, lambda task: voting), (READING, rated)):
         described, runs = await _run(
             name,
-            voting,
+            open_planner(conducting(team), voting, seed="study", dispatcher=dispatcher),
             chosen,
             pool_for,
             dispatcher=dispatcher,
@@ -119,18 +126,16 @@ async def run_checkpoint(
     """
     voting = Pool([VoteWorker(VOTE), *replay])
     rated = rated_by_fold(voting, answers, seed)
-    settings = PlannerSettings(conductor=checkpoint)
     everything = _rated(voting, Training(answers).ratings)
-    trained = plan_settings(settings, everything)
-    opened = open_planner(settings, everything, seed="study")
+    opened = open_planner(TeamSettings().with_checkpoint(checkpoint), everything, seed="study")
     try:
         found = await evaluate(
             opened.planner,
             tasks,
             rated,
             seed="study",
-            budget=Budget(rounds=trained.rounds),
-            max_steps=trained.max_steps,
+            budget=Budget(rounds=opened.trained.rounds),
+            max_steps=opened.trained.max_steps,
             execution=ExecutionSettings(early_stop=True),
         )
     finally:
@@ -161,7 +166,7 @@ def _with_vote(pool: Pool) -> Pool:
 
 async def _run(
     name: str,
-    pool: Pool,
+    opened: OpenedPlanner,
     tasks: Sequence[Task],
     pool_for: Callable[[Task], Pool],
     *,
@@ -170,8 +175,6 @@ async def _run(
     on_progress: OnConductor,
 ) -> tuple[str, list[Rollout]]:
     """Which planner it is, in words, and the rollouts of as many tasks as the budget pays for."""
-    trained = plan_settings(PlannerSettings(), pool)
-    opened = open_planner(PlannerSettings(), pool, seed="study", dispatcher=dispatcher)
     done: list[Rollout] = []
     try:
         for start in range(0, len(tasks), _CHUNK):
@@ -182,8 +185,8 @@ async def _run(
                     pool_for,
                     seed=f"study/{name}",
                     concurrency=concurrency,
-                    budget=Budget(rounds=trained.rounds),
-                    max_steps=trained.max_steps,
+                    budget=Budget(rounds=opened.trained.rounds),
+                    max_steps=opened.trained.max_steps,
                     dispatcher=dispatcher,
                 )
             except BudgetError:

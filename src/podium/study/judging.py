@@ -17,9 +17,9 @@ import numpy as np
 from podium.baselines import Single
 from podium.errors import BudgetError, GraderError
 from podium.executor import Dispatcher
-from podium.orchestrator import Orchestrator
 from podium.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.tasks.task import Grade
+from podium.team import Runner
 from podium.types import Question
 from podium.workers.answer import final_answer, last_line
 from podium.workers.pool import Pool
@@ -76,8 +76,8 @@ class PoolJudge:
 
     async def _ask(self, text: str) -> float:
         alone = self.pool.subset([self.pool.names.index(self.worker)])
-        orchestrator = Orchestrator(Single(self.worker), alone, dispatcher=self.dispatcher)
-        trace = await orchestrator.answer(Question(text=text), seed="study/judge")
+        runner = Runner(Single(self.worker), alone, dispatcher=self.dispatcher)
+        trace = await runner.answer(Question(text=text), seed="study/judge")
         if trace.answer is None:
             refusal = next((a.refusal for a in self.dispatcher.accounts if a.refusal is not None), None)
             if refusal is not None:

@@ -35,9 +35,9 @@ def _sections(study: Study) -> Iterator[str]:
     yield from (f"> {caveat}" for caveat in caveats(study))
     yield "\n".join(f"- {sentence}" for sentence in summary(study))
     yield from (
-        f"Serve it, from the folder of this page: `podium serve --config {file}`" for file in study.files[:1]
+        f"Serve it, from the folder of this page: `podium serve --team {file}`" for file in study.files[:1]
     )
-    yield from (f"Serve the cheaper choice: `podium serve --config {file}`" for file in study.files[1:])
+    yield from (f"Serve the cheaper choice: `podium serve --team {file}`" for file in study.files[1:])
     yield "## What was tried"
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(study, row) for row in study.rows)]
     yield "\n".join(f"| {' | '.join(cell.translate(_MARKED) for cell in row)} |" for row in rows)
@@ -84,7 +84,7 @@ def _paragraphs(sentences: Iterable[str]) -> Html:
 def _served(names: Sequence[str]) -> Html:
     leads = ("Serve it, from the folder of this page: ", "Serve the cheaper choice: ")
     return fragment(
-        tag("p", lead, tag("code", f"podium serve --config {name}"))
+        tag("p", lead, tag("code", f"podium serve --team {name}"))
         for lead, name in zip(leads, names, strict=False)
     )
 

@@ -1,6 +1,6 @@
-"""Writes the settings that serve what a study recommends: a `podium.toml`, and the pool file and ratings that it needs.
+"""Writes the team file that serves what a study recommends, with the pool and ratings that it needs.
 
-`podium serve --config FOLDER/podium.toml` takes them as they are. The study's own pool file is a copy of the user's,
+`podium serve --team FOLDER/team.toml` takes it as it is. The study's own pool is a copy of the user's team file,
 with what the planner needs: a voting worker, or ratings.
 """
 
@@ -19,7 +19,7 @@ from podium.workers.ratings import Ratings
 from podium.workers.spec import PATH_KEYS
 from podium.workers.vote import VOTE
 
-RATINGS = "ratings.json"
+RATINGS, TEAM = "ratings.json", "team"
 _PATH = re.compile(rf'(?m)(?<![\w.-])((?:worker\.)?(?:{"|".join(PATH_KEYS)})\s*=\s*)"([^"\n]*)"')
 _RATINGS = re.compile(r"(?m)^ratings\s*=.*\n?")
 _WORKER = re.compile(r"(?m)^(?=\s*\[\[worker\]\])")
@@ -31,7 +31,7 @@ class ServingFiles:
 
     Args:
         folder: of the study.
-        pool_name: as the user named it: a file, or a shipped pool.
+        pool_name: the file with the workers of the user's team, or the name of a shipped team.
         pool: the pool itself.
         ratings: of all questions of the study, for Conductors that read ratings; a router has its own.
         checkpoint: the trained Conductor that the study ran; None: none.
@@ -56,12 +56,13 @@ class ServingFiles:
         lines = [
             f"# Written by podium study. It serves: {_one_line(method.choice)}.",
             f"pool = {json.dumps(self._pool_file(name, votes=votes, rated=rated), ensure_ascii=False)}",
+            "",
+            "[plan]",
+            f"planner = {json.dumps(planner or 'conductor', ensure_ascii=False)}",
             # Votes were priced so. An untrained Conductor was not.
-            *(["early_stop = true"] if planner or trained else []),
+            f"early_stop = {'true' if planner or trained else 'false'}",
         ]
-        if planner:
-            lines += ["", "[conductor]", f"planner = {json.dumps(planner, ensure_ascii=False)}"]
-        elif trained and self.checkpoint is not None:
+        if not planner and trained and self.checkpoint is not None:
             lines += [
                 "",
                 "[conductor]",
@@ -81,12 +82,12 @@ class ServingFiles:
         text = _RATINGS.sub("", own.read_text(encoding="utf-8"))
         text = "".join(self._moved(part, own.parent) for part in _WORKER.split(text))
         if rated is not None:
-            ratings = RATINGS if name == "podium" else f"{name}-{RATINGS}"
+            ratings = RATINGS if name == TEAM else f"{name}-{RATINGS}"
             replace_file(self.folder / ratings, rated.document)
             text = f'ratings = "{ratings}"\n\n{text}'
         if add_vote:
             text = f'{text.rstrip()}\n\n[[worker]]\nname = "{VOTE}"\nkind = "vote"\n'
-        file = "pool.toml" if name == "podium" else f"{name}-pool.toml"
+        file = "pool.toml" if name == TEAM else f"{name}-pool.toml"
         replace_file(self.folder / file, text.encode())
         return file
 

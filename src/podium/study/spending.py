@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.executor.estimate import Guess, estimate
-from podium.orchestrator import planning
-from podium.orchestrator.planner_settings import PlannerSettings
 from podium.study.decision import FEWEST
 from podium.study.questions import StudyQuestions
 from podium.tasks import Task
@@ -85,6 +83,7 @@ def forecast(
     no_conductor: str = "",
     budget_usd: float | None,
     concurrency: int,
+    pays_for_plans: bool = False,
 ) -> Spending:
     """What a study of these questions would cost.
 
@@ -92,6 +91,7 @@ def forecast(
         samples: answers of each worker to each question; with one, a fifth of the questions is repeated.
         conductors: how many Conductors would be run.
         no_conductor: why none can be run; empty: they can.
+        pays_for_plans: whether the model that conducts costs money.
     """
     workers = [worker for worker in pool if not is_tool(worker)]
     repeats = samples == 1 and most_samples(pool) > 1
@@ -117,11 +117,7 @@ def forecast(
     mean_s = sum(worker.profile.latency_s or _ASSUMED_S for worker in workers) / len(workers)
     plan_calls = count * conductors * (1 + _PLAN_STEPS)
     real = [worker for worker in real_workers(pool) if not worker.profile.price.says_free]
-    pays_for_plans = (
-        not no_conductor
-        and not conductor_price.says_free
-        and planning.pays_for_plans(PlannerSettings(), pool)
-    )
+    pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.says_free
     return Spending(
         questions=len(questions.tasks),
         reached=reached,

@@ -15,7 +15,6 @@ from random import Random
 from podium.conductor.checkpoint import Checkpoint, Conducts, is_llama
 from podium.conductor.prompt import numbered_pool
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator.team import open_pool
 from podium.rollout import Scorer
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_data import RunData
@@ -25,6 +24,7 @@ from podium.tasks import Task, open_tasks
 from podium.tasks.generated import GeneratedTasks
 from podium.tasks.open import generated_names, generated_set
 from podium.tasks.task import warnings_of
+from podium.team.opening import open_pool
 from podium.train.display import Display
 from podium.train.loop import DrawTasks, Evaluate, train
 from podium.train.settings import CHANGEABLE_ON_RESUME, Experiment

@@ -41,7 +41,7 @@ Generate = Callable[[Sequence[SampleRequest]], Sequence[str]]
 class BatchedPolicy:
     """Plans for all rollouts of a batch.
 
-    Each rollout is an ordinary question to an ordinary orchestrator, whose planner sends its request here. When every
+    Each rollout is an ordinary question to an ordinary runner, whose planner sends its request here. When every
     rollout that still runs has sent a request, all requests are completed in one call of `generate`.
     """
 

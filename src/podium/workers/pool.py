@@ -27,7 +27,7 @@ from podium.workers.build import (
 from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import Secrets
-from podium.workers.spec import PoolSpec, pool_form
+from podium.workers.spec import PoolSpec, with_workers
 
 
 class Pool:
@@ -49,7 +49,7 @@ class Pool:
         secrets: Secrets | None = None,
     ) -> None:
         self.source = source
-        """The file that it was read from, whose [conductor] table is read where planners are opened. None: no file."""
+        """The file that it was read from. None: no file."""
         self.folder = folder
         """Paths in that file are seen from here."""
         self.secrets = Secrets.of_proxies() if secrets is None else secrets
@@ -191,43 +191,67 @@ def load_pool(
     rated: bool = True,
     ready: bool = True,
     kinds: Mapping[str, WorkerKind] = MappingProxyType({}),
-    files: Mapping[Path, bytes] | None = None,
 ) -> Pool:
-    """The pool of a TOML file, after overrides such as "worker.gpt-5.limits.timeout=10".
+    """The pool of a TOML file that has workers and ratings alone, after overrides such as
+    "worker.gpt-5.limits.timeout=10". `podium.team.reading` reads whole team files.
 
     Args:
-        rated: whether its ratings are read, if it names some.
-        ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for each
-            that cannot, as where a key is not in the environment.
+        rated, ready: as `build_pool`.
         kinds: further kinds of workers by name; built-in and installed ones are known anyway.
-        files: as `Source.read`.
 
     Raises:
         ConfigError: anything about it that cannot be used, in one sentence that names the file and the line.
     """
-    source = Source.read(path, overrides, files=files)
-    known = _kinds(source, kinds)
-    spec = source.into(PoolSpec if known is BUILT_IN else pool_form(kind.spec for kind in known.values()))
-    context = BuildContext(Connections(), RecordingLoader(path.parent), path.parent)
+    source = Source.read(path, overrides)
+    known = known_kinds(source, kinds)
+    spec = source.into(
+        PoolSpec if known is BUILT_IN else with_workers(PoolSpec, (kind.spec for kind in known.values()))
+    )
+    return build_pool(spec, source, path.parent, known, rated=rated, ready=ready)
+
+
+def build_pool(
+    spec: PoolSpec,
+    source: Source,
+    folder: Path,
+    kinds: Mapping[str, WorkerKind],
+    *,
+    rated: bool = True,
+    ready: bool = True,
+) -> Pool:
+    """Build the workers of a file that was read.
+
+    Args:
+        source: the file, for the lines of messages.
+        folder: of the file; paths of workers and ratings are seen from here.
+        kinds: as `known_kinds` returns them.
+        rated: whether its ratings are read, if it names some.
+        ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for each
+            that cannot, as where a key is not in the environment.
+
+    Raises:
+        ConfigError: as `load_pool`.
+    """
+    context = BuildContext(Connections(), RecordingLoader(folder), folder)
     try:
-        ratings = Ratings.open(path.parent / spec.ratings) if rated and spec.ratings else None
+        ratings = Ratings.open(folder / spec.ratings) if rated and spec.ratings else None
     except ConfigError as error:
         raise source.refuse(ConfigError(str(error), ("ratings",))) from None
     workers: list[Worker] = []
     for i, worker in enumerate(spec.worker):
         try:
-            workers.append(build_worker(worker, context, known))
+            workers.append(build_worker(worker, context, kinds))
         except ConfigError as error:
             if ready:
                 raise source.refuse(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnreadyWorker(worker, error))
     try:
-        return Pool(workers, ratings, source=source, folder=path.parent, secrets=context.connections.secrets)
+        return Pool(workers, ratings, source=source, folder=folder, secrets=context.connections.secrets)
     except ConfigError as error:
         raise source.refuse(error) from None
 
 
-def _kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
+def known_kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
     """The built-in kinds, and others that the file names: from `given`, or of installed packages."""
     found: dict[str, WorkerKind] = {}
     tables = source.tables.get("worker")
@@ -239,8 +263,7 @@ def _kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, Work
             kind = given.get(name) or INSTALLED_KINDS.find(name)
             if kind is None and name == "podium":
                 raise ConfigError(
-                    f"Worker {table.get('name')!r} is a team, and is not opened here; open the pool with "
-                    "podium.orchestrator.team.open_pool."
+                    f"Worker {table.get('name')!r} is a team, and is not opened here; open it with podium.Team."
                 )
         except ConfigError as error:
             raise source.refuse(ConfigError(str(error), ("worker", i, "kind"))) from None
@@ -284,23 +307,6 @@ def has_real_workers(workers: Iterable[Worker]) -> bool:
 def has_paid_workers(workers: Iterable[Worker]) -> bool:
     """Whether a call of any of them may cost money. A worker with a true attribute `runs_here` costs compute alone."""
     return any(not getattr(worker, "runs_here", False) for worker in real_workers(workers))
-
-
-class ReadPool(str):
-    """The name of a pool whose files were read before. It is opened from these bytes, whatever the files are by now.
-
-    Args:
-        name: as `pool_file` takes it.
-        files: the pool's file and those of the pools in it, by absolute path.
-    """
-
-    __slots__ = ("files",)
-    files: Mapping[Path, bytes]
-
-    def __new__(cls, name: str, files: Mapping[Path, bytes] = MappingProxyType({})) -> ReadPool:
-        made = super().__new__(cls, name)
-        made.files = files
-        return made
 
 
 def pool_file(name: str, folder: Path = Path()) -> Path:

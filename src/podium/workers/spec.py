@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, Union
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union
 
 from pydantic import AfterValidator, Field, create_model, field_validator, model_validator
 
@@ -20,8 +20,6 @@ PATH_KEYS = (
     "recording",
     "pool",
     "checkpoint",
-    "conductor",
-    "conductor_settings",
     "settings",
     "folder",
     "path",
@@ -339,21 +337,18 @@ AnySpec = Annotated[
 
 
 class PoolSpec(Settings):
-    """A pool file whose workers are of built-in kinds; `pool_form` makes the class for other kinds."""
+    """The workers of a team file. Those here are of built-in kinds; `with_workers` makes the class for others."""
 
     ratings: Path | None = None
-    """The ratings file (`podium rate`), relative to the pool file's folder."""
-    conductor: dict[str, Any] = Field(default_factory=dict)
-    """The planner of this pool; `podium.conductor.opening` reads it."""
+    """The ratings file (`podium rate`), relative to the folder of the file."""
     worker: tuple[AnySpec, ...] = ()
 
 
-def pool_form(specs: Iterable[type[WorkerSpec]]) -> type[PoolSpec]:
-    """The class for a pool file whose workers have these specs.
+P = TypeVar("P", bound=PoolSpec)
 
-    Args:
-        specs: each with a field `kind`, a `Literal` of its name.
-    """
+
+def with_workers(form: type[P], specs: Iterable[type[WorkerSpec]]) -> type[P]:
+    """The class of a file whose workers have these specs, each with a field `kind`, a `Literal` of its name."""
     members: Any = Union[tuple(specs)]  # noqa: UP007 - known only at run time
     workers: Any = tuple[Annotated[members, Field(discriminator="kind")], ...]
-    return create_model("PoolSpec", __base__=PoolSpec, worker=(workers, ()))
+    return create_model(form.__name__, __base__=form, worker=(workers, ()))

@@ -18,8 +18,8 @@ from podium.evals.suite.results import RESULTS, Results
 from podium.evals.suite.run import answers_left, run_suite
 from podium.evals.suite.settings import PoolEntry
 from podium.evals.suite.tables import comparison_of, evaluations_of
-from podium.orchestrator.team import open_pool
 from podium.rollout.random_pools import PoolDraw, PoolSource
+from podium.team.opening import open_pool
 
 SMALL: dict[str, Any] = {
     "questions": 4,

@@ -42,7 +42,7 @@ def test_a_response_that_cannot_be_read_any_more_fails_once_with_a_sentence_and_
     serve: Serve, model: ChatModel, tmp_path: Path, damage: str, paid_calls: int
 ) -> None:
     place = tmp_path / "traces.sqlite"
-    asking = client(serve(str(pool_file(tmp_path, model.url)), store=place, lease_seconds=0.5))
+    asking = client(serve(str(pool_file(tmp_path, model.url)), store=place, lease=0.5))
     made = asking.responses.create(model="podium", input=QUESTION, background=True)
     assert ended(asking, made.id).output_text == "GAMMA"
     with closing(sqlite3.connect(place)) as file:
@@ -75,7 +75,7 @@ def test_a_response_whose_client_was_told_that_it_is_not_kept_is_not_made(
     """The database keeps the request, its reply is lost, and then it is away for as long as the lease lasts."""
     monkeypatch.setattr(background_responses, "MAX_RUNNING", 1)
     place = tmp_path / "traces.sqlite"
-    url = serve(str(pool_file(tmp_path, model.url)), store=place, lease_seconds=3.0)
+    url = serve(str(pool_file(tmp_path, model.url)), store=place, lease=3.0)
     asking, store, away = client(url), serve.service(url).store, threading.Event()
     assert store is not None
     run = store._rows
@@ -123,7 +123,7 @@ def test_a_damaged_date_keeps_no_response_in_progress(
     serve: Serve, model: ChatModel, tmp_path: Path, damage: str, status: str
 ) -> None:
     place = tmp_path / "traces.sqlite"
-    asking = client(serve(str(pool_file(tmp_path, model.url)), store=place, lease_seconds=0.5))
+    asking = client(serve(str(pool_file(tmp_path, model.url)), store=place, lease=0.5))
     made = asking.responses.create(model="podium", input=QUESTION, background=True)
     assert ended(asking, made.id).output_text == "GAMMA"
     with closing(sqlite3.connect(place)) as file:

@@ -11,8 +11,6 @@ import pytest
 
 from podium.errors import UsageError
 from podium.executor import ExecutionSettings
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.journal import LOST
 from podium.planner import Plan, PlanRequest
 from podium.server.openai.background_journal import (
     BackgroundRequest,
@@ -21,6 +19,8 @@ from podium.server.openai.background_journal import (
     unfinished_trace,
 )
 from podium.server.requests import ChatRequest
+from podium.team import Runner
+from podium.team.journal import LOST
 from podium.trace import RoundTrace, Trace
 from podium.trace.background_table import BackgroundTable, Entry
 from podium.trace.store import open_store
@@ -86,7 +86,7 @@ async def answer(
     journal = ResponseJournal(
         table, row, read_past(row, entries, pool.names), len(entries), pool.names, patience_s=1
     )
-    trace = await Orchestrator(planner, pool, budget=budget, settings=ExecutionSettings()).answer(
+    trace = await Runner(planner, pool, budget=budget, settings=ExecutionSettings()).answer(
         QUESTION, seed="s", trace_id="0" * 32, on_event=journal.observe, journal=journal
     )
     asked = [request.view.subtask for worker in workers.values() for request in worker.requests]

@@ -18,7 +18,7 @@ def test_the_process_that_takes_a_response_over_calls_no_finished_step_again(tmp
     with chat_model(answers) as model:
         model.input_tokens = INPUT_TOKENS
         pool = str(pool_file(tmp_path, model.url))
-        with served(tmp_path, "--pool", pool, "--lease", "3", "--workers", "2") as server:
+        with served(tmp_path, "--pool", pool, "serve.lease=3", "serve.workers=2") as server:
             asking = client(server.url)
             made = asking.responses.create(model="podium", input=QUESTION, background=True)
             until(lambda: calls(model)["beta"])

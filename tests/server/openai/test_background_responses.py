@@ -15,10 +15,10 @@ from chat_model import ChatModel
 from openai import OpenAI
 from running_server import Serve
 
-from podium.orchestrator import orchestrator
 from podium.server.openai import background_responses
 from podium.server.openai.background_journal import BackgroundRequest
 from podium.server.requests import ChatRequest
+from podium.team import runner
 from podium.trace.background_table import BackgroundTable, Entry
 from podium.trace.store import open_store
 from podium.types import Question
@@ -158,9 +158,9 @@ def test_a_bug_ends_a_response_and_no_later_try_pays_for_it_again(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(orchestrator, "plan_fault", broken)
+    monkeypatch.setattr(runner, "plan_fault", broken)
     pool = str(pool_file(tmp_path, model.url))
-    asking = client(serve(pool, store=tmp_path / "traces.sqlite", lease_seconds=1.0))
+    asking = client(serve(pool, store=tmp_path / "traces.sqlite", lease=1.0))
     made = asking.responses.create(model="podium", input=QUESTION, background=True)
     until(lambda: calls(model)["plan"] > 1 or asking.responses.retrieve(made.id).status == "failed")
     assert calls(model) == {"plan": 1}

@@ -30,7 +30,7 @@ from podium.trace import Trace
 from podium.trace.store import TraceStore
 from postgres_server import DATABASES, PostgresServer
 
-LEASE = ("--lease", "3")
+LEASE = ("serve.lease=3",)
 
 
 def start(asking: OpenAI, model: ChatModel, *, reach: str) -> str:
@@ -91,7 +91,7 @@ def test_a_server_that_ends_waits_for_its_call_and_leaves_the_rest(
     tmp_path: Path, answers: Answers, model: ChatModel
 ) -> None:
     answers.waits = {"beta"}
-    given = ("--pool", str(pool_file(tmp_path, model.url)), "--lease", "600")
+    given = ("--pool", str(pool_file(tmp_path, model.url)), "serve.lease=600")
     with served(tmp_path, *given) as server:
         asking = client(server.url)
         id_ = start(asking, model, reach="beta")
@@ -115,7 +115,7 @@ def test_a_call_that_outlasts_the_drain_is_cancelled_and_made_again(
     tmp_path: Path, answers: Answers, model: ChatModel
 ) -> None:
     answers.waits = {"beta"}
-    given = ("--pool", str(pool_file(tmp_path, model.url)), "--lease", "600", "--drain", "0")
+    given = ("--pool", str(pool_file(tmp_path, model.url)), "serve.lease=600", "--drain", "0")
     with served(tmp_path, *given) as server:
         id_ = start(client(server.url), model, reach="beta")
         assert server.end() == (0, "")
@@ -163,7 +163,7 @@ def test_of_two_servers_on_one_store_one_goes_on_with_what_the_other_left(
     pool = str(pool_file(tmp_path, model.url))
     key, stranger = (asyncio.run(add_key(store, name)) for name in ("ann", "eve"))
     answers.waits = {"beta"}
-    given = ("--pool", pool, "--lease", "5", "--store", store)
+    given = ("--pool", pool, "serve.lease=5", "--store", store)
     with served(tmp_path, *given) as one, served(tmp_path, *given) as two:
         id_ = start(client(one.url, key), model, reach="beta")
         assert client(two.url, key).responses.retrieve(id_).status == "in_progress"
@@ -183,7 +183,7 @@ def test_a_response_is_cancelled_at_another_server_than_its_own(
     tmp_path: Path, answers: Answers, model: ChatModel
 ) -> None:
     answers.waits = {"beta"}
-    given = ("--pool", str(pool_file(tmp_path, model.url)), "--lease", "30")
+    given = ("--pool", str(pool_file(tmp_path, model.url)), "serve.lease=30")
     with served(tmp_path, *given) as one, served(tmp_path, *given) as two:
         id_ = start(client(one.url), model, reach="beta")
         assert client(two.url).responses.cancel(id_).status == "cancelled"

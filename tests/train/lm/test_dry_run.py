@@ -13,8 +13,8 @@ import pytest
 
 from podium.cli import run
 from podium.executor import Dispatcher
-from podium.orchestrator.team import open_pool
 from podium.tasks import open_tasks
+from podium.team.opening import open_pool
 from podium.testing import Answer, FaultServer, Rule, Status
 from podium.train.lm.dry_run import Trial
 

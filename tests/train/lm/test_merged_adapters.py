@@ -11,7 +11,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, Qwen2Config
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool
 from podium.train.lm.model import write_policy
 from podium.train.lm.settings import LMExperiment
 

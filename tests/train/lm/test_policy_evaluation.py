@@ -13,9 +13,9 @@ from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.policy import Sampling
 from podium.errors import BudgetError, ConfigError
 from podium.evals import evaluate
-from podium.orchestrator.team import open_pool
 from podium.scoring import ScoringSession
 from podium.tasks import open_tasks
+from podium.team.opening import open_pool
 from podium.trace.store import TraceStore
 
 Settings = dict[str, Any]

@@ -20,10 +20,10 @@ from podium.conductor.codec import Codec
 from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import open_pool
 from podium.scoring import RolloutRequest, open_session
 from podium.tasks import open_tasks
+from podium.team import Runner
+from podium.team.opening import open_pool
 from podium.testing import FaultServer
 from podium.trace.store import TraceStore
 from podium.train.lm.examples import Demonstration, collect_demonstrations
@@ -64,14 +64,14 @@ async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
     right = 0
     with TraceStore(tmp_path / "teacher.sqlite") as store:
         for task in (*tasks, *foreign):
-            trace = await Orchestrator(planner, pool).answer(task.question)
+            trace = await Runner(planner, pool).answer(task.question)
             store.add(trace)
             right += task in tasks and trace.answer is not None and (await task.grade(trace.answer)).correct
-        other = await Orchestrator(planner, pool.subset([5, 6])).answer(tasks[0].question)
+        other = await Runner(planner, pool.subset([5, 6])).answer(tasks[0].question)
         store.add(other)
         # What ran was not what the planner wrote.
         for task in tasks:
-            trace = await Orchestrator(planner, pool).answer(task.question)
+            trace = await Runner(planner, pool).answer(task.question)
             kept = trace.rounds[0].model_copy(update={"plan_reason": "Kept with gus."})
             store.add(trace.model_copy(update={"rounds": (kept,)}))
     warnings: list[str] = []
@@ -120,7 +120,7 @@ async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
     planner = open_baseline("single:gus", pool.profiles, seed="0")
     with TraceStore(tmp_path / "teacher.sqlite") as store:
         for task in open_tasks("embedded", "train", size=8):
-            store.add(await Orchestrator(planner, pool).answer(task.question))
+            store.add(await Runner(planner, pool).answer(task.question))
     row = {"question": "1 + 1?", "plan": PLAN}
     (tmp_path / "plans.jsonl").write_text(json.dumps(row) + "\n")
     settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
@@ -209,7 +209,7 @@ async def _judged(folder: Path, settings: Settings, url: str) -> Settings:
     pool = open_pool(str(folder / "pool.toml"))
     planner = open_baseline("single:ada", pool.profiles, seed="0")
     with TraceStore(folder / "teacher.sqlite") as store:
-        store.add(await Orchestrator(planner, pool).answer(Question(text="What is 6 times 7?")))
+        store.add(await Runner(planner, pool).answer(Question(text="What is 6 times 7?")))
     files = {"tasks": "own.toml", "pool": "pool.toml"}
     return settings | {key: str(folder / name) for key, name in files.items()} | {
         "stage": "sft", "sft": {"examples": str(folder / "teacher.sqlite")}

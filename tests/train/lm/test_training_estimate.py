@@ -12,10 +12,10 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
 from podium.executor.estimate import estimate
-from podium.orchestrator.team import open_pool
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
 from podium.tasks.task import Grade, Task
+from podium.team.opening import open_pool
 from podium.trace.answers import PastAnswers
 from podium.train.lm.estimate import (
     GIB,

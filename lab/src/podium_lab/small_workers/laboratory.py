@@ -14,9 +14,9 @@ from random import Random
 from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
-from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, PlanRequest
 from podium.rollout.random_pools import NAMES
+from podium.team.opening import open_pool
 from podium.types import Profile, Question
 from podium.workers.pool import is_tool
 from podium.workflow import Acceptance, Workflow

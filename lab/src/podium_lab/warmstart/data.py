@@ -20,7 +20,7 @@ from torch import Tensor
 from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
-from podium.orchestrator.team import open_pool
+from podium.team.opening import open_pool
 from podium.train.model import PolicyModel
 from podium_lab.warmstart.acceptance import AcceptanceReport, measure
 from podium_lab.warmstart.embedded_examples import EMBEDDED, team_of

@@ -29,12 +29,12 @@ from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import ConstantPlanFront, evaluate
 from podium.evals.constant_search import FRESH, undominated
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.rollout import Rollout
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import Rows, RunFolder, replace_file
 from podium.tasks.task import Task
+from podium.team.opening import open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool, has_real_workers
 from podium.workers.replay import ReplayWorker

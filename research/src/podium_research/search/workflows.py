@@ -21,8 +21,8 @@ from podium.evals.constant_search import (
     undominated,
 )
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.orchestrator import Orchestrator
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Budget, Message, Question, Value
 from podium.workers.pool import Pool
 from podium.workflow import Access, PlanError, Step, Workflow, parse
@@ -114,7 +114,7 @@ async def search_workflows(
         dispatcher=dispatcher,
     )
     plain = ExecutionSettings(context="plain")
-    asks = _Writer(Orchestrator(Single(writer), pool, settings=plain, dispatcher=dispatcher), max_steps, seed)
+    asks = _Writer(Runner(Single(writer), pool, settings=plain, dispatcher=dispatcher), max_steps, seed)
     archive = {_read(old.tried, pool, max_steps): old.tried for old in kept if old.tried is not None}
     done = {old.proposal for old in kept}
     for number in range(proposals + 1):
@@ -188,7 +188,7 @@ def _prompt(pool: Pool, tasks: Sequence[Task], archive: dict[Workflow, ConstantP
 class _Writer:
     """The model that proposes."""
 
-    orchestrator: Orchestrator
+    runner: Runner
     max_steps: int
     seed: str
 
@@ -197,17 +197,17 @@ class _Writer:
         history: tuple[Message, ...] = ()
         text = prompt
         for attempt in range(_TRIES):
-            trace = await self.orchestrator.answer(
+            trace = await self.runner.answer(
                 Question(text=text, history=history), seed=f"search-workflows/{self.seed}/{number}/{attempt}"
             )
             if trace.answer is None:
-                refusals = (account.refusal for account in self.orchestrator.dispatcher.accounts)
+                refusals = (account.refusal for account in self.runner.dispatcher.accounts)
                 if refusal := next(filter(None, refusals), None):
                     raise BudgetError(refusal)
                 raise UsageError(
                     f"The search stopped, since the model that proposes did not answer. {trace.error}"
                 )
-            found = parse(trace.answer, workers=len(self.orchestrator.pool), max_steps=self.max_steps)
+            found = parse(trace.answer, workers=len(self.runner.pool), max_steps=self.max_steps)
             if isinstance(found, Workflow) and found not in archive:
                 return found
             error = str(found) if isinstance(found, PlanError) else _KNOWN

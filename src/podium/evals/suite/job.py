@@ -131,7 +131,7 @@ class _Run:
         assert training is not None
         table = self.opened.table.training.model_copy(update={"questions": _PLANS})
         plans, failed = [], ""
-        for task in OpenTable(table, self.opened.pool).tasks(0):
+        for task in OpenTable(table, self.opened.pool, self.opened.team).tasks(0):
             request = PlanRequest(
                 task.question,
                 self.opened.pool.profiles_for(task.question.text),

@@ -129,7 +129,7 @@ def _row(label: str, cells: list[Cell], checked: Checked) -> SuiteRow:
         kind=_kind(first),
         rules_out="" if first.control is None else PLAN_CONTROLS[first.control].rules_out,
         of=None if first.control is None else first.entry.row,
-        by_seed=first.control is None and len({cell.entry.conductor for cell in cells}) > 1,
+        by_seed=first.control is None and len({cell.entry.checkpoint for cell in cells}) > 1,
         cells=tuple(
             CellFile(key=cell.key, seed=cell.seed, answers=checked.answers[cell.key]) for cell in cells
         ),

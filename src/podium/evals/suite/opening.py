@@ -18,6 +18,7 @@ from podium.baselines.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.baselines.scored import ScoredAnswers
 from podium.conductor.checkpoint import PlanSettings
 from podium.conductor.planner import Conductor
+from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.compare import replays_conditioned
 from podium.evals.fingerprints import fingerprints
@@ -25,14 +26,15 @@ from podium.evals.plan_selection import VoterPrices
 from podium.evals.suite.cells import TRAINING, Cell, Job, Table, Training, cells_of, tables_of
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.executor import Dispatcher
-from podium.orchestrator import planning
-from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.ratings.answers import measurable, read_answers, scored_answers
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import Task, open_tasks, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.tasks.task import TaskSet
+from podium.team import planning
+from podium.team.opening import open_pool, read_team
+from podium.team.settings import TeamSettings
 from podium.workers.failing import FailingWorker, ReplacedWorker
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool
 from podium.workers.replay import ReplayWorker
@@ -50,6 +52,8 @@ class OpenTable:
 
     table: Table
     pool: Pool
+    team: TeamSettings
+    """The settings of the pool's team, whose Conductor plans where an entry names none."""
     drawn: PoolSource | None = None
     """Draws the pool of each question; None: all workers answer every question."""
 
@@ -60,12 +64,13 @@ class OpenTable:
         Raises:
             ConfigError: it cannot be read or built.
         """
-        pool = open_pool(table.pool.name)
+        team = read_team(table.pool.name)
+        pool = open_pool(team)
         if table.pool.draw is not None:
-            return cls(table, pool, PoolSource(pool, table.pool.draw))
+            return cls(table, pool, team, PoolSource(pool, table.pool.draw))
         if table.pool.decline is not None:
             _declined(pool, table.pool.decline)
-        return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]))
+        return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), team)
 
     def pool_of(self, task: Task, place: int) -> Pool:
         """The pool that answers a question.
@@ -110,7 +115,11 @@ class OpenTable:
 
     def trained(self, entry: PlannerEntry) -> PlanSettings:
         """How the planner of an entry was trained to plan; the defaults for one that was not trained."""
-        return planning.plan_settings(entry, self.pool) if entry.conducts else PlanSettings()
+        return planning.plan_settings(self._led(entry), self.pool) if entry.conducts else PlanSettings()
+
+    def _led(self, entry: PlannerEntry) -> TeamSettings:
+        """The team with the planner of an entry."""
+        return self.team.with_planner(entry, entry.conductor)
 
     @asynccontextmanager
     async def open_planner(
@@ -139,7 +148,7 @@ class OpenTable:
                 scored=None if training is None else await self._scored(training, early_stop=early_stop),
             )
             return
-        opened = planning.open_planner(entry, self.pool, seed=str(seed), dispatcher=dispatcher)
+        opened = planning.open_planner(self._led(entry), self.pool, seed=str(seed), dispatcher=dispatcher)
         try:
             if entry.best_of == 1:
                 yield opened.planner
@@ -158,7 +167,7 @@ class OpenTable:
         table = self.table.training.model_copy(update={"questions": len(training.texts)})
         if (table, early_stop) not in _RECORDED:
             workers = [worker for worker in self.pool if worker.profile.name in training.workers]
-            tasks = list(OpenTable(table, self.pool).tasks(0))
+            tasks = list(OpenTable(table, self.pool, self.team).tasks(0))
             replayed = measurable(workers, tasks)
             _RECORDED[table, early_stop] = None
             if replayed == workers:
@@ -178,13 +187,13 @@ class OpenTable:
     ) -> tuple[Cell, ...]:
         """The cells of a planner and of its controls, told apart also by the files that they read."""
         before = untrained_of(entry, self.pool)
-        planners = [entry, *([] if before is None else [before])]
+        planners = [self._led(each) for each in (entry, before) if each is not None]
         files = fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
         return cells_of(settings, self.table, entry, controls, seed, files=files)
 
     def pays(self, entry: PlannerEntry) -> bool:
         """Whether answers or plans of this planner cost money."""
-        return has_paid_workers(self.pool) or planning.pays_for_plans(entry, self.pool)
+        return has_paid_workers(self.pool) or planning.pays_for_plans(self._led(entry), self.pool)
 
     def control_problem(self, control: PlanControl, entry: PlannerEntry) -> str | None:
         """Why a planner cannot have a control here, in a sentence; None: it can."""
@@ -228,12 +237,12 @@ def _declined(pool: Pool, decline: WorkerDegradation) -> Pool:
 
 def untrained_of(entry: PlannerEntry, pool: Pool) -> PlannerEntry | None:
     """The planner before training; None: it is not known."""
-    if entry.planner != "conductor" or entry.served:
+    if entry.planner != "conductor":
         return None
     source = entry.untrained
-    if source is None and entry.conductor in {None, "conductor"} and not has_real_workers(pool):
+    if source is None and entry.checkpoint in {None, "conductor"} and not has_real_workers(pool):
         source = "warmstart"
-    return None if source is None else PlannerEntry(conductor=source)
+    return None if source is None else PlannerEntry(conductor=ConductorSettings(checkpoint=source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +316,7 @@ async def check_suite(settings: SuiteSettings) -> Checked:
                         f"Planners or controls of {table.label} make their choices on training questions; evaluate on "
                         "another split."
                     )
-                choosing = OpenTable(learned, opened.pool)
+                choosing = OpenTable(learned, opened.pool, opened.team)
                 size = len(choosing.tasks(0))
                 training[table.label] = tuple(_training_jobs(settings, choosing))
                 answers |= {cell.key: size for job in training[table.label] for cell in job.cells}

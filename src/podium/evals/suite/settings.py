@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from podium.baselines.plan_controls import find_control
+from podium.conductor.settings import ConductorSettings
 from podium.config import Settings
 from podium.errors import ConfigError
-from podium.orchestrator.planner_settings import PlannerSettings
 from podium.rollout.random_pools import PoolDraw
 from podium.tasks.open import EMBEDDED
+from podium.team.settings import PlannerChoice
 from podium.types import Budget
 
 EACH_WORKER = "single:*"
@@ -24,15 +25,17 @@ _SEED = "{seed}"
 """In the path of a checkpoint it stands for the number of the suite's seed."""
 
 
-class PlannerEntry(PlannerSettings):
+class PlannerEntry(PlannerChoice):
     """A planner, with its controls.
 
-    "{seed}" in `conductor` and `untrained` stands for the number of the seed. So the seeds of a training are one row,
-    in which each policy answers the questions of its own seed.
+    "{seed}" in `conductor.checkpoint` and `untrained` stands for the number of the seed. So the seeds of a training are
+    one row, in which each policy answers the questions of its own seed.
     """
 
     planner: str = Field(default="conductor", validation_alias=AliasChoices("name", "planner"))
     """conductor, or a baseline such as single:WORKER; single:* is a row for each worker alone."""
+    conductor: ConductorSettings | None = None
+    """Which Conductor plans; None: that of the pool."""
     label: str = ""
     """Its row's label. Default: its name; for a Conductor also the checkpoint."""
     controls: tuple[str, ...] | Literal["all"] = ()
@@ -58,17 +61,18 @@ class PlannerEntry(PlannerSettings):
         return controls
 
     @property
-    def conducts(self) -> bool:
-        """Whether a model writes its plans."""
-        return self.planner.partition(":")[0] == "conductor"
+    def checkpoint(self) -> str | None:
+        """The trained Conductor that it names."""
+        return None if self.conductor is None else self.conductor.checkpoint
 
     def of_seed(self, seed: int) -> Self:
         """This planner with the checkpoints of a seed, in the same row."""
-        named = {
-            key: path.replace(_SEED, str(seed))
-            for key in ("conductor", "untrained")
-            if (path := getattr(self, key)) is not None and _SEED in path
-        }
+        named: dict[str, Any] = {}
+        if self.untrained is not None and _SEED in self.untrained:
+            named["untrained"] = self.untrained.replace(_SEED, str(seed))
+        if self.conductor is not None and self.checkpoint is not None and _SEED in self.checkpoint:
+            own = {"checkpoint": self.checkpoint.replace(_SEED, str(seed))}
+            named["conductor"] = self.conductor.model_copy(update=own)
         return self.model_copy(update={**named, "label": self.row}) if named else self
 
     @property
@@ -78,7 +82,8 @@ class PlannerEntry(PlannerSettings):
             return self.label
         if self.planner != "conductor":
             return f"{self.planner}{self._bound}"
-        source = self.conductor or self.conductor_model
+        table = self.conductor
+        source = None if table is None else table.checkpoint or table.worker or table.model
         level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
         leaves = ", leaves who fails" if self.quarantine_failing else ""
         rounds = "" if self.rounds is None else f", {self.rounds} round{'s' * (self.rounds > 1)}"

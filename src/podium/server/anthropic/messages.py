@@ -46,16 +46,14 @@ def routes(service: Service) -> APIRouter:
             raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
         is_beta = "anthropic-beta" in request.headers or "beta" in request.query_params
         chat_request = await read_messages(body, service, caller, is_beta=is_beta)
-        orchestrator = await service.open_orchestrator(chat_request, caller)
-        question = OpenedQuestion(
-            service, chat_request, caller, orchestrator, chat_request.plan_id or uuid4().hex
-        )
+        runner = await service.open_runner(chat_request, caller)
+        question = OpenedQuestion(service, chat_request, caller, runner, chat_request.plan_id or uuid4().hex)
         headers = {**question.headers, "request-id": f"req_{question.trace_id}"}
         if body.stream:
             events = MessageEvents(
                 question.trace_id,
                 body.model,
-                orchestrator.pool.profiles,
+                runner.pool.profiles,
                 thinks=body.thinking is not None,
                 direct=chat_request.worker is not None,
                 names=body.long_names,

@@ -222,7 +222,7 @@ async def read_messages(
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     passes = takes_extra(service.pool, worker)
     leftover = settle_leftover(
-        body, strict=settings.strict, passes=passes, passed=_PASSED, ignores_unknown=is_beta
+        body, strict=settings.serve.strict, passes=passes, passed=_PASSED, ignores_unknown=is_beta
     )
     messages = to_messages(body)
     extra = _endpoint_fields(body.thinking, leftover.extra) if passes else {}

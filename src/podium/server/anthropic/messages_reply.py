@@ -13,11 +13,11 @@ from typing import Any
 
 from podium.errors import APIError
 from podium.executor import StepText
-from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import to_anthropic_body
 from podium.server.openai.conversation import called, returned_state
 from podium.server.streaming import StreamedText, sse_event
+from podium.team import Event
 from podium.types import Profile, ToolCall, Usage
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -158,7 +158,7 @@ class MessageEvents:
         return self.start() or _event("ping")
 
     def for_event(self, event: Event) -> bytes:
-        """The events for one event of the orchestrator. For the end of the answer, call `end`."""
+        """The events for one event of the runner. For the end of the answer, call `end`."""
         if isinstance(event, StepText) and not event.reasoning:
             text = self._text.add(event.attempt, event.text)
             return self._write("text", text) if text else b""

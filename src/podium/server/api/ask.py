@@ -17,7 +17,6 @@ from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
 from podium.errors import APIError, PodiumError
-from podium.orchestrator import Orchestrator
 from podium.server.api_errors import error_responses, invalid, missing
 from podium.server.approval import ApprovedPlan
 from podium.server.keys import Caller
@@ -38,6 +37,7 @@ from podium.server.requests import (
 )
 from podium.server.service import Service
 from podium.server.streaming import Write, cancel_on_disconnect
+from podium.team import Runner
 from podium.types import Message, Question
 
 
@@ -79,14 +79,12 @@ class BackgroundQuestions:
         if service.siblings is not None:
             service.siblings.answers["cancel"] = self._answer
 
-    def start(self, request: ChatRequest, caller: Caller, orchestrator: Orchestrator, trace_id: str) -> None:
+    def start(self, request: ChatRequest, caller: Caller, runner: Runner, trace_id: str) -> None:
         """Start a question."""
 
         async def run() -> None:
             try:
-                await self._service.answer(
-                    request, caller, trace_id=trace_id, orchestrator=orchestrator, streams=True
-                )
+                await self._service.answer(request, caller, trace_id=trace_id, runner=runner, streams=True)
             except PodiumError:
                 # No request waits for it. Clients that follow the question see it end without an answer.
                 pass
@@ -149,23 +147,23 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         settle_leftover(body)
         try:
             chat_request = await _to_request(body, service, caller)
-            orchestrator = await service.open_orchestrator(chat_request, caller)
+            runner = await service.open_runner(chat_request, caller)
             trace_id = chat_request.plan_id or uuid4().hex
             if chat_request.dry_run:
                 response.status_code = 200
-                question = OpenedQuestion(service, chat_request, caller, orchestrator, trace_id)
+                question = OpenedQuestion(service, chat_request, caller, runner, trace_id)
                 async with cancel_on_disconnect(request.receive):
                     planned = await question.planned()
                 return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
-            if isinstance(orchestrator.planner, ApprovedPlan):
+            if isinstance(runner.planner, ApprovedPlan):
                 # Here, since nobody waits for what the background raises.
-                await service.plans.take(orchestrator.planner.planned)
+                await service.plans.take(runner.planner.planned)
                 chat_request = replace(chat_request, plan_id=None)
         except APIError as error:  # This body has the fields of `podium` at its top level.
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
-        background.start(chat_request, caller, orchestrator, trace_id)
+        background.start(chat_request, caller, runner, trace_id)
         return {"id": trace_id}
 
     @router.delete(

@@ -38,7 +38,7 @@ _SUMMARY_METRICS = ("reward", "accuracy", "valid", "loss")
 def routes(service: Service) -> APIRouter:
     """The routes under /api/runs."""
     router = APIRouter(tags=["runs"])
-    folder = service.settings.runs
+    folder = service.settings.serve.runs
 
     async def find(name: str) -> RunFiles:
         found = await asyncio.to_thread(find_runs, folder)
@@ -98,7 +98,7 @@ def routes(service: Service) -> APIRouter:
 
 
 def _summaries(service: Service) -> list[dict[str, Any]]:
-    return [run.summary() for run in find_runs(service.settings.runs).values()]
+    return [run.summary() for run in find_runs(service.settings.serve.runs).values()]
 
 
 def _document(run: RunFiles) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from pydantic_core import PydanticSerializationError
 
 from podium.errors import LostLeaseError, StoreError, UsageError
 from podium.executor import StepEnded, StepStarted
-from podium.orchestrator import Event, Past, PlanReady, QuestionEnded
-from podium.orchestrator.journal import LOST
 from podium.planner import round_trace
 from podium.server.openai.responses_body import BACKGROUND_KEY
 from podium.server.openai.responses_reply import ResponseFrame
 from podium.server.requests import ChatRequest
+from podium.team import Event, Past, PlanReady, QuestionEnded
+from podium.team.journal import LOST
 from podium.trace import Attempt, Span, Trace, TraceStatus
 from podium.trace.background_table import BackgroundRow, BackgroundTable, Entry
 from podium.trace.serialization import clean
@@ -125,7 +125,7 @@ _READERS: Mapping[str, TypeAdapter[Any]] = {"began": _BEGAN, "plan": _PLANNED, "
 
 
 class ResponseJournal:
-    """The journal of one response that this server makes (a `podium.orchestrator.Journal`).
+    """The journal of one response that this server makes (a `podium.team.Journal`).
 
     Args:
         row: the response; `holder` is this server.
@@ -149,7 +149,7 @@ class ResponseJournal:
         self.trace: Trace | None = None
         """The trace, once the question has ended."""
         self.handed_over = False
-        """See `podium.orchestrator.journal.Journal`."""
+        """See `podium.team.journal.Journal`."""
         self.failed = False
         """Whether the store could not be written for long, so that the response has to wait."""
         self.changed = asyncio.Event()
@@ -318,7 +318,7 @@ def worker_names(entries: Sequence[Entry]) -> list[str]:
 def unfinished_trace(
     row: BackgroundRow, kept: BackgroundRequest, entries: Sequence[Entry], status: TraceStatus, error: str
 ) -> Trace:
-    """The trace of a response for which the orchestrator made none, from what was kept of it."""
+    """The trace of a response for which the runner made none, from what was kept of it."""
     past, request = read_past(row, entries), kept.request
     names = worker_names(entries)
     rounds = []

@@ -14,7 +14,6 @@ from typing import Literal
 from uuid import uuid4
 
 from podium.errors import LostLeaseError, PodiumError, StoreError, UsageError
-from podium.orchestrator import Orchestrator
 from podium.server.keys import ANONYMOUS, Caller
 from podium.server.openai.background_journal import (
     BackgroundRequest,
@@ -24,6 +23,7 @@ from podium.server.openai.background_journal import (
     unfinished_trace,
 )
 from podium.server.service import Service
+from podium.team import Runner
 from podium.trace import Trace
 from podium.trace.background_table import BackgroundRow, BackgroundTable
 
@@ -74,7 +74,7 @@ class BackgroundResponses:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._lease_s = service.settings.lease_seconds
+        self._lease_s = service.settings.serve.lease
         self._holder = uuid4().hex
         self._runs: dict[str, _Run] = {}
         self._stopping = False
@@ -127,9 +127,7 @@ class BackgroundResponses:
             run.end("leave")
         await asyncio.gather(*(run.task for run in self._runs.values() if run.task), return_exceptions=True)
 
-    async def start(
-        self, id: str, kept: BackgroundRequest, caller: Caller, orchestrator: Orchestrator
-    ) -> BackgroundRow:
+    async def start(self, id: str, kept: BackgroundRequest, caller: Caller, runner: Runner) -> BackgroundRow:
         """Keep a request, and make its response here if there is room. Returns once it is kept.
 
         Raises:
@@ -156,7 +154,7 @@ class BackgroundResponses:
             self._poked.set()
             raise
         if here:
-            self._begin(row, orchestrator)
+            self._begin(row, runner)
         return row
 
     async def cancel(self, id: str) -> BackgroundRow | None:
@@ -193,14 +191,14 @@ class BackgroundResponses:
             pass
         return True
 
-    def _begin(self, row: BackgroundRow, orchestrator: Orchestrator | None = None) -> None:
+    def _begin(self, row: BackgroundRow, runner: Runner | None = None) -> None:
         run = self._runs.setdefault(row.id, _Run())
-        run.task = asyncio.create_task(self._make(run, row, orchestrator), name=f"response {row.id}")
+        run.task = asyncio.create_task(self._make(run, row, runner), name=f"response {row.id}")
 
-    async def _make(self, run: _Run, row: BackgroundRow, orchestrator: Orchestrator | None) -> None:
+    async def _make(self, run: _Run, row: BackgroundRow, runner: Runner | None) -> None:
         """Make one response, as far as this server can."""
         try:
-            trace = await self._answer(run, row, orchestrator)
+            trace = await self._answer(run, row, runner)
             run.finishing = True
             await self._finish(row, trace)
         except asyncio.CancelledError:
@@ -216,7 +214,7 @@ class BackgroundResponses:
             del self._runs[row.id]
             self._poked.set()
 
-    async def _answer(self, run: _Run, row: BackgroundRow, orchestrator: Orchestrator | None) -> Trace:
+    async def _answer(self, run: _Run, row: BackgroundRow, runner: Runner | None) -> Trace:
         """The trace of a response, also of one that failed or was cancelled.
 
         Raises:
@@ -231,8 +229,8 @@ class BackgroundResponses:
             return unfinished_trace(row, kept, entries, "failed", _UNREADABLE)
         try:
             caller = await self._caller(row)
-            orchestrator = orchestrator or await self._service.open_orchestrator(kept.request, caller)
-            names = orchestrator.pool.names
+            runner = runner or await self._service.open_runner(kept.request, caller)
+            names = runner.pool.names
             journal = run.journal = ResponseJournal(
                 self.table,
                 row,
@@ -253,7 +251,7 @@ class BackgroundResponses:
                 ),  # `_finish` keeps the trace, if this server still has the response.
                 caller,
                 trace_id=row.id,
-                orchestrator=orchestrator,
+                runner=runner,
                 on_event=journal.observe,
                 journal=journal,
             )

@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Mapping
 from types import MappingProxyType
 
 from podium.errors import UnknownTraceError
-from podium.orchestrator import PlanReady
 from podium.server.answers import from_trace, no_answer_error
 from podium.server.openai.background_journal import BackgroundRequest, read_events
 from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.openai.responses_reply import ResponseEvents
 from podium.server.service import Service
 from podium.server.streaming import DONE, EventStream, Write
+from podium.team import PlanReady
 from podium.trace import Trace
 from podium.trace.background_table import BackgroundRow
 from podium.types import Profile

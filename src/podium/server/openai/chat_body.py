@@ -223,15 +223,15 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
     """
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
-    leftover = settle_leftover(body, strict=settings.strict, passes=takes_extra(service.pool, worker))
+    leftover = settle_leftover(body, strict=settings.serve.strict, passes=takes_extra(service.pool, worker))
     messages = tuple(_message(m, worker) for m in body.messages)
     if not takes_extra(service.pool, worker):
-        leftover = ignore_names(messages, leftover, strict=settings.strict)
+        leftover = ignore_names(messages, leftover, strict=settings.serve.strict)
     elif body.seed is not None:
         leftover.extra["seed"] = body.seed
     request = ChatRequest(
         question=to_question(
-            messages, _options(body, leftover.extra, strict=settings.strict), direct=worker is not None
+            messages, _options(body, leftover.extra, strict=settings.serve.strict), direct=worker is not None
         ),
         messages=None if worker is None else messages,
         model=body.model,

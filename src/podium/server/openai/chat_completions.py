@@ -18,7 +18,6 @@ from fastapi.responses import Response
 
 from podium.errors import APIError
 from podium.executor import StepText
-from podium.orchestrator import Event
 from podium.server.answers import (
     ServedAnswer,
     combine_details,
@@ -36,6 +35,7 @@ from podium.server.provider_state import KEY
 from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service, answer_all
 from podium.server.streaming import DONE, EventStream, StreamedText, Write, cancel_on_disconnect, sse_event
+from podium.team import Event
 from podium.trace import Trace
 from podium.types import Profile, total_usage
 from podium.workers.chat.provider_state import read_state
@@ -94,12 +94,12 @@ async def complete_chat(
     """
     chat_request = await read_chat(body, service, caller)
     chat_request = replace(chat_request, ignored=(*ignored, *chat_request.ignored))
-    orchestrator = await service.open_orchestrator(chat_request, caller)
+    runner = await service.open_runner(chat_request, caller)
     if chat_request.plan_id is not None and (body.n or 1) > 1:
         raise invalid("A plan is run once: leave n out.", "n")
     ids = (chat_request.plan_id or uuid4().hex, *(uuid4().hex for _ in range(1, body.n or 1)))
     completion = _ChatCompletion(
-        OpenedQuestion(service, chat_request, caller, orchestrator, ids[0]),
+        OpenedQuestion(service, chat_request, caller, runner, ids[0]),
         ids,
         created=int(time.time()),
         form=chunks or Chunks,
@@ -133,9 +133,7 @@ class _ChatCompletion:
         if request.dry_run:
             answers = {0: await question.planned()}
         else:
-            traces = await answer_all(
-                question.service, request, question.caller, self.ids, question.orchestrator
-            )
+            traces = await answer_all(question.service, request, question.caller, self.ids, question.runner)
             ended = {n: from_trace(trace, request.ignored) for n, trace in enumerate(traces)}
             answers = {n: answer for n, answer in ended.items() if traces[n].answer is not None}
             failed = [answer for n, answer in ended.items() if traces[n].answer is None]
@@ -158,7 +156,7 @@ class _ChatCompletion:
             self.created,
             request.model,
             with_usage=with_usage,
-            pool=question.orchestrator.pool.profiles,
+            pool=question.runner.pool.profiles,
             direct=request.worker is not None,
         )
 

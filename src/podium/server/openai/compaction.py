@@ -60,7 +60,7 @@ def routes(service: Service) -> APIRouter:
         _refuse_other_forms(whole)
         chat_request = await read_response(whole, service, caller, {})
         if chat_request.worker is None:
-            opened = await service.open_orchestrator(chat_request, caller)
+            opened = await service.open_runner(chat_request, caller)
             first = opened.plan_fallback or opened.pool.names[0]
             chat_request = replace(
                 chat_request, worker=first, messages=full_conversation(chat_request.question)

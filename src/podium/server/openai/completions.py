@@ -56,7 +56,7 @@ def routes(service: Service) -> APIRouter:
         prompt = body.prompt if isinstance(body.prompt, str) else body.prompt[0]
         given = body.model_extra or {}
         old = CompletionBody(model=body.model, prompt=prompt, **{n: v for n, v in given.items() if n in _OLD})
-        leftover = settle_leftover(old, strict=service.settings.strict)
+        leftover = settle_leftover(old, strict=service.settings.serve.strict)
         chat = {n: v for n, v in given.items() if n not in _OLD}
         messages = ({"role": "user", "content": prompt},)
         asked = await parse_body(

@@ -93,8 +93,8 @@ async def open_response(
         previous=body.previous_response_id,
         echo={"safety_identifier": body.safety_identifier, "prompt_cache_key": body.prompt_cache_key},
     )
-    orchestrator = await service.open_orchestrator(request, caller)
-    return OpenedResponse(OpenedQuestion(service, request, caller, orchestrator, frame.trace_id), frame)
+    runner = await service.open_runner(request, caller)
+    return OpenedResponse(OpenedQuestion(service, request, caller, runner, frame.trace_id), frame)
 
 
 async def _start(
@@ -114,9 +114,9 @@ async def _start(
         )
     echo = {**frame.echo, "background": True}
     kept = BackgroundRequest.of(request, frame.previous, echo)
-    row = await background.start(frame.trace_id, kept, caller, opened.question.orchestrator)
+    row = await background.start(frame.trace_id, kept, caller, opened.question.runner)
     if body.stream:
-        seconds = _STREAMED_SHARE * service.settings.request_seconds
+        seconds = _STREAMED_SHARE * service.settings.serve.timeout
         return stream_background(row, service, background, headers=opened.question.headers, seconds=seconds)
     content = json.dumps(kept.frame(row).response("queued"), separators=(",", ":")).encode()
     return Response(content, media_type="application/json", headers=opened.question.headers)
@@ -155,4 +155,4 @@ class OpenedResponse:
     def events(self) -> ResponseEvents:
         """What makes the events of the response; `OpenedQuestion.write` writes them."""
         direct = self.question.request.worker is not None
-        return ResponseEvents(self.frame, self.question.orchestrator.pool.profiles, direct=direct)
+        return ResponseEvents(self.frame, self.question.runner.pool.profiles, direct=direct)

@@ -168,11 +168,11 @@ async def read_response(
     if instructions:
         metadata[INSTRUCTIONS_KEY] = "true"
     direct = takes_extra(service.pool, worker)
-    leftover = settle_leftover(body, strict=settings.strict, passes=direct)
+    leftover = settle_leftover(body, strict=settings.serve.strict, passes=direct)
     if direct:
         leftover = _to_chat(body, leftover)
     messages = (*instructions, *previous, *new)
-    answer_options = _options(body, leftover.extra, strict=settings.strict)
+    answer_options = _options(body, leftover.extra, strict=settings.serve.strict)
     request = ChatRequest(
         question=to_question(messages, answer_options, direct=worker is not None, param="input"),
         messages=None if worker is None else messages,

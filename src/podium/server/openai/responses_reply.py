@@ -11,12 +11,12 @@ from typing import Any
 
 from podium.errors import APIError
 from podium.executor import StepText
-from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.conversations import full_conversation
 from podium.server.openai.conversation import called, returned_state
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
 from podium.server.streaming import COMMENT, StreamedText, sse_event
+from podium.team import Event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
 
 
@@ -246,7 +246,7 @@ class ResponseEvents:
         return self._event("failed", response=self._frame.response("cancelled"))
 
     def for_event(self, event: Event) -> bytes:
-        """The events for one event of the orchestrator. For the end of the answer, call `end`."""
+        """The events for one event of the runner. For the end of the answer, call `end`."""
         if isinstance(event, StepText) and not event.reasoning:
             text = self._text.add(event.attempt, event.text)
             return self._delta(text) if text else b""

@@ -76,7 +76,7 @@ class _Connection:
             text = await requests.get()
             task = self._in_flight.begin(is_question=True)
             try:
-                async with asyncio.timeout(self._service.settings.request_seconds):
+                async with asyncio.timeout(self._service.settings.serve.timeout):
                     await self._answer(text)
             except PodiumError as failure:
                 await self._fail(to_api_error(failure))
@@ -91,7 +91,7 @@ class _Connection:
         caller: Caller = await self._service.authenticate(self._socket.headers.get("authorization"))
         if self._in_flight.draining:
             raise APIError(503, "server_error", "The server is shutting down.", code="server_ending")
-        settings, shape = self._service.settings, JsonShape()
+        settings, shape = self._service.settings.serve, JsonShape()
         shape.feed(text.encode())
         shape.check(settings.depth, settings.values)
         fields = _event(text)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from podium.executor import Dispatcher
 from podium.executor.estimate import estimate
-from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.recordings import was_simulated
 from podium.rollout import FixedPlan
 from podium.rollout.rollout import roll
 from podium.tasks import Task
+from podium.team import Runner
 from podium.train.lm.estimate import (
     ASSUMED_GPU,
     GPU,
@@ -225,8 +225,8 @@ def _alone(worker: int) -> Workflow:
 
 async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatcher) -> WorkerTrial:
     planner: Planner = FixedPlan(render(_alone(worker)), "dry run")
-    orchestrator = Orchestrator(planner, pool, max_steps=1, dispatcher=dispatcher)
-    rollout = await roll(orchestrator, task, seed=f"dry run/{worker}")
+    runner = Runner(planner, pool, max_steps=1, dispatcher=dispatcher)
+    rollout = await roll(runner, task, seed=f"dry run/{worker}")
     trace = rollout.trace
     spans = [span for round_ in trace.rounds for span in round_.spans]
     answered = trace.answer is not None

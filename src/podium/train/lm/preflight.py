@@ -19,11 +19,11 @@ from trl.trainer.grpo_config import GRPOConfig
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, PodiumError, UsageError
 from podium.executor import Dispatcher
-from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
 from podium.tasks import Task
+from podium.team.opening import open_pool
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import default_path
 from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, quantization, trl_arguments, trl_config

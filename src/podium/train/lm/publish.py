@@ -12,8 +12,8 @@ from typing import Any
 from podium import __version__
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, UsageError
-from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
+from podium.team.opening import open_pool
 
 HUB = "hub:"
 _SPAN = 10

@@ -20,11 +20,11 @@ from trl.trainer.sft_trainer import SFTTrainer
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError
 from podium.executor import Dispatcher
-from podium.orchestrator.team import open_pool
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.scoring.session import Dispatch
+from podium.team.opening import open_pool
 from podium.train.lm.examples import Demonstration, collect_demonstrations
 from podium.train.lm.grpo import (
     TRL_DEFAULTS,

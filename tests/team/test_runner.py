@@ -5,8 +5,8 @@ import pytest
 
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import Dispatcher, StepEnded, StepStarted
-from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded, RoundEnded
 from podium.planner import Outcome, Plan, PlanRequest
+from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner
 from podium.trace import Trace
 from podium.types import Budget, Limits, Question, Usage
 from podium.workers.base import Reply, Request
@@ -57,9 +57,7 @@ def pool(a: Sequence[str | WorkerError], b: Sequence[str | WorkerError] = (), de
 
 async def test_the_last_step_answers_and_the_trace_records_all():
     planner = ScriptedPlanner(CHAIN, usage=Usage(input_tokens=100, output_tokens=10), cost_usd=0.25)
-    trace = await Orchestrator(planner, pool(["4"], ["It is 4."])).answer(
-        QUESTION, seed="9", trace_id="f" * 32
-    )
+    trace = await Runner(planner, pool(["4"], ["It is 4."])).answer(QUESTION, seed="9", trace_id="f" * 32)
     assert (trace.status, trace.answer, trace.error) == ("ok", "It is 4.", None)
     assert (trace.id, trace.planner, trace.seed) == ("f" * 32, "script", "9")
     assert [profile.name for profile in trace.pool] == ["a", "b"]
@@ -75,8 +73,8 @@ async def test_the_last_step_answers_and_the_trace_records_all():
 
 
 async def test_ids_are_new_unless_given():
-    orchestrator = Orchestrator(ScriptedPlanner(SINGLE, SINGLE), pool(["4", "4"]))
-    ids = {(await orchestrator.answer(QUESTION)).id for _ in range(2)}
+    runner = Runner(ScriptedPlanner(SINGLE, SINGLE), pool(["4", "4"]))
+    ids = {(await runner.answer(QUESTION)).id for _ in range(2)}
     assert len(ids) == 2
     assert all(len(id_) == 32 and int(id_, 16) for id_ in ids)
 
@@ -84,30 +82,30 @@ async def test_ids_are_new_unless_given():
 async def test_an_empty_question_is_refused_before_anything_starts():
     planner = ScriptedPlanner(SINGLE)
     with pytest.raises(UsageError, match="question is empty"):
-        await Orchestrator(planner, pool(["4"])).answer(Question(text=" \n"))
+        await Runner(planner, pool(["4"])).answer(Question(text=" \n"))
     assert planner.situations == []
 
 
 async def test_when_the_last_step_fails_the_latest_that_succeeded_answers():
-    trace = await Orchestrator(ScriptedPlanner(CHAIN), pool(["4"], [BROKEN])).answer(QUESTION)
+    trace = await Runner(ScriptedPlanner(CHAIN), pool(["4"], [BROKEN])).answer(QUESTION)
     assert (trace.status, trace.answer) == ("degraded", "4")
     assert trace.error == "The last step did not succeed (b: It broke.); step 0 is the latest that did."
 
 
 async def test_a_step_that_fails_on_the_way_does_not_degrade_the_answer():
-    trace = await Orchestrator(ScriptedPlanner(CHAIN), pool([BROKEN], ["4"])).answer(QUESTION)
+    trace = await Runner(ScriptedPlanner(CHAIN), pool([BROKEN], ["4"])).answer(QUESTION)
     assert (trace.status, trace.answer) == ("ok", "4")
     assert [span.status for span in trace.spans] == ["failed", "done"]
 
 
 async def test_when_no_step_succeeds_the_error_names_what_failed():
-    trace = await Orchestrator(ScriptedPlanner(CHAIN), pool([BROKEN], [BROKEN])).answer(QUESTION)
+    trace = await Runner(ScriptedPlanner(CHAIN), pool([BROKEN], [BROKEN])).answer(QUESTION)
     assert (trace.status, trace.answer) == ("failed", None)
     assert trace.error == "No step succeeded. Step 0: a: It broke. Step 1: b: It broke."
 
 
 async def test_a_plan_that_cannot_be_read_fails_the_question():
-    trace = await Orchestrator(ScriptedPlanner(UNREADABLE), pool(["4"])).answer(QUESTION)
+    trace = await Runner(ScriptedPlanner(UNREADABLE), pool(["4"])).answer(QUESTION)
     assert (trace.status, trace.answer) == ("failed", None)
     assert trace.error == "There is no plan to run. Expected model_id."
     (round_,) = trace.rounds
@@ -116,7 +114,7 @@ async def test_a_plan_that_cannot_be_read_fails_the_question():
 
 
 async def test_a_planner_that_cannot_be_reached_fails_the_question_with_a_kind_of_its_own():
-    trace = await Orchestrator(ScriptedPlanner(BROKEN), pool(["4"])).answer(QUESTION)
+    trace = await Runner(ScriptedPlanner(BROKEN), pool(["4"])).answer(QUESTION)
     assert (trace.status, trace.error) == ("failed", "There is no plan to run. script: It broke.")
     assert trace.rounds[0].plan_error_kind == "planner_failed"
 
@@ -131,7 +129,7 @@ async def test_a_planner_that_cannot_be_reached_fails_the_question_with_a_kind_o
     ],
 )
 async def test_a_planner_that_skips_the_parser_is_checked_all_the_same(decision, part):
-    trace = await Orchestrator(ScriptedPlanner(decision), pool(["4"])).answer(QUESTION)
+    trace = await Runner(ScriptedPlanner(decision), pool(["4"])).answer(QUESTION)
     assert trace.status == "failed"
     assert part in trace.rounds[0].plan_error or part in trace.rounds[0].plan_error_kind
     assert trace.calls == 0
@@ -141,7 +139,7 @@ async def test_a_second_round_sees_the_first_and_replaces_its_answer():
     second = Workflow((Step(1, "Mend.", Access(previous=True)), Step(1, "Alone.")))
     planner = ScriptedPlanner(SINGLE, second)
     workers = pool(["5"], ["It is 4."])
-    trace = await Orchestrator(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
+    trace = await Runner(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
     assert (trace.status, trace.answer) == ("ok", "It is 4.")
     assert planner.situations[1].outcomes == (Outcome(SINGLE, "5", responses=("5",)),)
     assert [round_.response for round_ in trace.rounds] == ["5", "It is 4."]
@@ -154,21 +152,21 @@ async def test_a_second_round_sees_the_first_and_replaces_its_answer():
 async def test_a_step_with_access_sees_the_response_of_the_round_before(access):
     planner = ScriptedPlanner(CHAIN, Workflow((Step(0, "Mend.", access),)))
     workers = pool(["4", "It is 4."], [BROKEN])
-    trace = await Orchestrator(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
+    trace = await Runner(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
     assert read_view(trace.rounds[1].spans[0].messages).previous == "4"
     assert (trace.status, trace.answer) == ("ok", "It is 4.")
 
 
 async def test_acceptance_ends_the_rounds_and_keeps_the_answer():
     planner = ScriptedPlanner(SINGLE, Acceptance(), SINGLE)
-    trace = await Orchestrator(planner, pool(["4"]), budget=Budget(rounds=5)).answer(QUESTION)
+    trace = await Runner(planner, pool(["4"]), budget=Budget(rounds=5)).answer(QUESTION)
     assert (trace.status, trace.answer) == ("ok", "4")
     assert [round_.accepted for round_ in trace.rounds] == [False, True]
 
 
 @pytest.mark.parametrize("second", [UNREADABLE, BROKEN, CHAIN])
 async def test_a_later_round_that_comes_to_nothing_keeps_the_answer(second):
-    trace = await Orchestrator(
+    trace = await Runner(
         ScriptedPlanner(SINGLE, second), pool(["4", BROKEN], [BROKEN]), budget=Budget(rounds=2)
     ).answer(QUESTION)
     assert (trace.status, trace.answer) == ("degraded", "4")
@@ -178,19 +176,19 @@ async def test_a_later_round_that_comes_to_nothing_keeps_the_answer(second):
 
 async def test_no_round_is_planned_when_no_call_is_left():
     planner = ScriptedPlanner(SINGLE, SINGLE)
-    trace = await Orchestrator(planner, pool(["4"]), budget=Budget(rounds=2, calls=1)).answer(QUESTION)
+    trace = await Runner(planner, pool(["4"]), budget=Budget(rounds=2, calls=1)).answer(QUESTION)
     assert (trace.status, trace.answer, len(planner.situations)) == ("ok", "4", 1)
 
 
 async def test_the_planner_is_paid_from_the_budget():
     planner = ScriptedPlanner(SINGLE, cost_usd=0.5)
-    trace = await Orchestrator(planner, pool(["4"]), budget=Budget(usd=0.4)).answer(QUESTION)
+    trace = await Runner(planner, pool(["4"]), budget=Budget(usd=0.4)).answer(QUESTION)
     assert (trace.status, trace.spans[0].status) == ("failed", "refused")
 
 
 async def test_a_planner_that_takes_all_the_time_leaves_none():
     planner = ScriptedPlanner(SINGLE, delays=[5.0])
-    trace = await Orchestrator(planner, pool(["4"]), budget=Budget(seconds=0.05)).answer(QUESTION)
+    trace = await Runner(planner, pool(["4"]), budget=Budget(seconds=0.05)).answer(QUESTION)
     assert (trace.status, trace.error) == (
         "failed",
         "There is no plan to run. The time limit of 0.05 s was reached.",
@@ -199,7 +197,7 @@ async def test_a_planner_that_takes_all_the_time_leaves_none():
 
 
 async def test_when_time_is_up_what_was_answered_is_kept():
-    trace = await Orchestrator(
+    trace = await Runner(
         ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."], delay=5.0), budget=Budget(seconds=0.2)
     ).answer(QUESTION)
     assert (trace.status, trace.answer) == ("degraded", "4")
@@ -209,8 +207,8 @@ async def test_when_time_is_up_what_was_answered_is_kept():
 @pytest.mark.parametrize("planner", [ScriptedPlanner(CHAIN), ScriptedPlanner(CHAIN, delays=[5.0])])
 async def test_a_caller_that_goes_away_leaves_nothing_running_but_a_trace(planner):
     events: list[Event] = []
-    orchestrator = Orchestrator(planner, pool(["4"], ["It is 4."], delay=5.0))
-    task = asyncio.create_task(orchestrator.answer(QUESTION, on_event=events.append))
+    runner = Runner(planner, pool(["4"], ["It is 4."], delay=5.0))
+    task = asyncio.create_task(runner.answer(QUESTION, on_event=events.append))
     await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -225,8 +223,8 @@ async def test_a_caller_that_goes_away_leaves_nothing_running_but_a_trace(planne
 async def test_events_tell_the_story_in_order():
     events: list[Event] = []
     planner = ScriptedPlanner(SINGLE, Acceptance())
-    orchestrator = Orchestrator(planner, pool(["4"]), budget=Budget(rounds=2))
-    trace = await orchestrator.answer(QUESTION, on_event=events.append)
+    runner = Runner(planner, pool(["4"]), budget=Budget(rounds=2))
+    trace = await runner.answer(QUESTION, on_event=events.append)
     kinds = [PlanReady, StepStarted, StepEnded, RoundEnded, PlanReady, RoundEnded, QuestionEnded]
     assert [type(event) for event in events] == kinds
     assert events[-1] == QuestionEnded(trace)
@@ -238,7 +236,7 @@ async def test_one_seed_gives_one_trace_up_to_times():
         return [(span.messages, span.response, span.usage) for span in trace.spans]
 
     traces = [
-        await Orchestrator(ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."])).answer(QUESTION, seed=seed)
+        await Runner(ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."])).answer(QUESTION, seed=seed)
         for seed in ("1", "1", "2")
     ]
     assert story(traces[0]) == story(traces[1])
@@ -262,9 +260,9 @@ class Counting(ScriptedWorker):
 @pytest.mark.parametrize("concurrency", [1, 2, 4])
 async def test_questions_share_the_limits_of_a_worker(concurrency: int):
     worker = Counting("a", {"": "4"}, delay=0.01, limits=Limits(concurrency=concurrency))
-    orchestrator = Orchestrator(ScriptedPlanner(*[SINGLE] * 8), Pool([worker]))
+    runner = Runner(ScriptedPlanner(*[SINGLE] * 8), Pool([worker]))
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(orchestrator.answer(QUESTION)) for _ in range(8)]
+        tasks = [group.create_task(runner.answer(QUESTION)) for _ in range(8)]
     assert {task.result().answer for task in tasks} == {"4"}
     assert worker.most == concurrency
 
@@ -299,20 +297,18 @@ class Away:
 
 async def test_an_account_that_cannot_be_written_ends_the_question_and_its_trace_is_sent():
     told = []
-    orchestrator = Orchestrator(
-        ScriptedPlanner(SINGLE), pool(["4"]), dispatcher=Dispatcher(accounts=[Away()])
-    )
+    runner = Runner(ScriptedPlanner(SINGLE), pool(["4"]), dispatcher=Dispatcher(accounts=[Away()]))
     with pytest.raises(StoreError, match="cannot be written"):
-        await orchestrator.answer(QUESTION, on_event=told.append)
+        await runner.answer(QUESTION, on_event=told.append)
     assert isinstance(told[-1], QuestionEnded)
     assert (told[-1].trace.status, told[-1].trace.error) == ("failed", "The account cannot be written.")
 
 
 async def test_the_error_of_an_account_has_what_was_paid_before_it():
-    orchestrator = Orchestrator(
+    runner = Runner(
         ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."]), dispatcher=Dispatcher(accounts=[Away(calls=1)])
     )
     with pytest.raises(StoreError) as failure:
-        await orchestrator.answer(QUESTION)
+        await runner.answer(QUESTION)
     trace = failure.value.trace
     assert (trace.answer, trace.status, trace.error) == ("4", "degraded", "The account cannot be written.")

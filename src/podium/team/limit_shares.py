@@ -7,7 +7,7 @@ shares together are the limits of the pool file.
 from __future__ import annotations
 
 from podium.errors import UsageError
-from podium.orchestrator.team import TeamWorker
+from podium.team.team_worker import TeamWorker
 from podium.types import Limits
 from podium.workers.base import Worker
 from podium.workers.pool import Pool, real_workers
@@ -27,7 +27,7 @@ def share_limits(pool: Pool, number: int, of: int) -> None:
     """
     for worker in real_workers(pool):
         if isinstance(worker, TeamWorker):
-            share_limits(worker.orchestrator.pool, number, of)
+            share_limits(worker.runner.pool, number, of)
         try:
             worker.limits = _share(worker, number, of)  # type: ignore[misc]
         except AttributeError:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
-from podium.orchestrator.limit_shares import share_limits
-from podium.orchestrator.team import TeamWorker, open_pool
+from podium.team.limit_shares import share_limits
+from podium.team.opening import open_pool
+from podium.team.team_worker import TeamWorker
 from podium.workers.pool import Pool
 
 PAID = '[[worker]]\nname = "{}"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\nlimits = {{ {} }}\n'
@@ -19,7 +20,7 @@ def pools(folder: Path, limits: str, of: int) -> list[Pool]:
     (folder / "inner.toml").write_text(PAID.format("ada", limits))
     (folder / "outer.toml").write_text(
         PAID.format("ada", limits)
-        + '[[worker]]\nname = "team"\nkind = "podium"\npool = "inner.toml"\nplanner = "single:ada"\n'
+        + '[[worker]]\nname = "team"\nkind = "podium"\npool = "inner.toml"\nplan.planner = "single:ada"\n'
         + '[[worker]]\nname = "vote"\nkind = "vote"\n'
     )
     opened = [open_pool(str(folder / "outer.toml")) for _ in range(of)]
@@ -33,7 +34,7 @@ def test_all_shares_together_are_the_limits_of_the_pool_file(tmp_path: Path, of:
     shared = pools(tmp_path, "concurrency = 5, rpm = 60, tpm = 9000", of)
     teams = [pool.named("team") for pool in shared]
     assert all(isinstance(team, TeamWorker) for team in teams)
-    for same in (shared, [team.orchestrator.pool for team in teams]):  # type: ignore[attr-defined]
+    for same in (shared, [team.runner.pool for team in teams]):  # type: ignore[attr-defined]
         shares = [pool.named("ada").limits for pool in same]
         assert sum(share.concurrency for share in shares) == 5
         assert min(share.concurrency for share in shares) >= 1

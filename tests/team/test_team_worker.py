@@ -15,9 +15,10 @@ import pytest
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.errors import ConfigError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, StepText
-from podium.orchestrator import Event, Orchestrator
-from podium.orchestrator.team import TeamWorker, open_pool
 from podium.planner import Plan, PlanRequest
+from podium.team import Event, Runner
+from podium.team.opening import open_pool
+from podium.team.team_worker import TeamWorker
 from podium.testing import FaultServer
 from podium.types import Budget, Limits, Message, Price, Profile, Question, ToolCall, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
@@ -48,7 +49,7 @@ QUESTION = Question(text="The sum of 2 and 3?")
 ASKED = Request((Message(role="user", content="The sum of 2 and 3?"),), seed="s")
 
 
-def team(keys: str = 'planner = "single:ada"', *, name: str = "team", pool: str = "inner.toml") -> str:
+def team(keys: str = 'plan.planner = "single:ada"', *, name: str = "team", pool: str = "inner.toml") -> str:
     return f'[[worker]]\nname = "{name}"\nkind = "podium"\npool = "{pool}"\n{keys}\n'
 
 
@@ -90,7 +91,7 @@ def led(
     **settings: Limits,
 ) -> TeamWorker:
     planner = planner or Planner(Step(0, "Add."))
-    return TeamWorker(Profile(name="team"), Orchestrator(planner, Pool(workers), budget=budget), **settings)
+    return TeamWorker(Profile(name="team"), Runner(planner, Pool(workers), budget=budget), **settings)
 
 
 async def test_a_teams_reply_has_its_trace_and_its_cost() -> None:
@@ -133,9 +134,9 @@ async def test_what_came_after_the_last_question_is_not_forgotten() -> None:
 
 
 async def test_an_outer_trace_holds_the_inner_one_and_pays_for_it_once(place: Path) -> None:
-    (place / "outer.toml").write_text(team('planner = "constant:plan.txt"'))
+    (place / "outer.toml").write_text(team('plan.planner = "constant:plan.txt"'))
     pool = open_pool(str(place / "outer.toml"))
-    trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION, seed="9")
+    trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION, seed="9")
     (span,) = trace.spans
     assert (trace.status, trace.answer) == ("ok", "Right.\nAnswer: 5")
     assert span.nested is not None
@@ -147,10 +148,10 @@ async def test_an_outer_trace_holds_the_inner_one_and_pays_for_it_once(place: Pa
     assert type(trace).model_validate_json(trace.model_dump_json()) == trace
 
 
-@pytest.mark.parametrize(("keys", "asked"), [("", 3), ("early_stop = true", 2)])
+@pytest.mark.parametrize(("keys", "asked"), [("", 3), ("plan.early_stop = true", 2)])
 async def test_a_team_s_votes_may_stop_early(place: Path, keys: str, asked: int) -> None:
     (place / "inner.toml").write_text(f'{INNER}\n[[worker]]\nname = "vote"\nkind = "vote"\n')
-    (place / "outer.toml").write_text(team(f'planner = "self-consistency:ada:3"\n{keys}'))
+    (place / "outer.toml").write_text(team(f'plan.planner = "self-consistency:ada:3"\n{keys}'))
     pool = open_pool(str(place / "outer.toml"))
     reply = await pool[0].answer(ASKED)
     assert reply.nested is not None
@@ -161,7 +162,7 @@ async def test_one_seed_gives_one_story(place: Path) -> None:
     pool = open_pool(str(place / "outer.toml"))
     stories = []
     for seed in ("1", "1", "2"):
-        trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION, seed=seed)
+        trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION, seed=seed)
         assert trace.spans[0].nested is not None
         stories.append([span.messages for span in trace.spans[0].nested.spans])
     assert stories[0] == stories[1] != stories[2]
@@ -203,7 +204,7 @@ async def test_a_cancelled_call_cancels_the_whole_team() -> None:
             return await super().answer(request)
 
     inner = led([Begins("ada", ["5"], delay=600.0)])
-    outer = Orchestrator(Planner(Step(0, "Solve it.")), Pool([led([inner])]))
+    outer = Runner(Planner(Step(0, "Solve it.")), Pool([led([inner])]))
     task = asyncio.create_task(outer.answer(QUESTION))
     await begun.wait()
     task.cancel()
@@ -215,9 +216,9 @@ async def test_a_cancelled_call_cancels_the_whole_team() -> None:
 async def test_a_team_ends_before_its_call_does_and_what_it_has_is_kept(place: Path) -> None:
     slow = INNER.replace('name = "bob"\nkind = "scripted"', 'name = "bob"\nkind = "scripted"\ndelay = 600.0')
     (place / "inner.toml").write_text(slow)
-    (place / "outer.toml").write_text(team('planner = "constant:plan.txt"\nlimits = { timeout = 2.0 }'))
+    (place / "outer.toml").write_text(team('plan.planner = "constant:plan.txt"\nlimits = { timeout = 2.0 }'))
     pool = open_pool(str(place / "outer.toml"))
-    trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
+    trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
     (span,) = trace.spans
     assert (trace.status, trace.answer) == ("ok", "Answer: 5")
     assert span.nested is not None
@@ -226,20 +227,20 @@ async def test_a_team_ends_before_its_call_does_and_what_it_has_is_kept(place: P
 
 
 async def test_what_a_call_may_cost_is_the_team_s_own_budget(place: Path) -> None:
-    (place / "outer.toml").write_text(team('planner = "single:bob"\nlimits = { max_usd = 0.0001 }'))
+    (place / "outer.toml").write_text(team('plan.planner = "single:bob"\nlimits = { max_usd = 0.0001 }'))
     pool = open_pool(str(place / "outer.toml"))
-    trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
+    trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
     assert trace.status == "failed"
     assert "The team has no answer." in (trace.error or "")
     assert "$0.0001" in (trace.error or "")
 
 
 async def test_an_answer_that_is_kept_costs_nothing_the_second_time(place: Path) -> None:
-    (place / "outer.toml").write_text(team('planner = "single:ada"\ncache = true'))
+    (place / "outer.toml").write_text(team('plan.planner = "single:ada"\ncache = true'))
     pool = open_pool(str(place / "outer.toml"))
     with ResponseCache(place / "responses.sqlite") as cache:
-        orchestrator = Orchestrator(Planner(Step(0, "Solve it.")), pool, dispatcher=Dispatcher(cache=cache))
-        first, second = [await orchestrator.answer(QUESTION, seed=seed) for seed in ("1", "2")]
+        runner = Runner(Planner(Step(0, "Solve it.")), pool, dispatcher=Dispatcher(cache=cache))
+        first, second = [await runner.answer(QUESTION, seed=seed) for seed in ("1", "2")]
     assert second.answer == first.answer
     assert first.cost_usd > 0
     assert (second.cost_usd, second.uncached_usd) == (0.0, first.cost_usd)
@@ -249,10 +250,10 @@ async def test_an_answer_that_is_kept_costs_nothing_the_second_time(place: Path)
 async def test_a_budget_holds_back_as_much_as_a_team_may_cost() -> None:
     worker = led([Priced("ada", {"": "5"})], limits=Limits(retries=0, max_usd=0.3))
     planner = Planner(*(Step(0, "Solve it.") for _ in range(3)))
-    orchestrator = Orchestrator(
+    runner = Runner(
         planner, Pool([worker]), budget=Budget(usd=0.35), settings=ExecutionSettings(run_all=True)
     )
-    trace = await orchestrator.answer(QUESTION)
+    trace = await runner.answer(QUESTION)
     assert sorted(span.status for span in trace.spans) == ["done", "refused", "refused"]
     assert trace.cost_usd == 0.25
 
@@ -266,16 +267,16 @@ async def test_a_piece_of_text_comes_through_as_it_is_written() -> None:
             return Reply("It is 5.", Usage())
 
     heard: list[Event] = []
-    outer = Orchestrator(Planner(Step(0, "Solve it.")), Pool([led([Speaks("ada", [])])]))
+    outer = Runner(Planner(Step(0, "Solve it.")), Pool([led([Speaks("ada", [])])]))
     await outer.answer(QUESTION, on_event=heard.append, streams=True)
     assert "".join(event.text for event in heard if isinstance(event, StepText)) == "It is 5."
 
 
 async def test_teams_may_stand_in_teams_and_shipped_pools_have_names(place: Path) -> None:
-    (place / "middle.toml").write_text(team('planner = "random"', name="shipped", pool="embedded"))
-    (place / "outer.toml").write_text(team('planner = "single:shipped"', pool="middle.toml"))
+    (place / "middle.toml").write_text(team('plan.planner = "random"', name="shipped", pool="embedded"))
+    (place / "outer.toml").write_text(team('plan.planner = "single:shipped"', pool="middle.toml"))
     pool = open_pool(str(place / "outer.toml"))
-    trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
+    trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
     middle = trace.spans[0].nested
     assert middle is not None
     assert middle.spans[0].nested is not None
@@ -286,12 +287,13 @@ async def test_the_shipped_conductor_leads_a_team_unless_another_planner_is_name
     (place / "outer.toml").write_text(team("", pool="embedded"))
     (worker,) = open_pool(str(place / "outer.toml"))
     assert isinstance(worker, TeamWorker)
-    assert worker.orchestrator.planner.name == "conductor"
+    assert worker.runner.planner.name == "conductor"
 
 
 async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
     async with FaultServer(PLAN) as server:
-        keys = f'conductor_url = "{server.url}"\nconductor_model = "m"\nconductor_price = [1000.0, 1000.0]'
+        price = "conductor.price = { input = 1000.0, output = 1000.0 }"
+        keys = f'conductor.base_url = "{server.url}"\nconductor.model = "m"\n{price}'
         (place / "outer.toml").write_text(team(keys))
         pool = open_pool(str(place / "outer.toml"))
         (worker,) = pool
@@ -310,7 +312,7 @@ async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
 
 
 def test_a_pool_of_teams_lives_through_several_event_loops(place: Path) -> None:
-    (place / "outer.toml").write_text(team('planner = "constant:plan.txt"'))
+    (place / "outer.toml").write_text(team('plan.planner = "constant:plan.txt"'))
     pool = open_pool(str(place / "outer.toml"))
     for _ in range(3):
         assert asyncio.run(pool[0].answer(ASKED)).text.endswith("Answer: 5")
@@ -324,7 +326,7 @@ async def test_closing_a_team_gives_back_the_connections_of_its_workers(place: P
         pool = open_pool(str(place / "outer.toml"))
         (worker,) = pool
         assert isinstance(worker, TeamWorker)
-        inner = worker.orchestrator.pool[0]
+        inner = worker.runner.pool[0]
         assert isinstance(inner, OpenAIWorker)
         assert (await pool[0].answer(ASKED)).text == "Answer: 5"
         session = await inner._client._connections.session()
@@ -340,18 +342,18 @@ def test_a_teams_answers_are_cached_only_if_the_file_says_so_and_the_team_is_par
         found = open_pool(str(place / "outer.toml"))[0].identity
         return None if found is None else json.dumps(found, sort_keys=True)
 
-    assert identity('planner = "random"') is None
-    kept = identity('planner = "random"\ncache = true')
-    assert kept == identity('planner = "random"\ncache = true')
+    assert identity('plan.planner = "random"') is None
+    kept = identity('plan.planner = "random"\ncache = true')
+    assert kept == identity('plan.planner = "random"\ncache = true')
     others = [
-        'planner = "single:ada"',
-        'planner = "random"\nrounds = 2',
-        'planner = "random"\nmax_steps = 3',
-        'planner = "random"\nearly_stop = true',
+        'plan.planner = "single:ada"',
+        'plan.planner = "random"\nbudget.rounds = 2',
+        'plan.planner = "random"\nplan.max_steps = 3',
+        'plan.planner = "random"\nplan.early_stop = true',
     ]
     assert len({kept, *(identity(f"{keys}\ncache = true") for keys in others)}) == 5
     (place / "inner.toml").write_text(INNER.replace('name = "bob"', 'name = "bob"\nprofile = "Checks."'))
-    assert kept != identity('planner = "random"\ncache = true')
+    assert kept != identity('plan.planner = "random"\ncache = true')
 
 
 def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unless_its_table_says(
@@ -365,11 +367,11 @@ def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unles
         (place / "outer.toml").write_text(team(keys))
         (worker,) = open_pool(str(place / "outer.toml"))
         assert isinstance(worker, TeamWorker)
-        return worker.orchestrator.budget.rounds, worker.orchestrator.max_steps
+        return worker.runner.budget.rounds, worker.runner.max_steps
 
-    assert limits('conductor = "trained"') == (2, 3)
-    assert limits('conductor = "trained"\nrounds = 1\nmax_steps = 4') == (1, 4)
-    assert limits('conductor = "warmstart"') == (1, 5)
+    assert limits('conductor.checkpoint = "trained"') == (2, 3)
+    assert limits('conductor.checkpoint = "trained"\nbudget.rounds = 1\nplan.max_steps = 4') == (1, 4)
+    assert limits('conductor.checkpoint = "warmstart"') == (1, 5)
 
 
 @pytest.mark.parametrize(
@@ -379,27 +381,24 @@ def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unles
             "price = { input = 1.0 }",
             "worker.team.price: a team costs what its workers cost; leave its price out.",
         ),
-        ("planer = 'random'", "unknown key 'worker.team.planer'; did you mean 'planner'?"),
-        ("planner = 'randm'", "Worker 'team': There is no baseline 'randm'; did you mean random?"),
-        ("planner = 'single:eve'", "'eve'"),
-        ("planner = 'constant:none.txt'", "{place}/none.txt: there is no such file; check the path."),
-        ("planner = 'constant:none.json'", "{place}/none.json"),
-        ("conductor = 'nowhere'", "{place}/nowhere is not a folder"),
-        ("cost_sensitivity = 3", "cost_sensitivity 3: "),
+        ("plan.planer = 'random'", "unknown key 'worker.team.plan.planer'; did you mean 'planner'?"),
+        ("plan.planner = 'randm'", "Worker 'team': There is no baseline 'randm'; did you mean random?"),
+        ("plan.planner = 'single:eve'", "'eve'"),
+        ("plan.planner = 'constant:none.txt'", "{place}/none.txt: there is no such file; check the path."),
+        ("plan.planner = 'constant:none.json'", "{place}/none.json"),
+        ("conductor.checkpoint = 'nowhere'", "{place}/nowhere is not a folder"),
+        ("plan.cost_sensitivity = 3", "cost_sensitivity 3: "),
+        ("plan.planner = 'random'\nplan.cost_sensitivity = 3", "cost_sensitivity is for a Conductor"),
+        ("conductor.base_url = 'http://x'", "an endpoint needs both base_url and model."),
         (
-            "planner = 'random'\nconductor = 'x'",
-            "worker.team: planner random plans without a Conductor; leave conductor out.",
-        ),
-        (
-            "conductor_url = 'http://x'",
-            "worker.team: A served Conductor needs both conductor_url and conductor_model.",
-        ),
-        (
-            "conductor_url = 'http://x'\nconductor_model = 'm'\nconductor_key_env = 'NO_SUCH_KEY'",
+            "conductor.base_url = 'http://x'\nconductor.model = 'm'\nconductor.api_key_env = 'NO_SUCH_KEY'",
             "the environment variable NO_SUCH_KEY is not set",
         ),
-        ("rounds = 0", "worker.team.rounds is 0, but it should be greater than or equal to 1."),
-        ("max_steps = 0", "worker.team.max_steps is 0, but it should be greater than or equal to 1."),
+        ("budget.rounds = 0", "worker.team.budget.rounds is 0, but it should be greater than or equal to 1."),
+        (
+            "plan.max_steps = 0",
+            "worker.team.plan.max_steps is 0, but it should be greater than or equal to 1.",
+        ),
     ],
 )
 def test_a_team_that_cannot_be_opened_is_refused_in_one_sentence(
@@ -427,15 +426,15 @@ def test_a_team_s_pool_that_cannot_be_used_is_refused_with_both_places(place: Pa
 
 def test_pools_in_a_circle_are_refused_with_the_circle(place: Path) -> None:
     path = place / "outer.toml"
-    path.write_text(team('planner = "random"', pool="outer.toml"))
+    path.write_text(team('plan.planner = "random"', pool="outer.toml"))
     with pytest.raises(ConfigError) as refused:
         open_pool(str(path))
     assert str(refused.value) == (
         f"{path}, line 4: Worker 'team': the pool contains itself: {path} -> {path}; name another pool."
     )
     (place / "sub").mkdir()
-    path.write_text(team('planner = "random"', pool="sub/middle.toml"))
-    (place / "sub" / "middle.toml").write_text(team('planner = "random"', pool="../outer.toml"))
+    path.write_text(team('plan.planner = "random"', pool="sub/middle.toml"))
+    (place / "sub" / "middle.toml").write_text(team('plan.planner = "random"', pool="../outer.toml"))
     with pytest.raises(ConfigError) as refused:
         open_pool(str(path))
     circle = f"the pool contains itself: {path} -> {place}/sub/middle.toml -> {path}; name another pool."
@@ -445,7 +444,7 @@ def test_pools_in_a_circle_are_refused_with_the_circle(place: Path) -> None:
 def test_more_than_three_pools_within_one_another_are_refused(place: Path) -> None:
     for number in range(3):
         pool = "inner.toml" if number == 2 else f"pool{number + 1}.toml"
-        (place / f"pool{number}.toml").write_text(team('planner = "random"', pool=pool))
+        (place / f"pool{number}.toml").write_text(team('plan.planner = "random"', pool=pool))
     with pytest.raises(ConfigError) as refused:
         open_pool(str(place / "pool0.toml"))
     chain = " -> ".join(
@@ -456,15 +455,13 @@ def test_more_than_three_pools_within_one_another_are_refused(place: Path) -> No
 
 
 def test_one_pool_may_be_led_in_two_ways(place: Path) -> None:
-    both = team('planner = "single:ada"', name="first") + team('planner = "random"', name="second")
+    both = team('plan.planner = "single:ada"', name="first") + team('plan.planner = "random"', name="second")
     (place / "outer.toml").write_text(both)
     assert open_pool(str(place / "outer.toml")).names == ("first", "second")
 
 
-def test_who_opens_a_pool_below_the_orchestrator_is_sent_to_it(place: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"Worker 'team' is a team, and is not opened here; open the pool with "
-    ):
+def test_who_opens_a_pool_below_the_team_is_sent_to_it(place: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Worker 'team' is a team, and is not opened here"):
         load_pool(place / "outer.toml")
 
 
@@ -474,10 +471,10 @@ def test_a_team_that_is_not_ready_does_not_keep_its_pool_from_being_looked_at(pl
     assert isinstance(worker, UnreadyWorker)
 
 
-def test_no_planner_is_loaded_for_a_pool_without_teams(place: Path) -> None:
+def test_no_arithmetic_is_loaded_for_a_pool_without_teams(place: Path) -> None:
     program = (
-        "import sys; from podium.orchestrator.team import open_pool;"
-        f"open_pool({str(place / 'inner.toml')!r}); sys.exit('podium.conductor' in sys.modules)"
+        "import sys; from podium.team.opening import open_pool;"
+        f"open_pool({str(place / 'inner.toml')!r}); sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0
 
@@ -489,8 +486,8 @@ async def test_what_a_team_has_paid_is_booked_also_when_its_call_is_cancelled(pl
             ScriptedWorker("bob", {"": "5"}, delay=60.0),
         ]
     )
-    worker = TeamWorker(Profile(name="team"), Orchestrator(Chain(), inner), limits=Limits(retries=0))
-    outer = Orchestrator(Alone(), Pool([worker]), budget=Budget(seconds=0.5))
+    worker = TeamWorker(Profile(name="team"), Runner(Chain(), inner), limits=Limits(retries=0))
+    outer = Runner(Alone(), Pool([worker]), budget=Budget(seconds=0.5))
     trace = await outer.answer(QUESTION)
     assert trace.status == "failed"
     assert trace.cost_usd == 1.0

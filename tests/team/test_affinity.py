@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from podium.orchestrator.affinity import PastTurn, StickyWorkerPlanner, loss_usd
 from podium.planner import Outcome, Plan, PlanRequest
+from podium.team.affinity import PastTurn, StickyWorkerPlanner, loss_usd
 from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 

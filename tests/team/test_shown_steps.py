@@ -6,8 +6,8 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
-from podium.orchestrator import Orchestrator
 from podium.planner import Plan
+from podium.team import Runner
 from podium.types import Budget, Limits, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -44,13 +44,13 @@ def test_a_step_sees_the_chosen_responses_without_those_that_failed(style):
         "Look": "1",
     }
     ada = ScriptedWorker("ada", replies, limits=Limits(retries=0))
-    orchestrator = Orchestrator(
+    runner = Runner(
         Rounds(),
         Pool([ada, VoteWorker()]),
         budget=Budget(rounds=2),
         settings=ExecutionSettings(context=style),
     )
-    trace = asyncio.run(orchestrator.answer(Question(text="How many?")))
+    trace = asyncio.run(runner.answer(Question(text="How many?")))
     blind, look = ada.requests[-2:]
     two, one = EarlierStep(1, "Say two.", "2", 0), EarlierStep(0, "Say one.", "1", 0)
     assert blind.view.earlier == ()

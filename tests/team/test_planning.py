@@ -12,10 +12,9 @@ from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans, plan_settings
-from podium.orchestrator.team import open_pool
+from podium.team import Runner
+from podium.team.opening import open_pool, read_team
+from podium.team.planning import OpenedPlanner, check_planner, open_planner, pays_for_plans
 from podium.testing import FaultServer, Rule, Status
 from podium.trace import Trace
 from podium.types import Budget, Question
@@ -44,15 +43,28 @@ def write_pool(path: Path, url: str, table: str = "", *, retries: int = 0) -> Pa
     return path
 
 
-async def answer(path: Path, *, budget: Budget = UNLIMITED, **settings: Any) -> Trace:
-    pool = open_pool(str(path))
+def opening(path: Path, *keys: str) -> OpenedPlanner:
+    """The planner of a team."""
+    team = read_team(str(path), keys)
+    return open_planner(team, open_pool(team), seed="t")
+
+
+def paid(path: Path, *keys: str) -> bool:
+    """Whether the plans of a team cost money."""
+    team = read_team(str(path), keys)
+    return pays_for_plans(team, open_pool(team))
+
+
+async def answer(path: Path, *keys: str, budget: Budget = UNLIMITED) -> Trace:
+    team = read_team(str(path), keys)
+    pool = open_pool(team)
     dispatcher = Dispatcher()
-    opened = open_planner(PlannerSettings(**settings), pool, seed="t", dispatcher=dispatcher)
+    opened = open_planner(team, pool, seed="t", dispatcher=dispatcher)
     try:
-        orchestrator = Orchestrator(
+        runner = Runner(
             opened.planner, pool, budget=budget, dispatcher=dispatcher, plan_fallback=opened.fallback
         )
-        return await orchestrator.answer(QUESTION)
+        return await runner.answer(QUESTION)
     finally:
         await opened.close()
         await pool.close()
@@ -61,11 +73,11 @@ async def answer(path: Path, *, budget: Budget = UNLIMITED, **settings: Any) -> 
 def test_a_planner_that_votes_is_refused_for_a_pool_without_a_vote_before_a_question_comes(
     tmp_path: Path,
 ) -> None:
-    pool = open_pool(str(write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")))
+    path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
     with pytest.raises(UsageError, match=r'this pool has none: add a .*kind = "vote" to the pool file'):
-        open_planner(PlannerSettings(planner="debate:large+small"), pool, seed="t")
+        opening(path, "plan.planner=debate:large+small")
     for alone in ("committee:large", "self-consistency:large:1"):
-        open_planner(PlannerSettings(planner=alone), pool, seed="t")
+        opening(path, f"plan.planner={alone}")
 
 
 async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_path: Path) -> None:
@@ -105,10 +117,9 @@ async def test_a_rated_pool_whose_file_names_nobody_is_routed_by_its_ratings(tmp
     assert [request.body["model"] for request in server.requests] == ["small-1", "large-1", "small-1"]
     assert (trace.planner, trace.answer) == ("by-ratings:0", "Goethe, says small-1.")
     assert conducted.planner == "conductor:large"
-    pool = open_pool(str(path))
-    assert not pays_for_plans(PlannerSettings(), pool)
+    assert not paid(path)
     with pytest.raises(UsageError, match="the ratings choose a worker; leave it out"):
-        open_planner(PlannerSettings(cost_sensitivity=2), pool, seed="t")
+        opening(path, "plan.cost_sensitivity=2")
 
 
 async def test_the_pool_file_names_a_worker_that_conducts(tmp_path: Path) -> None:
@@ -155,7 +166,7 @@ async def test_a_checkpoint_of_simulated_workers_never_leads_real_ones(
         with pytest.raises(
             UsageError, match="cannot lead this pool: it was trained on the embedded questions"
         ):
-            await answer(path, conductor=checkpoint)
+            await answer(path, f"conductor.checkpoint={checkpoint}")
         write_pool(path, server.url, f'[conductor]\ncheckpoint = "{checkpoint}"')
         with pytest.raises(UsageError, match="Let a model conduct untrained"):
             await answer(path)
@@ -213,17 +224,19 @@ async def test_without_a_fallback_a_question_without_a_plan_fails_as_training_ne
     tmp_path: Path,
 ) -> None:
     async with FaultServer("I would rather not.") as server:
-        pool = open_pool(str(write_pool(tmp_path / "pool.toml", server.url)))
-        opened = open_planner(PlannerSettings(), pool, seed="t")
-        trace = await Orchestrator(opened.planner, pool).answer(QUESTION)
+        team = read_team(str(write_pool(tmp_path / "pool.toml", server.url)))
+        pool = open_pool(team)
+        opened = open_planner(team, pool, seed="t")
+        trace = await Runner(opened.planner, pool).answer(QUESTION)
         await pool.close()
     assert (trace.status, trace.spans) == ("failed", ())
 
 
 async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
-        pool = open_pool(str(write_pool(tmp_path / "pool.toml", server.url)))
-        opened = open_planner(PlannerSettings(), pool, seed="t")
+        team = read_team(str(write_pool(tmp_path / "pool.toml", server.url)))
+        pool = open_pool(team)
+        opened = open_planner(team, pool, seed="t")
         account = Account(None, "run", 1.0)
         well = await check_planner(opened, pool, [account])
         server.rules = [Rule(fault=Status(code=401))]
@@ -259,17 +272,13 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
             'checkpoint = "x"\nprompt = { examples = 0 }',
             "a checkpoint brings its own prompt; leave prompt out.",
         ),
-        (
-            'cost_sensitivity = 2\nworker = "large"',
-            "cost_sensitivity is for a checkpoint; add checkpoint, or leave it out.",
-        ),
         ('wroker = "large"', "unknown key 'conductor.wroker'; did you mean 'worker'?"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_with_its_line(tmp_path: Path, table: str, said: str) -> None:
     path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:1/v1", f"[conductor]\n{table}")
     with pytest.raises(UsageError) as refused:
-        open_planner(PlannerSettings(), open_pool(str(path)), seed="t")
+        opening(path)
     assert said in str(refused.value)
     assert str(path) in str(refused.value)
 
@@ -296,6 +305,11 @@ def trained(tmp_path: Path) -> Path:
     return folder
 
 
+def led_by(url: str, settings: Path) -> tuple[str, ...]:
+    """The keys of a trained Conductor that a server runs."""
+    return (f"conductor.base_url={url}", "conductor.model=lead-1", f"conductor.settings={settings}")
+
+
 @pytest.mark.parametrize("form", ["the options, a folder", "the options, a file", "the pool file"])
 async def test_a_served_conductor_gets_the_prompt_of_its_training(
     tmp_path: Path, trained: Path, form: str
@@ -303,19 +317,13 @@ async def test_a_served_conductor_gets_the_prompt_of_its_training(
     async with FaultServer(model) as lead, FaultServer(model) as server:
         if form == "the pool file":
             table = f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\nsettings = "trained"'
-            path, options = write_pool(tmp_path / "pool.toml", server.url, table), {}
+            path, keys = write_pool(tmp_path / "pool.toml", server.url, table), ()
         else:
             path = write_pool(tmp_path / "pool.toml", server.url)
             named = trained if form.endswith("folder") else trained / "podium.json"
-            options = {
-                "conductor_url": lead.url,
-                "conductor_model": "lead-1",
-                "conductor_settings": str(named),
-            }
-        trace = await answer(path, **options)
-        pool = open_pool(str(path))
-        assert plan_settings(PlannerSettings(**options), pool) == PlanSettings(**TRAINED["plan"])
-        await pool.close()
+            keys = led_by(lead.url, named)
+        trace = await answer(path, *keys)
+        assert opening(path, *keys).trained == PlanSettings(**TRAINED["plan"])
     assert trace.status == "ok"
     (asked,) = lead.requests
     sent = {key: asked.body[key] for key in ("max_tokens", "temperature", "chat_template_kwargs")}
@@ -361,47 +369,47 @@ async def test_a_served_conductor_leads_no_pool_that_it_was_not_trained_for(
     async with FaultServer(model) as lead, FaultServer(model) as server:
         path = write_pool(tmp_path / "pool.toml", server.url)
         with pytest.raises(UsageError) as refused:
-            await answer(
-                path, conductor_url=lead.url, conductor_model="lead-1", conductor_settings=str(trained)
-            )
+            await answer(path, *led_by(lead.url, trained))
     assert str(refused.value).startswith(f"{trained} cannot lead this pool: {why}")
     assert not lead.requests
 
 
-def test_settings_without_an_endpoint_are_refused() -> None:
-    fault = "A served Conductor needs both conductor_url and conductor_model."
-    with pytest.raises(ValueError, match=fault):
-        PlannerSettings(conductor_settings="trained")
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("conductor.settings=trained",),
+        ("plan.planner=single:large", "plan.cost_sensitivity=1"),
+        ("plan.planner=single:large", "plan.quarantine_failing=true"),
+        ("plan.planner=conductor:large", "plan.cost_sensitivity=1"),
+        ("conductor.worker=large", "conductor.checkpoint=x"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
+    with pytest.raises(UsageError, match=r"leave|keep one"):
+        opening(path, *keys)
 
 
-def test_who_was_not_trained_plans_once_in_five_steps() -> None:
-    for settings in (
-        PlannerSettings(),
-        PlannerSettings(planner="random"),
-        PlannerSettings(conductor="warmstart"),
-    ):
-        assert plan_settings(settings, open_pool("embedded")) == PlanSettings(rounds=1, max_steps=5)
+def test_who_was_not_trained_plans_once_in_five_steps(tmp_path: Path) -> None:
+    path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
+    for keys in ((), ("plan.planner=random",)):
+        assert opening(path, *keys).trained == PlanSettings(rounds=1, max_steps=5)
 
 
 async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
         table = '[conductor]\nworker = "large"\n'
         path = write_pool(tmp_path / "pool.toml", server.url, table)
-        trace = await answer(path, planner="conductor:small")
+        trace = await answer(path, "plan.planner=conductor:small")
     assert [request.body["model"] for request in server.requests] == [
         "small-1",
         "small-1",
     ]  # Plan and answer.
     assert (trace.planner, trace.answer) == ("conductor:small", "Goethe, says small-1.")
     assert "Write your plan" in trace.rounds[0].plan_messages[-1].content
-    pool = open_pool(str(path))
-    settings = PlannerSettings(planner="conductor:small")
-    assert pays_for_plans(settings, pool)
-    assert plan_settings(settings, pool) == PlanSettings()
+    assert paid(path, "plan.planner=conductor:small")
     with pytest.raises(UsageError, match="no worker named 'smal'; did you mean 'small'"):
-        open_planner(PlannerSettings(planner="conductor:smal"), pool, seed="t")
-    with pytest.raises(ValueError, match="conductor:small names the Conductor; leave conductor out"):
-        PlannerSettings(planner="conductor:small", conductor="warmstart")
+        opening(path, "plan.planner=conductor:smal")
 
 
 @pytest.mark.parametrize(
@@ -415,15 +423,17 @@ async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path:
     ],
 )
 def test_a_shipped_pool_of_real_workers_has_one_of_them_conduct(name: str, leads: str) -> None:
-    pool = open_pool(name, ready=False)
-    opened = open_planner(PlannerSettings(), pool, seed="t")
+    team = read_team(name)
+    pool = open_pool(team, ready=False)
+    opened = open_planner(team, pool, seed="t")
     assert (opened.planner.name, opened.fallback) == (f"conductor:{leads}", leads)
     assert opened.description == f"{leads}, a worker of the pool, untrained"
-    assert pays_for_plans(PlannerSettings(), pool)
+    assert pays_for_plans(team, pool)
 
 
 def test_simulated_workers_have_the_shipped_conductor() -> None:
-    pool = open_pool("embedded")
-    opened = open_planner(PlannerSettings(), pool, seed="t")
+    team = read_team("embedded")
+    pool = open_pool(team)
+    opened = open_planner(team, pool, seed="t")
     assert (opened.planner.name, opened.fallback) == ("conductor", None)
-    assert not pays_for_plans(PlannerSettings(), pool)
+    assert not pays_for_plans(team, pool)

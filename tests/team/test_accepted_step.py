@@ -2,8 +2,8 @@
 
 import asyncio
 
-from podium.orchestrator import Orchestrator
 from podium.planner import Plan
+from podium.team import Runner
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -30,9 +30,7 @@ class BestOfRounds:
 def test_the_answer_is_the_response_of_the_accepted_step():
     pool = Pool([ScriptedWorker("ada", ["one", "two"]), ScriptedWorker("bo", ["four", "five"])])
     planner = BestOfRounds()
-    trace = asyncio.run(
-        Orchestrator(planner, pool, budget=Budget(rounds=3)).answer(Question(text="How many?"))
-    )
+    trace = asyncio.run(Runner(planner, pool, budget=Budget(rounds=3)).answer(Question(text="How many?")))
     assert planner.seen == [("four", "one"), ("five", "two")]
     assert (trace.status, trace.answer) == ("ok", "one")
     assert trace.rounds[-1].accepted

@@ -21,10 +21,10 @@ from podium.baselines.plans import rounds_of
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
-from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.orchestrator.faults import answer_concern, options_fault, plan_fault, trace_status
-from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
+from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.team.faults import answer_concern, options_fault, plan_fault, trace_status
+from podium.team.journal import Journal, Past
 from podium.trace import RoundTrace, Trace
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
@@ -33,7 +33,7 @@ from podium.workflow import Acceptance, PlanError, Step, Workflow
 _PYTHON = platform.python_version()
 
 
-class Orchestrator:
+class Runner:
     """Answers questions, any number at a time.
 
     Args:
@@ -42,7 +42,7 @@ class Orchestrator:
         budget: limits for each question.
         max_steps: the most steps that the planner may use; the budget limits calls.
         settings: how workflows are run.
-        dispatcher: shared by all orchestrators over the same workers; None: a new one.
+        dispatcher: shared by all runners over the same workers; None: a new one.
         accounts: dollar limits that these questions share with others, in addition to the dispatcher's.
         plan_fallback: the worker that answers a question when planning fails in the first round. None, or a name that
             the pool lacks: such a question fails, which is what training and evaluation need.
@@ -132,7 +132,7 @@ class _QuestionRun:
 
     def __init__(
         self,
-        orchestrator: Orchestrator,
+        runner: Runner,
         question: Question,
         *,
         seed: str,
@@ -145,26 +145,26 @@ class _QuestionRun:
     ) -> None:
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
-        budget = orchestrator.budget
+        budget = runner.budget
         now = asyncio.get_running_loop().time()
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._journal = journal
         self._past = Past(began) if journal is None else journal.past
-        self._orchestrator = orchestrator
+        self._runner = runner
         self._trace_id = trace_id or token_hex(16)
         self._emit = on_event or (lambda event: None)
         self._question_context = QuestionContext(
             question=question,
-            pool=orchestrator.pool,
+            pool=runner.pool,
             seed=seed,
             token=fence_token(seed, question),
             ledger=Ledger(
                 budget,
                 None if budget.seconds is None else now + budget.seconds,
-                (*orchestrator.accounts, *accounts),
+                (*runner.accounts, *accounts),
             ),
-            dispatcher=orchestrator.dispatcher,
-            settings=orchestrator.settings,
+            dispatcher=runner.dispatcher,
+            settings=runner.settings,
             started=now - self._past.elapsed_s,
             sample=sample,
             streams=streams,
@@ -213,10 +213,10 @@ class _QuestionRun:
 
     async def run(self) -> None:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
-        for number in range(self._orchestrator.budget.rounds):
+        for number in range(self._runner.budget.rounds):
             known = self._past.plans.get(number)
             spent = known is None and number and self._question_context.ledger.exhausted
-            if spent and rounds_of(self._orchestrator.planner) == 1:  # Others choose an answer, for free.
+            if spent and rounds_of(self._runner.planner) == 1:  # Others choose an answer, for free.
                 return
             ready = known or await self._make_plan(number)
             plan, seconds, error = ready.plan, ready.seconds, ready.error
@@ -255,7 +255,7 @@ class _QuestionRun:
 
     def _fallback_workflow(self, error: PlanError) -> Workflow | None:
         """A workflow that sends the whole question to the fallback worker; None: there is none, or no need for it."""
-        names, name = self._question_context.pool.names, self._orchestrator.plan_fallback
+        names, name = self._question_context.pool.names, self._runner.plan_fallback
         if self._outcomes or name not in names or error.kind == "time_is_up":
             return None
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
@@ -274,13 +274,13 @@ class _QuestionRun:
 
     async def _plan(self, number: int) -> Plan:
         """Get the plan of round `number`; if planning fails or the plan cannot run, its decision is a `PlanError`."""
-        orchestrator, question_context = self._orchestrator, self._question_context
+        runner, question_context = self._runner, self._question_context
         request = PlanRequest(
             question=question_context.question,
             pool=question_context.profiles,
             outcomes=self._outcomes,
-            max_steps=orchestrator.max_steps,
-            rounds=orchestrator.budget.rounds - number,
+            max_steps=runner.max_steps,
+            rounds=runner.budget.rounds - number,
             seed=f"{question_context.seed}/{number}/plan",
             ledger=question_context.ledger,
         )
@@ -288,7 +288,7 @@ class _QuestionRun:
         started = question_context.elapsed()
         try:
             async with limit:
-                plan = await orchestrator.planner.plan(request)
+                plan = await runner.planner.plan(request)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -298,7 +298,7 @@ class _QuestionRun:
             return no_plan.with_lost(error)
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
-            no_plan = Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"), cost_recorded=True)
+            no_plan = Plan("", PlanError(kind, f"{runner.planner.name}: {error}"), cost_recorded=True)
             return no_plan.with_lost(error)
         except asyncio.CancelledError as error:
             no_plan = Plan("", PlanError("cancelled", "The question was cancelled.")).with_lost(error)
@@ -360,7 +360,7 @@ class _QuestionRun:
         Args:
             trouble: why storage failed, if that stopped the question.
         """
-        orchestrator, question_context = self._orchestrator, self._question_context
+        runner, question_context = self._runner, self._question_context
         status, error = trace_status(self._answer, self._rounds, self._concern, trouble)
         if cancelled:
             status, error = "cancelled", "The question was cancelled."
@@ -370,19 +370,19 @@ class _QuestionRun:
             id=self._trace_id,
             question=question_context.question,
             pool=question_context.profiles,
-            planner=orchestrator.planner.name,
+            planner=runner.planner.name,
             seed=question_context.seed,
-            budget=orchestrator.budget,
-            max_steps=orchestrator.max_steps,
-            context=orchestrator.settings.context,
-            early_stop=orchestrator.settings.early_stop,
+            budget=runner.budget,
+            max_steps=runner.max_steps,
+            context=runner.settings.context,
+            early_stop=runner.settings.early_stop,
             rounds=tuple(self._rounds),
             answer=self._answer,
             status=status,
             error=error,
             started_at=self._past.started_at,
             seconds=question_context.elapsed(),
-            versions=orchestrator.versions,
+            versions=runner.versions,
         )
         self._emit(QuestionEnded(trace))
         return trace

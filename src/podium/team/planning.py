@@ -1,6 +1,6 @@
-"""Opens the planner that settings or the pool's file name, a Conductor or a baseline, and finds its fallback worker.
+"""Opens the planner that a team's settings name, a Conductor or a baseline, and finds its fallback worker.
 
-This module alone decides which Conductor plans where neither names one.
+This module alone decides which Conductor plans where they name none.
 """
 
 from __future__ import annotations
@@ -14,26 +14,20 @@ from podium.baselines.by_ratings import ByRatings
 from podium.baselines.plans import refuse_without_vote, rounds_of
 from podium.conductor.checkpoint import Checkpoint, PlanSettings
 from podium.conductor.leaving import QuarantinePlanner
-from podium.conductor.opening import (
-    ConductorSettings,
-    build_endpoint,
-    conductor_settings,
-    make_worker_conductor,
-    open_conductor,
-    refuse_misfit,
-)
+from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.conductor.planner import Conductor
 from podium.conductor.podium_file import read_podium_file
 from podium.conductor.process_policy import PolicyProcesses
+from podium.conductor.settings import ConductorSettings
+from podium.config import suggestion
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.checkup import CheckResult
 from podium.executor.ledger import SpendLimit
-from podium.orchestrator.planner_settings import PlannerSettings
 from podium.planner import Plan, Planner, PlanRequest, paid_plan
-from podium.shipped import shipped_checkpoint
-from podium.types import Budget, Price, Question
+from podium.team.settings import TeamSettings
+from podium.types import Budget, Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool, real_workers
 from podium.workers.replay import ReplayWorker
@@ -52,6 +46,9 @@ class OpenedPlanner:
     """Which planner it is, and why, in words for messages."""
     fallback: str | None = None
     """The worker that answers a question when planning has failed; None: such a question fails."""
+    trained: PlanSettings = PlanSettings()
+    """How its Conductor was trained to plan; for an untrained one the defaults; for a baseline as many rounds as its
+    method needs. These rounds and steps hold where the settings name none."""
     release: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint; None: it has none."""
 
@@ -62,23 +59,21 @@ class OpenedPlanner:
 
 
 def open_planner(
-    settings: PlannerSettings,
+    settings: TeamSettings,
     pool: Pool,
     *,
     seed: str,
-    called: Callable[[str], str] = str,
     dispatcher: Dispatcher | None = None,
     processes: PolicyProcesses | None = None,
 ) -> OpenedPlanner:
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
-    If `settings` name no planner, the `[conductor]` table of the pool's file does. If that names none either, the
-    shipped Conductor plans for simulated workers. In any other pool each question goes to the worker with the best
-    rating, and without ratings the first model of the file conducts, untrained.
+    If they name neither a baseline nor a Conductor, the shipped Conductor plans for simulated workers. In any other
+    pool each question goes to the worker with the best rating, and without ratings the first model of the pool
+    conducts, untrained.
 
     Args:
         seed: seeds a planner that plans at random.
-        called: returns the caller's name for a key of the settings, for messages.
         dispatcher: enforces the limits of a worker that conducts; None: a new one.
         processes: the processes that run a small checkpoint; None: this process runs it.
 
@@ -86,75 +81,71 @@ def open_planner(
         UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
             conduct this pool.
     """
-    fault = settings.conflict(called)
-    if fault is not None:
-        raise UsageError(fault)
-    if settings.conducting_worker is not None:
-        worker = pool.named(settings.conducting_worker)
-        return _leaving(settings, _of_worker(worker, conductor_settings(pool), pool, dispatcher), pool)
-    if settings.planner != "conductor":
-        return _of_baseline(settings.planner, pool, seed)
-    table = conductor_settings(pool)
+    choice, table = settings.plan, settings.conductor
+    if not choice.conducts:
+        return _of_baseline(choice.planner, pool, seed)
+    _check_names(settings, pool)
+    if choice.conducting_worker is not None:
+        return _quarantining(
+            settings, _of_worker(pool.named(choice.conducting_worker), table, pool, dispatcher), pool
+        )
     first = first_model(pool)
     source = checkpoint_of(settings, pool)
     if source is not None:
-        level = settings.cost_sensitivity
-        if level is None and settings.conductor is None:
-            level = table.cost_sensitivity
-        opened = _of_checkpoint(source, level, pool, called, processes=processes)
-    elif settings.served:
-        opened = _of_endpoint(_endpoint(settings), pool, dispatcher)
+        opened = _of_checkpoint(source, choice.cost_sensitivity, pool, processes)
     else:
-        opened = _of_file(settings, table, pool, called, first=first, dispatcher=dispatcher)
+        opened = _untrained_here(settings, pool, first, dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
-    return _leaving(settings, replace(opened, fallback=fallback), pool)
+    return _quarantining(settings, replace(opened, fallback=fallback), pool)
 
 
-def _leaving(settings: PlannerSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
-    if not settings.quarantine_failing:
+def _check_names(settings: TeamSettings, pool: Pool) -> None:
+    """Refuse a Conductor or a fallback that the pool lacks.
+
+    Raises:
+        ConfigError: with the line that names it.
+    """
+    for key in ("worker", "fallback"):
+        name = getattr(settings.conductor, key)
+        if name is not None and name not in pool.names:
+            raise settings.refuse(
+                ConfigError(
+                    f"conductor.{key} names {name!r}, which is not in the pool; {suggestion(name, pool.names)}",
+                    ("conductor", key),
+                )
+            )
+
+
+def _quarantining(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
+    if not settings.plan.quarantine_failing:
         return opened
     tools = [worker.profile.name for worker in pool if is_tool(worker)]
     return replace(opened, planner=QuarantinePlanner(opened.planner, tools))
 
 
-def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
-    """The plan settings with which the Conductor of `open_planner` was trained; for an untrained planner, the defaults;
-    for a baseline, as many rounds as its method needs.
+def checkpoint_of(settings: TeamSettings, pool: Pool) -> str | None:
+    """The checkpoint from which the planner of `open_planner` writes its plans: a shipped one's name, or a folder.
+    None: it has none."""
+    table = settings.conductor
+    if settings.plan.planner != "conductor":
+        return None
+    embedded = not table.names_conductor and first_model(pool) is None
+    return table.checkpoint or ("conductor" if embedded else None)
 
-    Applications use its rounds and its steps unless the user sets others.
+
+def plan_settings(settings: TeamSettings, pool: Pool) -> PlanSettings:
+    """How the Conductor of `open_planner` was trained to plan, where it is not open; the defaults for an untrained one.
 
     Raises:
         UsageError: its checkpoint or its podium.json cannot be read.
     """
-    if settings.conducting_worker is not None:
-        return PlanSettings()
-    if settings.planner != "conductor":
-        return PlanSettings(rounds=rounds_of(open_baseline(settings.planner, pool.profiles)))
-    table = conductor_settings(pool)
-    source = checkpoint_of(settings, pool)
+    source, table = checkpoint_of(settings, pool), settings.conductor
+    plan = None
     if source is not None:
         plan = Checkpoint.read(source).plan
-    elif settings.served:
-        plan = _trained_plan(_endpoint(settings))
-    elif table.base_url is not None:
-        plan = _trained_plan(table)
-    else:
-        plan = None
+    elif settings.plan.planner == "conductor" and table.settings is not None:
+        plan = read_podium_file(table.settings).plan
     return plan or PlanSettings()
-
-
-def checkpoint_of(settings: PlannerSettings, pool: Pool) -> str | None:
-    """The checkpoint from which the planner of `open_planner` writes its plans: a shipped one's name, or a folder.
-    None: it has none."""
-    if settings.planner != "conductor" or settings.served:
-        return None
-    if settings.conductor is not None:
-        return settings.conductor
-    table = conductor_settings(pool)
-    if table.checkpoint is not None:
-        return _source(table.checkpoint, pool)
-    embedded = table.base_url is None and table.worker is None and first_model(pool) is None
-    return "conductor" if embedded else None
 
 
 def first_model(pool: Pool) -> Worker | None:
@@ -206,16 +197,14 @@ def _plan_format(planner: Planner) -> str | None:
     return None if known is None else FORMAT_WORDS[known]
 
 
-def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
+def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:
     """Whether the planner is a model that costs money."""
-    if settings.conducting_worker is not None:
+    choice, table = settings.plan, settings.conductor
+    if choice.conducting_worker is not None:
         return has_paid_workers(pool)
-    if settings.planner != "conductor" or settings.conductor is not None:
+    if not choice.conducts or table.checkpoint is not None or _is_routed(table, pool):
         return False
-    table = conductor_settings(pool)
-    if not settings.served and _is_routed(table, pool):
-        return False
-    return bool(settings.served or table.base_url or table.worker) or has_paid_workers(pool)
+    return table.names_conductor or has_paid_workers(pool)
 
 
 def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
@@ -225,24 +214,19 @@ def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     found = find_baseline(name)
     if found is not None and VOTE in found[0].needs(found[1]):
         refuse_without_vote(pool.profiles)
-    return OpenedPlanner(planner, f"the baseline {planner.name}")
+    trained = PlanSettings(rounds=rounds_of(planner))
+    return OpenedPlanner(planner, f"the baseline {planner.name}", trained=trained)
 
 
-def _of_file(
-    settings: PlannerSettings,
-    table: ConductorSettings,
-    pool: Pool,
-    called: Callable[[str], str],
-    *,
-    first: Worker | None,
-    dispatcher: Dispatcher | None,
+def _untrained_here(
+    settings: TeamSettings, pool: Pool, first: Worker | None, dispatcher: Dispatcher | None
 ) -> OpenedPlanner:
-    """The planner where neither settings nor file name a checkpoint; `first` is the pool's first model."""
-    worker = first if table.worker is None else pool.named(table.worker)
+    """The planner where no checkpoint is named; `first` is the pool's first model."""
+    table = settings.conductor
     routed = _is_routed(table, pool)
-    if settings.cost_sensitivity is not None:
-        plans = "the ratings choose a worker" if routed else "a model conducts untrained"
-        raise UsageError(f"{called('cost_sensitivity')} is for a checkpoint, and here {plans}; leave it out.")
+    if settings.plan.cost_sensitivity is not None:
+        plans = "the ratings choose a worker" if routed else "another model conducts"
+        raise UsageError(f"cost_sensitivity is for a checkpoint, and here {plans}; leave it out.")
     if routed:
         planner = ByRatings()
         return OpenedPlanner(
@@ -253,7 +237,8 @@ def _of_file(
         try:
             return _of_endpoint(table, pool, dispatcher)
         except ConfigError as error:
-            raise error if pool.source is None else pool.source.refuse(error) from None
+            raise settings.refuse(error) from None
+    worker = first if table.worker is None else pool.named(table.worker)
     assert worker is not None
     why = "the pool's first model, since its file names none"
     return _of_worker(worker, table, pool, dispatcher, why=why if table.worker is None else _CHOSEN)
@@ -261,10 +246,9 @@ def _of_file(
 
 def _is_routed(table: ConductorSettings, pool: Pool) -> bool:
     """Whether ratings decide which worker answers: nobody is named to conduct, and real workers have ratings."""
-    named = table.checkpoint or table.base_url or table.worker
-    return (
-        named is None and has_real_workers(pool) and any(profile.rating for profile in pool.profiles_for(""))
-    )
+    if table.names_conductor or not has_real_workers(pool):
+        return False
+    return any(profile.rating for profile in pool.profiles_for(""))
 
 
 def _of_worker(
@@ -286,56 +270,29 @@ def _of_worker(
 
 
 def _of_checkpoint(
-    source: str,
-    cost_sensitivity: float | None,
-    pool: Pool,
-    called: Callable[[str], str],
-    *,
-    processes: PolicyProcesses | None,
+    source: str, cost_sensitivity: float | None, pool: Pool, processes: PolicyProcesses | None
 ) -> OpenedPlanner:
-    conductor = open_conductor(
-        source,
-        pool,
-        cost_sensitivity=cost_sensitivity,
-        option=called("cost_sensitivity"),
-        processes=processes,
+    checkpoint = Checkpoint.read(source)
+    conductor = open_conductor(checkpoint, pool, cost_sensitivity=cost_sensitivity, processes=processes)
+    return OpenedPlanner(
+        conductor,
+        f"the checkpoint {source}, trained on {checkpoint.conducts.questions}",
+        trained=checkpoint.plan or PlanSettings(),
     )
-    questions = Checkpoint.read(source).conducts.questions
-    return OpenedPlanner(conductor, f"the checkpoint {source}, trained on {questions}")
-
-
-def _endpoint(settings: PlannerSettings) -> ConductorSettings:
-    """The endpoint of the settings, as the `[conductor]` table of a pool file would name it."""
-    price = settings.conductor_price
-    return ConductorSettings(
-        base_url=settings.conductor_url,
-        model=settings.conductor_model,
-        api_key_env=settings.conductor_key_env,
-        price=None if price is None else Price(input=price[0], output=price[1]),
-        settings=settings.conductor_settings,
-    )
-
-
-def _source(name: str, pool: Pool) -> str:
-    """A checkpoint that the pool's file names: a shipped one, or a folder relative to the file's."""
-    return name if shipped_checkpoint(name) else str(pool.folder / name)
-
-
-def _trained_plan(endpoint: ConductorSettings) -> PlanSettings | None:
-    return None if endpoint.settings is None else read_podium_file(endpoint.settings).plan
 
 
 def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> OpenedPlanner:
-    training = "untrained"
+    training, plan = "untrained", None
     if settings.settings is not None:
         trained = read_podium_file(settings.settings)
         refuse_misfit(settings.settings, trained.what_it_conducts, pool)
-        settings = settings.with_training(trained)
+        settings, plan = settings.with_training(trained), trained.plan
         training = f"trained on {trained.what_it_conducts.questions}"
     endpoint = build_endpoint(settings, pool)
     return OpenedPlanner(
         make_worker_conductor(endpoint, pool, settings, dispatcher, priced=settings.price is not None),
         f"{endpoint.profile.name} at {settings.base_url}, {training}",
+        trained=plan or PlanSettings(),
         release=endpoint.close,
     )
 

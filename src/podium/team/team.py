@@ -1,39 +1,39 @@
-"""A team for Python programs: workers and a planner that answer questions together.
+"""`Team`: workers and a planner, opened together, that answer questions.
 
-`Team.open` opens the pool, the planner, the files, and the dispatcher that all questions share. `SyncTeam` is the same
-for programs that are not async. This module prints nothing. It writes the response cache, the traces, and the state
-file, in which processes share cooldowns and the day's spending.
+`open_team` opens the pool, the planner, the files, and the dispatcher that all questions share: each once. Commands,
+the server, Python programs and Inspect use what it returns. This module prints nothing. It writes the response
+cache, the traces, and the state file, in which processes share cooldowns and the day's spending.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import ExitStack, closing, suppress
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from podium.conductor.checkpoint import PlanSettings
-from podium.config import build
+from pydantic import BaseModel
+
+from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
-from podium.executor.accounts import open_day_account
-from podium.executor.state_file import CooldownFile
-from podium.library.settings import TeamSettings
-from podium.orchestrator import Event, Orchestrator, QuestionEnded
-from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans, plan_settings
-from podium.orchestrator.team import open_pool
-from podium.planner import Plan, Planner, PlanRequest, paid_plan
-from podium.rollout.scorer import FixedPlan
+from podium.planner import FixedPlan, Plan, Planner, PlanRequest, paid_plan
+from podium.team.dispatching import open_dispatcher
+from podium.team.events import Event, QuestionEnded
+from podium.team.opening import open_pool, read_team
+from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
+from podium.team.runner import Runner
+from podium.team.settings import TeamSettings
 from podium.trace import Trace
-from podium.trace.store import TraceStore, default_path
-from podium.types import Budget, Question
+from podium.trace.store import TraceStore
+from podium.types import Question
 from podium.workers.base import Worker
-from podium.workers.pool import Pool, has_paid_workers
-from podium.workers.response_cache import ResponseCache
+from podium.workers.pool import Pool
 from podium.workflow import Workflow, render
 
 
@@ -44,133 +44,79 @@ class Team:
     """
 
     def __init__(
-        self, orchestrator: Orchestrator, opened: OpenedPlanner, store: TraceStore | None, files: ExitStack
+        self,
+        settings: TeamSettings,
+        runner: Runner,
+        opened: OpenedPlanner,
+        files: ExitStack,
     ) -> None:
-        self.orchestrator = orchestrator
-        self.store = store
-        self._opened = opened
+        self.settings = settings
+        """With the rounds and steps that hold."""
+        self.runner = runner
+        self.opened = opened
+        self.store: TraceStore | None = None
+        """Where traces are kept; None: they are not kept."""
         self._files = files
 
     @classmethod
     def open(
         cls,
-        pool: str | Path | Pool = "embedded",
+        team: str | Path | Pool,
         *,
         workers: Sequence[Worker] = (),
-        planner: str | Planner = "conductor",
-        conductor: str | Path | None = None,
-        cost_sensitivity: float | None = None,
-        budget: Budget | None = None,
-        max_steps: int | None = None,
-        early_stop: bool = False,
-        cache: str | Path | None = None,
-        store: str | Path | None = None,
-        day_budget_usd: float | None = None,
+        planner: str | Planner | None = None,
+        seed: str = "0",
+        **keys: Any,
     ) -> Self:
         """Open a team.
 
         Args:
-            pool: the pool file, a shipped pool's name, or a pool. The team closes it.
-            workers: further workers, such as functions of your own (`podium.worker`); they come after the pool's.
-            planner: "conductor", a baseline such as "single:WORKER", or a planner of your own.
-            conductor: the checkpoint that plans. None: the Conductor that the pool file names in `[conductor]`. If it
-                names none: the shipped one if all workers are simulated, else the pool's first model, untrained.
-            cost_sensitivity: how much plans should save, for a checkpoint that was trained with levels.
-            budget: hard limits for each question. If it sets no rounds, there are as many as in the Conductor's
-                training.
-            max_steps: the most steps of a plan. None: as many as the Conductor was trained with, else 5.
-            early_stop: whether a vote calls no more workers once its result is certain.
-            cache: the SQLite file of the response cache. None: no cache.
-            store: the SQLite file that keeps the traces. None: they are not kept.
-            day_budget_usd: the most dollars that all of Podium's programs may cost together in a day (UTC). None:
-                $PODIUM_DAY_BUDGET_USD, if it is set.
+            team: a team file, the name of a shipped or installed team, or a pool. The team closes the pool.
+            workers: further workers, such as functions of your own (`podium.worker`); they come after the team's.
+            planner: a planner of your own, or the key `plan.planner`.
+            seed: seeds a planner that plans at random.
+            keys: keys of a team file, which override those of the file: `budget=podium.Budget(usd=0.1)`,
+                `plan={"max_steps": 3}`, `**{"serve.port": 0}`. Traces are kept in the file that `store` names here;
+                without it they are not kept.
 
         Raises:
             UsageError: an argument names something that is missing or cannot be used. No worker was called.
         """
-        given = {
-            "pool": pool if isinstance(pool, str) else None,
-            "planner": planner if isinstance(planner, str) else None,
-            "conductor": None if conductor is None else str(conductor),
-            "cost_sensitivity": cost_sensitivity,
-            "max_steps": max_steps,
-            "early_stop": early_stop,
-            "cache": cache,
-            "store": store,
-            "no_store": store is None,
-            "day_budget_usd": day_budget_usd,
-        }
-        settings = build(
-            {key: value for key, value in given.items() if value is not None},
-            TeamSettings,
-            source="Team.open",
-        )
-        opened_pool = pool if isinstance(pool, Pool) else open_pool(str(pool))
-        return cls._open(
+        if isinstance(planner, str):
+            keys = {**keys, "plan.planner": planner}
+        settings = read_team(None if isinstance(team, Pool) else str(team), overrides_of(keys))
+        pool = team if isinstance(team, Pool) else open_pool(settings)
+        opened = open_team(
             settings,
-            opened_pool.joined(workers) if workers else opened_pool,
+            pool.joined(workers) if workers else pool,
             planner=None if isinstance(planner, str) else planner,
-            budget=budget or Budget(),
-            rounds=budget.rounds if budget is not None and "rounds" in budget.model_fields_set else None,
+            seed=seed,
         )
+        return opened.keeping(settings.store) if keys.get("store") else opened  # type: ignore[return-value]
 
-    @classmethod
-    def of_settings(cls, settings: TeamSettings, *, seed: str = "0") -> Self:
-        """Open the team that settings describe. If planning fails, no worker answers the question instead.
-
-        Args:
-            seed: seeds a planner that plans at random.
+    def keeping(self, store: str | Path | bool | None) -> Self:
+        """This team, which keeps its traces in an SQLite file, and closes it.
 
         Raises:
-            UsageError: as `open`.
+            StoreError, UsageError: it cannot be opened. The team's files are closed then.
         """
-        pool = open_pool(settings.pool)
-        return cls._open(
-            settings, pool, budget=settings.budget, rounds=settings.rounds, seed=seed, fallback=False
-        )
-
-    @classmethod
-    def _open(
-        cls,
-        settings: TeamSettings,
-        pool: Pool,
-        *,
-        budget: Budget,
-        rounds: int | None,
-        planner: Planner | None = None,
-        seed: str = "0",
-        fallback: bool = True,
-    ) -> Self:
-        with ExitStack() as files:
-            dispatcher = _open_dispatcher(settings, pool, files, paid=planner is not None)
-            if planner is None:
-                opened = open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
-                trained = plan_settings(settings, pool)
-            else:
-                opened, trained = OpenedPlanner(planner, planner.name), PlanSettings()
-            orchestrator = Orchestrator(
-                opened.planner,
-                pool,
-                budget=budget.model_copy(update={"rounds": rounds or trained.rounds}),
-                max_steps=settings.max_steps or trained.max_steps,
-                settings=ExecutionSettings(early_stop=settings.early_stop),
-                dispatcher=dispatcher,
-                plan_fallback=opened.fallback if fallback else None,
-            )
-            store = None
-            if not settings.no_store:
-                store = files.enter_context(TraceStore(settings.store or default_path()))
-            return cls(orchestrator, opened, store, files.pop_all())
+        try:
+            if store and not isinstance(store, bool):
+                self.store = self._files.enter_context(TraceStore(store))
+        except BaseException:
+            self._files.close()
+            raise
+        return self
 
     @property
     def pool(self) -> Pool:
         """The workers; worker k of a plan is `pool[k]`."""
-        return self.orchestrator.pool
+        return self.runner.pool
 
     @property
     def planner(self) -> Planner:
         """The team's planner."""
-        return self.orchestrator.planner
+        return self.runner.planner
 
     async def ask(self, question: str | Question, *, seed: str | None = None, sample: int = 0) -> Trace:
         """Answer a question.
@@ -190,7 +136,7 @@ class Team:
             StoreError: an account or the response cache cannot be used, or the trace cannot be stored. Its `trace` has
                 the answer, if there is one.
         """
-        return await self._answer(self.orchestrator, question, seed=seed, sample=sample)
+        return await self._answer(self.runner, question, seed=seed, sample=sample)
 
     async def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
@@ -203,7 +149,7 @@ class Team:
             StoreError: an account cannot be written.
             WorkerError: the model that conducts did not answer, or a budget refuses the plan (kind "budget").
         """
-        asked, team = _question(question), self.orchestrator
+        asked, team = _question(question), self.runner
         request = PlanRequest(
             asked,
             self.pool.profiles_for(asked.text),
@@ -228,8 +174,8 @@ class Team:
         Raises:
             UsageError, StoreError: as `ask`.
         """
-        team = self.orchestrator
-        once = Orchestrator(
+        team = self.runner
+        once = Runner(
             _planner_of(plan, team.planner.name if isinstance(plan, Plan) else "written"),
             team.pool,
             budget=team.budget.model_copy(update={"rounds": 1}),
@@ -250,7 +196,7 @@ class Team:
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         answering = asyncio.create_task(
-            self._answer(self.orchestrator, question, seed=seed, on_event=events.put_nowait, streams=True)
+            self._answer(self.runner, question, seed=seed, on_event=events.put_nowait, streams=True)
         )
         answering.add_done_callback(lambda _: events.put_nowait(None))
         try:
@@ -264,7 +210,7 @@ class Team:
 
     async def _answer(
         self,
-        orchestrator: Orchestrator,
+        runner: Runner,
         question: str | Question,
         *,
         seed: str | None,
@@ -281,7 +227,7 @@ class Team:
             if on_event is not None:
                 on_event(event)
 
-        trace = await orchestrator.answer(
+        trace = await runner.answer(
             _question(question),
             seed=token_hex(8) if seed is None else seed,
             sample=sample,
@@ -302,7 +248,7 @@ class Team:
         """Close connections and files. Calling twice is fine. The team cannot answer afterwards."""
         try:
             await self.pool.close()
-            await self._opened.close()
+            await self.opened.close()
         finally:
             await asyncio.to_thread(self._files.close)
 
@@ -341,16 +287,77 @@ def _planner_of(plan: str | Workflow | Plan, name: str) -> Planner:
     return FixedPlan(plan.text if isinstance(plan, Plan) else str(plan), name=name)
 
 
-def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack, *, paid: bool) -> Dispatcher:
-    """Open the dispatcher as `podium ask` does. A team whose workers cost no money does not use the day's budget.
+def open_team(
+    settings: TeamSettings,
+    pool: Pool | None = None,
+    *,
+    planner: Planner | None = None,
+    dispatcher: Dispatcher | None = None,
+    seed: str = "0",
+    fallback: bool = True,
+    spending: Path | None = None,
+) -> Team:
+    """Open a team: each file is read once, and planner and pool are checked once. The caller closes it.
 
     Args:
-        paid: True: the planner may cost money. False: the settings and the pool say whether plans cost money.
+        pool: its workers, where the caller has opened them; the team closes them.
+        planner: takes the place of the one that the settings name, and may cost money.
+        dispatcher: of the caller, who closes it; None: the team opens one.
+        seed: seeds a planner that plans at random.
+        fallback: whether one worker answers a question alone when planning fails.
+        spending: as in `open_dispatcher`.
+
+    Raises:
+        UsageError: the settings name something that is missing or cannot be used. No worker was called.
     """
-    cache = None
-    if settings.cache is not None:
-        cache = files.enter_context(ResponseCache(settings.cache, replay=settings.replay))
-    paid = paid or pays_for_plans(settings, pool) or has_paid_workers(pool)
-    day = open_day_account(settings.day_budget_usd) if paid else None
-    accounts = [] if day is None else [files.enter_context(closing(day))]
-    return Dispatcher(cache=cache, accounts=accounts, cooldowns=files.enter_context(closing(CooldownFile())))
+    pool = open_pool(settings) if pool is None else pool
+    with ExitStack() as files:
+        if dispatcher is None:
+            dispatcher = files.enter_context(
+                open_dispatcher(
+                    pool,
+                    cache=settings.cache,
+                    replay=settings.replay,
+                    day_usd=settings.budget.day_usd,
+                    run_usd=settings.budget.run_usd,
+                    pays=planner is not None or pays_for_plans(settings, pool),
+                    spending=spending,
+                )
+            )
+        processes = files.enter_context(PolicyProcesses(settings.plan.processes or 1))
+        opened = (
+            open_planner(settings, pool, seed=seed, dispatcher=dispatcher, processes=processes)
+            if planner is None
+            else OpenedPlanner(planner, planner.name)
+        )
+        steps = settings.plan.max_steps or opened.trained.max_steps
+        budget = settings.budget.of_question(opened.trained.rounds)
+        held = {
+            "plan": settings.plan.model_copy(update={"max_steps": steps}),
+            "budget": settings.budget.model_copy(update={"rounds": budget.rounds}),
+        }
+        runner = Runner(
+            opened.planner,
+            pool,
+            budget=budget,
+            max_steps=steps,
+            settings=ExecutionSettings(early_stop=settings.plan.early_stop),
+            dispatcher=dispatcher,
+            plan_fallback=opened.fallback if fallback else None,
+        )
+        return Team(settings.model_copy(update=held), runner, opened, files.pop_all())
+
+
+def overrides_of(keys: Mapping[str, Any]) -> list[str]:
+    """Keys of a team file and their values, as the overrides of `read_team`. What is None is left out."""
+    return list(_overrides(keys, ""))
+
+
+def _overrides(keys: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for key, value in keys.items():
+        plain = value.model_dump(mode="json", exclude_unset=True) if isinstance(value, BaseModel) else value
+        if isinstance(plain, Mapping):
+            yield from _overrides(plain, f"{prefix}{key}.")
+        elif plain is not None:
+            text = json.dumps(str(plain) if isinstance(plain, Path) else plain, ensure_ascii=False)
+            yield f"{prefix}{key}={text}"

@@ -1,6 +1,6 @@
 """What a question has from another process: plans and steps that were paid for are not paid for again.
 
-The orchestrator tells a `Journal` of each call before it begins, and waits until its result is kept. A later process
+The runner tells a `Journal` of each call before it begins, and waits until its result is kept. A later process
 hands the kept results back as `Past`. Where and how they are kept is the caller's matter.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from podium.executor import CallJournal
-from podium.orchestrator.events import PlanReady
+from podium.team.events import PlanReady
 from podium.trace import Attempt, Span
 from podium.types import Usage, total_usage
 

@@ -1,0 +1,159 @@
+"""Finds the team file of a command: the one that its options name, or team.toml in the working folder.
+
+A file that was found, and not named, may have come with a cloned repository: until the user trusts it (`trusted`), only
+its limits hold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from podium.cli.found_files import FoundFiles, read_regular
+from podium.cli.printable import printable
+from podium.cli.team_options import TeamOptions
+from podium.config import Source
+from podium.errors import ConfigError, UsageError
+from podium.team.opening import TeamFile, check_tables, store_of
+
+if TYPE_CHECKING:
+    from podium.cli.trusted import Trusted
+
+FILE = "team.toml"
+_LIMITS = frozenset(f"budget.{key}" for key in ("calls", "tokens", "usd", "seconds", "run_usd", "day_usd"))
+"""The keys that need no trust: each can only make a command do less."""
+
+
+def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamFile:
+    """The team that a command names, with what its options and `keys` override.
+
+    Raises:
+        UsageError: options exclude each other; or team.toml of the working folder sets more than limits, and the user
+            does not trust it.
+        ConfigError: team.toml cannot be read, or has an unknown key or a wrong value.
+    """
+    if options.team is not None and options.no_team:
+        raise UsageError(f"--team names {options.team}, and --no-team no file; give one of them.")
+    if stray := next((text for text in keys if "=" not in text), None):
+        raise UsageError(
+            f"{stray.strip()!r} is one argument too many; put a text of several words in quotes, and write a key as "
+            "KEY=VALUE."
+        )
+    overrides = (*options.overrides(), *keys)
+    if options.team is not None:
+        return TeamFile(options.team, overrides)
+    found = None if options.no_team else FoundTeam.look()
+    return TeamFile(None, overrides) if found is None else found.permitted(overrides)
+
+
+def found_store() -> str | None:
+    """The store that team.toml of the working folder names; None: none.
+
+    Raises:
+        UsageError: the user does not trust the file.
+    """
+    found = FoundTeam.look()
+    if found is None or "store" not in found.source.tables:
+        return None
+    team = found.permitted(())
+    return store_of(found.source.tables, found.path.parent) if team.name is not None else None
+
+
+class FoundTeam:
+    """A team file that a folder has, and that nobody named.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        content = read_regular(path)
+        if content is None and path.exists():
+            raise ConfigError(f"{path}: cannot be read; make it a file that you may read.")
+        self._content = content
+        files = {} if content is None else {path.absolute(): content}
+        self.source = Source.read(path, files=files)
+
+    @classmethod
+    def look(cls) -> Self | None:
+        """The file of the working folder; None: there is none."""
+        return cls(Path(FILE)) if Path(FILE).is_file() else None
+
+    @cached_property
+    def files(self) -> FoundFiles:
+        """The file, and all that it refers to."""
+        return FoundFiles.read(self.path, self._content)
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What the file sets, by dotted key; of workers their names."""
+        return dict(_flat(self.source.tables))
+
+    def as_it_is(self, overrides: Sequence[str] = ()) -> TeamFile:
+        """The team of the file, trusted or not, read from the bytes that `files` has."""
+        return TeamFile(str(self.path), tuple(overrides), self.files.toml)
+
+    def permitted(self, overrides: Sequence[str]) -> TeamFile:
+        """The team as far as a command may use it. Standard error says which file it is.
+
+        Raises:
+            UsageError: the file is not trusted, and the command does not name a pool of its own.
+        """
+        needing = [key for key in self.given if key not in _LIMITS]
+        if not needing:
+            _say(f"Read ./{FILE}: limits alone, which need no trust.")
+            return self.as_it_is(overrides)
+        kept = self._kept()
+        if kept is not None and not kept.changes(self.files):
+            pool = self.source.tables.get("pool")
+            _say(f"Read ./{FILE} (trusted on {kept.since}){f', pool {pool}' if pool else ''}.")
+            return self.as_it_is(overrides)
+        check_tables(self.source)  # A wrong key is said first.
+        keys = ", ".join(needing)
+        if any(text.startswith("pool=") for text in overrides):
+            _say(f"./{FILE} is not trusted, and the command names its own pool: left out {keys}.")
+            limits = (f"{key}={value}" for key, value in self.given.items() if key in _LIMITS)
+            return TeamFile(None, (*limits, *overrides))
+        raise UsageError(
+            f"{self.standing()} It {_listed((f'sets {keys}', *self.files.acts), 4)}. "
+            f"`podium trust ./{FILE}` shows all of it and asks; --no-team works without it."
+        )
+
+    def standing(self) -> str:
+        """Whether the user trusts this file, in one sentence."""
+        kept = self._kept()
+        if kept is None:
+            return f"./{FILE} lies in this folder and is not trusted."
+        if changes := kept.changes(self.files):
+            return f"./{FILE} is not trusted any more: since {kept.since}, {_listed(changes, 3)}."
+        return f"./{FILE} was trusted on {kept.since}."
+
+    def _kept(self) -> Trusted | None:
+        from podium.cli.trusted import trusted  # noqa: PLC0415 - loads sqlite3
+
+        return trusted(self.files)
+
+
+def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in tables.items():
+        if key == "worker" and isinstance(value, list):
+            names = [str(worker.get("name", "")) for worker in value if isinstance(worker, Mapping)]
+            yield key, ", ".join(names)
+        elif isinstance(value, Mapping):
+            yield from ((f"{key}.{inner}", item) for inner, item in value.items())
+        else:
+            yield key, value
+
+
+def _listed(texts: Sequence[str], most: int) -> str:
+    """The first of the texts with commas between them, and how many more there are."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _say(sentence: str) -> None:
+    print(printable(sentence), file=sys.stderr)

@@ -1,0 +1,310 @@
+"""Reads team files, and opens the workers that they name, also those that are teams themselves.
+
+Each file is read once, and each table validated once: tables of a file, of the file that its key `pool` names, and of
+overrides are put together before they are validated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podium.baselines import find_baseline
+from podium.conductor.settings import SOURCES
+from podium.config import Source
+from podium.errors import ConfigError, UsageError
+from podium.executor import ExecutionSettings
+from podium.executor.accounts import day_budget_of
+from podium.shipped import shipped_checkpoint
+from podium.team.planning import open_planner
+from podium.team.runner import Runner
+from podium.team.settings import TeamSettings, TeamSpec
+from podium.team.team_worker import TeamWorker
+from podium.workers.base import Worker
+from podium.workers.build import BuildContext, WorkerKind
+from podium.workers.pool import Pool, build_pool, known_kinds, pool_file
+from podium.workers.spec import with_workers
+
+_MAX_DEPTH = 3
+"""The most teams within one another."""
+_TIME_SHARE = 0.95
+"""The share of a call's time that a team has for its question, so that it can return an answer before the timeout."""
+_PATHS = ("pool", "store", "cache", "conductor.checkpoint", "conductor.settings", "serve.runs", "eval.tasks")
+_MAY_BE_NAMES = frozenset({"pool", "conductor.settings", "eval.tasks"})
+_OF_WORKERS = ("worker", "ratings", "conductor", "plan")
+"""What belongs to the workers of a file: another pool on the command line replaces all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamFile:
+    """A team as a command names it. Another process can read it again."""
+
+    name: str | None = None
+    """A file, or the name of a shipped or installed team; None: there are overrides alone."""
+    overrides: tuple[str, ...] = ()
+    """As "budget.usd=0.1"."""
+    files: Mapping[Path, bytes] | None = None
+    """As `TeamSettings.files`."""
+
+    def read(self) -> TeamSettings:
+        """The settings.
+
+        Raises:
+            ConfigError: as `read_team`.
+        """
+        settings = read_team(self.name, self.overrides, files=self.files)
+        limit, own = settings.budget.day_usd, day_budget_of()
+        if limit is None or own is None or own >= limit or self.sets("budget.day_usd"):
+            return settings
+        # Of the user's own limit of a day and that of a file the smaller one holds.
+        return settings.model_copy(update={"budget": settings.budget.model_copy(update={"day_usd": own})})
+
+    def sets(self, key: str) -> bool:
+        """Whether an override sets this key."""
+        return any(text.partition("=")[0].strip() == key for text in self.overrides)
+
+
+def read_team(
+    name: str | None, overrides: Sequence[str] = (), *, files: Mapping[Path, bytes] | None = None
+) -> TeamSettings:
+    """Read a team file with its overrides, such as "worker.gpt-5.limits.timeout=10".
+
+    An override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]; one that names a
+    Conductor, of the file's [conductor].
+
+    Args:
+        name: a file, or the name of a shipped or installed team; None: there are overrides alone.
+        files: files that were read before, by absolute path; no other is there then.
+
+    Raises:
+        ConfigError: anything that cannot be used, in one sentence that names the file and the line, or the override.
+    """
+    if name is None:
+        return read_tables({}, overrides, "the command line", files=files)
+    path = pool_file(name)
+    source = Source.read(path, files=files)
+    return read_tables(source.tables, overrides, str(path), folder=path.parent, text=source.text, files=files)
+
+
+def read_tables(
+    tables: Mapping[str, Any],
+    overrides: Sequence[str],
+    name: str,
+    *,
+    folder: Path = Path(),
+    text: str = "",
+    files: Mapping[Path, bytes] | None = None,
+) -> TeamSettings:
+    """The same for parsed tables.
+
+    Args:
+        name: of the file, for messages.
+        folder: its paths are seen from here.
+        text: of the file.
+    """
+    tables, base = _resolved(tables, folder), None
+    given = {text.partition("=")[0].strip(): text for text in overrides}
+    if "pool" in given:
+        tables = {key: value for key, value in tables.items() if key not in _OF_WORKERS}
+        tables["pool"], files = Source.of({}, [given["pool"]], name).tables["pool"], None
+    conductor = tables.get("conductor", {})
+    replaced = any(f"conductor.{key}" in given for key in SOURCES)
+    if replaced and isinstance(conductor, Mapping):
+        tables["conductor"] = {key: value for key, value in conductor.items() if key == "fallback"}
+    pool = tables.get("pool")
+    if isinstance(pool, str):
+        if "worker" in tables:
+            at = Source.of(tables, (), name, text)
+            raise at.refuse(
+                ConfigError("the workers stand here, and pool names others; keep one of them.", ("pool",))
+            )
+        path = pool_file(pool)
+        base = Source.read(path, files=files)
+        if "pool" in base.tables:
+            raise base.refuse(
+                ConfigError("pool names further workers; name the file that has them.", ("pool",))
+            )
+        folder = path.parent
+        tables = _joined(tables, _resolved(base.tables, folder), replaced)
+    source = Source.of(tables, overrides, name, text, base)
+    return source.into(_form(source)).read_from(source, folder, files)
+
+
+def _joined(own: Mapping[str, Any], theirs: Mapping[str, Any], replaced: bool) -> dict[str, Any]:
+    """The tables of a file with what it takes from the file of its workers."""
+    tables = {**own, **{key: theirs[key] for key in ("worker", "ratings") if key in theirs}}
+    for key in ("conductor", "plan"):
+        mine, given = own.get(key, {}), theirs.get(key, {})
+        if isinstance(mine, Mapping) and isinstance(given, Mapping) and given:
+            if key == "conductor" and (replaced or not mine.keys().isdisjoint(SOURCES)):
+                given = {name: value for name, value in given.items() if name == "fallback"}
+            tables[key] = {**given, **mine}
+    return tables
+
+
+def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The tables with their paths seen from the working folder. Names and addresses stay, and so do paths of workers.
+
+    What is no path, or no table where one is expected, stays too: validation refuses it.
+    """
+    resolved = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
+    for dotted in _PATHS:
+        table, _, key = dotted.rpartition(".")
+        place = resolved.get(table) if table else resolved
+        value = place.get(key) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or not isinstance(value, str) or "://" in value:
+            continue
+        if key == "checkpoint" and shipped_checkpoint(value):
+            continue
+        path = pool_file(value, folder) if key == "pool" else folder / value
+        if dotted not in _MAY_BE_NAMES or (os.path.exists(path) and path.is_relative_to(folder)):
+            place[key] = str(path)
+    plan = resolved.get("plan")
+    planner = plan.get("planner") if isinstance(plan, dict) else None
+    if isinstance(plan, dict) and isinstance(planner, str) and planner.partition(":")[0] != "conductor":
+        found = find_baseline(planner)
+        if found is not None and found[0].reads_files and found[1]:
+            plan["planner"] = f"{found[0].name}:{folder / found[1]}"
+    return resolved
+
+
+def check_tables(source: Source) -> None:
+    """Check a file alone, without the file that its key `pool` names.
+
+    Raises:
+        ConfigError: it has an unknown key, or a value that cannot be used.
+    """
+    source.into(_form(source))
+
+
+def store_of(tables: Mapping[str, Any], folder: Path) -> str | None:
+    """The store that a file names; None: none."""
+    store = _resolved(tables, folder).get("store")
+    return store if isinstance(store, str) else None
+
+
+def _form(source: Source) -> type[TeamSettings]:
+    """The class of a file, with the kinds of workers that it names."""
+    return with_workers(TeamSettings, (kind.spec for kind in known_kinds(source, _Teams().kinds).values()))
+
+
+def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = True) -> Pool:
+    """Open the workers of a team. The caller closes the pool.
+
+    Args:
+        team: settings, or the name of a shipped or installed team or of a file.
+        rated, ready: as `build_pool`.
+
+    Raises:
+        ConfigError: as `read_team` and `build_pool`; or the workers or the planner of a team in it cannot be opened, or
+            teams contain themselves or are nested too deep.
+        UsageError: the settings name no worker.
+    """
+    settings = read_team(team) if isinstance(team, str) else team
+    return _opened(settings, _Teams((_file_of(settings),), settings.files), rated=rated, ready=ready)
+
+
+def _opened(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready: bool = True) -> Pool:
+    if not settings.worker and settings.pool is None:
+        raise UsageError(
+            "No team is named, so there is nobody to ask. `podium init` finds the models on this machine and writes "
+            "team.toml; else name a team file with --team."
+        )
+    source = settings.source or Source.of({}, (), "the settings")
+    kinds = known_kinds(source, teams.kinds)
+    return build_pool(settings, source, settings.folder, kinds, rated=rated, ready=ready)
+
+
+def _file_of(settings: TeamSettings) -> Path:
+    """The file of the workers, with links resolved. A loop of links stays as it is; reading it raised an error."""
+    if settings.pool is not None:
+        return Path(os.path.realpath(pool_file(settings.pool)))
+    return Path(os.path.realpath("" if settings.source is None else settings.source.name))
+
+
+class _Teams:
+    """Opens the teams of one pool.
+
+    Args:
+        chain: the files of this pool and of the pools around it, the outermost first.
+        files: as `read_team`.
+    """
+
+    def __init__(self, chain: Sequence[Path] = (), files: Mapping[Path, bytes] | None = None) -> None:
+        self._chain = tuple(chain)
+        self._files = files
+
+    @property
+    def kinds(self) -> dict[str, WorkerKind]:
+        """The worker kind "podium"."""
+        return {"podium": WorkerKind(TeamSpec, self._build)}
+
+    def _build(self, spec: TeamSpec, context: BuildContext) -> Worker:
+        owner = f"Worker {spec.name!r}"
+        path = pool_file(spec.pool, context.folder)
+        chain = (*self._chain, Path(os.path.realpath(path)))
+        if chain[-1] in self._chain:
+            circle = " -> ".join(str(file) for file in chain[self._chain.index(chain[-1]) :])
+            raise ConfigError(f"{owner}: the pool contains itself: {circle}; name another pool.", ("pool",))
+        if len(chain) > _MAX_DEPTH:
+            nested = " -> ".join(str(file) for file in chain)
+            raise ConfigError(
+                f"{owner}: {nested} are more than {_MAX_DEPTH} pools within one another; leave one out.",
+                ("pool",),
+            )
+        tables = {
+            "pool": str(path),
+            **spec.model_dump(mode="json", include={"conductor", "plan", "budget"}, exclude_unset=True),
+        }
+        try:
+            settings = read_tables(tables, (), owner, folder=context.folder, files=self._files)
+            pool = _opened(settings, _Teams(chain, self._files))
+        except ConfigError as error:
+            raise ConfigError(f"{owner}: {error}", ("pool",)) from None
+        try:
+            return _team(spec, settings, pool)
+        except UsageError as error:
+            raise ConfigError(f"{owner}: {error}", ("plan",)) from None
+
+
+def _team(spec: TeamSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
+    opened = open_planner(settings, pool, seed=f"team/{spec.name}")
+    limits, plan = spec.limits, settings.plan
+    steps = plan.max_steps or opened.trained.max_steps
+    own = settings.budget.of_question(opened.trained.rounds)
+    budget = own.model_copy(
+        update={
+            "usd": _smaller(own.usd, limits.max_usd),
+            "seconds": _smaller(own.seconds, limits.timeout * _TIME_SHARE),
+        }
+    )
+    identity: dict[str, Any] = {
+        "kind": "podium",
+        "plan": plan.model_dump(mode="json"),
+        "conductor": settings.conductor.model_dump(mode="json", exclude_unset=True),
+        "pool": [[worker.profile.model_dump(mode="json"), worker.identity] for worker in pool],
+        "budget": budget.model_dump(mode="json"),
+        "max_steps": steps,
+    }
+    return TeamWorker(
+        spec.to_profile(),
+        Runner(
+            opened.planner,
+            pool,
+            budget=budget,
+            max_steps=steps,
+            settings=ExecutionSettings(early_stop=plan.early_stop),
+            plan_fallback=opened.fallback,
+        ),
+        opened=opened,
+        limits=limits,
+        fallback=spec.fallback,
+        identity=identity if spec.cache else None,
+    )
+
+
+def _smaller(one: float | None, other: float | None) -> float | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)

@@ -1,0 +1,267 @@
+"""`TeamSettings`: all settings of a team, as team.toml has them.
+
+Every command, the server, the library, Inspect's model, suites and teams that are workers read this class. `reading`
+reads it from files and overrides; `planning` and `team` open what it names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
+
+from podium.conductor.settings import ConductorSettings
+from podium.config import Settings, Source
+from podium.errors import ConfigError
+from podium.trace.background_table import MOST_LEASE_S
+from podium.types import Budget, Limits, Price
+from podium.workers.spec import PoolSpec, WorkerSpec
+
+
+class PlannerChoice(Settings):
+    """Which planner plans, and how. The table [conductor] says which model the Conductor is."""
+
+    planner: str = "conductor"
+    """conductor; or conductor:WORKER, a worker of the team that conducts untrained; or a baseline: single:WORKER,
+    self-consistency:WORKER:SAMPLES, constant:FILE, random."""
+    cost_sensitivity: float | None = None
+    """How much plans should save, for a Conductor trained with levels: 0 saves nothing, 2.5 is between two levels."""
+    quarantine_failing: bool = False
+    """Whether a worker is left for a while when outcomes say that it has begun to fail. Without outcomes, from the
+    callers of a server or the grader of an evaluation, nobody is left."""
+
+    @property
+    def conducting_worker(self) -> str | None:
+        """The worker that conducts untrained, if `planner` names one."""
+        kind, colon, worker = self.planner.partition(":")
+        return worker if colon and kind == "conductor" else None
+
+    @property
+    def conducts(self) -> bool:
+        """Whether a Conductor plans."""
+        return self.planner.partition(":")[0] == "conductor"
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if not self.conducts:
+            for key in ("cost_sensitivity", "quarantine_failing"):
+                if getattr(self, key):
+                    raise ValueError(
+                        f"{key} is for a Conductor, and {self.planner} plans without; leave it out."
+                    )
+        elif self.cost_sensitivity is not None and self.conducting_worker is not None:
+            raise ValueError("cost_sensitivity is for a trained Conductor; leave it out.")
+        return self
+
+
+class PlanTable(PlannerChoice):
+    """The table [plan]."""
+
+    max_steps: int | None = Field(default=None, ge=1)
+    """The most steps of a plan. None: as many as its Conductor was trained with, else 5."""
+    early_stop: bool = False
+    """Whether a vote calls the cheapest workers first, and no more of them once its result is certain."""
+    processes: int | None = Field(default=None, ge=1)
+    """How many processes write the plans of a small local policy; 1: our own alone. None: 1, and in an evaluation of
+    100 questions and more one for each core, at most 8."""
+
+
+class TeamBudget(Budget):
+    """The table [budget]: hard limits of a question, of a run and of a day."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    run_usd: float | None = Field(default=None, ge=0)
+    """The most dollars that a run may cost, over all its starts; of a server, until it ends."""
+    day_usd: float | None = Field(default=None, ge=0)
+    """The most dollars that all commands of a day (UTC) may cost together. None: $PODIUM_DAY_BUDGET_USD."""
+
+    @property
+    def given_rounds(self) -> int | None:
+        """The rounds that the settings name; None: as many as the Conductor was trained with."""
+        return self.rounds if "rounds" in self.model_fields_set else None
+
+    def of_question(self, rounds: int) -> Budget:
+        """The limits of one question.
+
+        Args:
+            rounds: where the settings name none.
+        """
+        limits = {key: getattr(self, key) for key in Budget.model_fields}
+        return Budget(**{**limits, "rounds": self.given_rounds or rounds})
+
+
+def _origin(text: str) -> str:
+    given = text.strip().rstrip("/")
+    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#\s@]+", given):
+        raise ValueError(f"{text!r} is no origin; write one, as https://chat.example.com.")
+    return given.lower()
+
+
+class ServeSettings(Settings):
+    """The table [serve]: how the server listens and answers."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on. Any other than this machine's own (127.0.0.1, ::1, localhost) needs keys."""
+    port: int = Field(default=8080, ge=0, le=65535)
+    """0: a free one."""
+    workers: int = Field(default=1, ge=1)
+    """How many processes answer requests. They divide the limits of the team's workers among themselves, and share all
+    budgets and keys."""
+    runs: Path = Path("runs")
+    """The folder of the run folders that the viewer shows."""
+    cors: tuple[Annotated[str, AfterValidator(_origin)], ...] = ()
+    """Origins whose web pages may call the API from a browser, as https://chat.example.com."""
+    max_body_mib: float = Field(default=20.0, gt=0)
+    """The largest body of a request in MiB, images included."""
+    timeout: float = Field(default=600.0, gt=0)
+    """Seconds after which a question is cancelled, and its request gets an error."""
+    drain: float = Field(default=30.0, ge=0)
+    """Seconds that running questions have to end at shutdown; then they are cancelled and recorded so."""
+    lease: float = Field(default=15.0, gt=0, le=MOST_LEASE_S)
+    """Seconds after which another server takes over the background responses of one that was killed."""
+    prompt_cache_minutes: float = Field(default=5.0, ge=0)
+    """How long providers keep a conversation in their prompt caches. Until then its next turn stays with its worker if
+    a move would cost more than it gains. Workers without a price of cached input are not kept. 0: none is."""
+    right_answer_usd: float | None = Field(default=None, ge=0)
+    """What a right answer is worth, to weigh such a move against ratings; None: any higher accuracy is worth it."""
+    viewer: bool = True
+    """Whether the viewer is served at `/`."""
+    strict: bool = False
+    """Whether a hint that cannot be honoured is refused; otherwise it is ignored, and the reply names it."""
+    most_rounds: int = Field(default=5, ge=1)
+    """Rounds that a request may ask for, or as many as the team's own budget has."""
+    most_steps: int = Field(default=20, ge=1)
+    """Steps that a request may ask for, or as many as the team's own plans have."""
+    body_seconds: float = Field(default=30.0, gt=0)
+    """Seconds within which a request's body must arrive."""
+    header_bytes: int = Field(default=32 * 2**10, ge=1)
+    """Bytes of a request's headers at most."""
+    depth: int = Field(default=32, ge=1)
+    """Nesting of lists and objects that a request's JSON may have."""
+    values: int = Field(default=30_000, ge=1)
+    """Values in all its lists and objects together: as many as are checked in about 20 ms, while no other request
+    is answered. The longest conversation with the most tools has fewer."""
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of a request body at most."""
+        return int(self.max_body_mib * 2**20) or 1
+
+
+class EvalTable(Settings):
+    """The table [eval]: what `podium eval` measures on."""
+
+    tasks: str | None = None
+    """The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). None: that
+    of the run."""
+    split: str = "test"
+    """The split to compare on. Planners make their choices on another one."""
+    questions: int = Field(default=400, ge=1)
+    """How many questions to compare on."""
+    tuning: int | None = Field(default=None, ge=0)
+    """How many questions planners make their choices on; 0: none."""
+    repeats: int = Field(default=1, ge=1)
+    """Answers to each question."""
+    concurrency: int = Field(default=16, ge=1)
+    """The most questions at once."""
+
+
+class TeamTables(Settings):
+    """What a team has wherever it is written: in a file, or as a worker of another team."""
+
+    pool: str | None = None
+    """The team file, or the name of a shipped or installed team, whose workers are used. What is left out of
+    [conductor] and [plan] is taken from there too. None: the workers stand here."""
+    conductor: ConductorSettings = ConductorSettings()
+    plan: PlanTable = PlanTable()
+
+
+class TeamSpec(WorkerSpec, TeamTables):
+    """A team as a worker of another team."""
+
+    kind: Literal["podium"]
+    pool: str = Field(min_length=1)
+    """As in `TeamTables`; a worker's file is relative to the folder of the file that it stands in."""
+    limits: Limits = Limits(retries=0)
+    """`timeout` and `max_usd` are the team's own budget for a question."""
+    budget: Budget = Budget()
+    """Further limits of each question."""
+    cache: bool = False
+    """Whether a response cache may keep its answers, so that the same messages get the same answer."""
+
+    @field_validator("price")
+    @classmethod
+    def _has_no_price(cls, price: Price) -> Price:
+        if price != Price():
+            raise ValueError("a team costs what its workers cost; leave its price out.")
+        return price
+
+
+class TeamSettings(PoolSpec, TeamTables):
+    """All of team.toml. Paths in it are seen from its folder."""
+
+    store: str | Literal[False] | None = None
+    """The store of traces: an SQLite file, or for a server postgresql://USER@HOST/DATABASE. false: traces are not kept.
+    None: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."""
+    cache: Path | None = None
+    """The SQLite file of the response cache. None: none, but RUN/responses.sqlite for a run with paid workers."""
+    replay: bool = False
+    """Answer from the response cache alone: call no worker, and fail if the cache lacks an answer."""
+    budget: TeamBudget = TeamBudget()
+    serve: ServeSettings = ServeSettings()
+    eval: EvalTable = EvalTable()
+
+    _source: Source | None = PrivateAttr(default=None)
+    _folder: Path = PrivateAttr(default=Path())
+    _files: Mapping[Path, bytes] | None = PrivateAttr(default=None)
+
+    @property
+    def source(self) -> Source | None:
+        """The file that it was read from; None: it was made in a program."""
+        return self._source
+
+    @property
+    def folder(self) -> Path:
+        """The paths of workers and ratings are seen from here."""
+        return self._folder
+
+    @property
+    def files(self) -> Mapping[Path, bytes] | None:
+        """The files of pools, by absolute path, where they were read before; no other may be read then. None: files are
+        read when they are opened."""
+        return self._files
+
+    @property
+    def workers_file(self) -> str:
+        """The file in which the workers stand, or the name of a shipped or installed team."""
+        return self.pool or ("" if self._source is None else self._source.name)
+
+    def read_from(self, source: Source, folder: Path, files: Mapping[Path, bytes] | None) -> Self:
+        """These settings, which know where they were read."""
+        self._source, self._folder, self._files = source, folder, files
+        return self
+
+    def refuse(self, error: ConfigError) -> ConfigError:
+        """The same error, with the line or the override that it is about."""
+        return error if self._source is None else self._source.refuse(error)
+
+    def with_planner(self, choice: PlannerChoice, conductor: ConductorSettings | None = None) -> Self:
+        """The same team with another planner.
+
+        Args:
+            conductor: its Conductor; None: that of the team.
+        """
+        chosen = {key: getattr(choice, key) for key in PlannerChoice.model_fields}
+        update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen)}
+        if conductor is not None:
+            update["conductor"] = conductor
+        return self.model_copy(update=update)
+
+    def with_checkpoint(self, checkpoint: str, cost_sensitivity: float | None = None) -> Self:
+        """The same team, led by a trained Conductor."""
+        choice = PlannerChoice(cost_sensitivity=cost_sensitivity)
+        return self.with_planner(choice, ConductorSettings(checkpoint=checkpoint))

@@ -1,0 +1,209 @@
+"""A team as one worker: a pool and a planner of its own, within the limits of one call.
+
+A team has its own dispatcher, so it shares neither limits nor the response cache with the outer pool, which pays for it
+as for any worker. `opening` builds it from a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from podium.errors import UsageError, WorkerError
+from podium.executor import StepText
+from podium.executor.ledger import SpendLimit
+from podium.team.events import Event, QuestionEnded
+from podium.team.planning import OpenedPlanner
+from podium.team.runner import Runner
+from podium.trace import Trace
+from podium.types import Limits, Message, Profile, ProviderState, Question
+from podium.workers.base import Reply, Request
+from podium.workers.pool import Pool, has_paid_workers, has_real_workers
+
+_TEAM = "podium_team"
+"""The key under which a team's provider state has that of its own worker."""
+
+
+class TeamWorker:
+    """A worker whose answers a runner gives.
+
+    Args:
+        profile: as for any worker, but without a price: a call costs what its workers and its planner cost.
+        runner: answers each call within its own budget. Its pool is closed with this worker.
+        opened: its planner, if that has connections, which are closed with this worker too.
+        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, each
+            call that the team makes is paid from the budget of the question that it works for.
+        identity: as for any worker; None: its answers are not cached.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        runner: Runner,
+        *,
+        opened: OpenedPlanner | None = None,
+        limits: Limits | None = None,
+        fallback: str | None = None,
+        identity: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.profile = profile
+        self.runner = runner
+        self.limits = limits or Limits(retries=0)
+        self.fallback = fallback
+        self.identity = identity
+        self.opened = opened
+        self.simulated = not has_real_workers(runner.pool) and (opened is None or opened.release is None)
+        """Whether all of its workers are simulated, and its planner calls no endpoint."""
+        self.runs_here = not has_paid_workers(runner.pool) and (opened is None or opened.release is None)
+        """Whether no call of its workers or its planner costs money."""
+
+    def __repr__(self) -> str:
+        return f"TeamWorker({self.profile.name!r}, {self.runner.planner.name!r}, {self.runner.pool!r})"
+
+    async def answer(self, request: Request) -> Reply:
+        """Answer the last user message; the messages before it are the question's history.
+
+        Raises:
+            WorkerError: of kind "exhausted" if the team has no answer, "protocol" if it cannot take this request.
+        """
+        return await self.answer_within(request, ())
+
+    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
+        """As `answer`; `accounts` allow and pay each call that the team makes."""
+        question = _question(request, self.profile.name)
+        on_text = request.on_text
+
+        spent: Trace | None = None
+
+        def observe(event: Event) -> None:
+            nonlocal spent
+            if on_text is not None and isinstance(event, StepText) and not event.reasoning:
+                on_text(event.text)
+            elif isinstance(event, QuestionEnded):
+                spent = event.trace
+
+        try:
+            trace = await self.runner.answer(
+                question,
+                seed=request.seed,
+                sample=request.sample,
+                on_event=observe,
+                streams=on_text is not None,
+                accounts=accounts,
+            )
+        except asyncio.CancelledError as error:
+            if spent is not None:
+                vars(error).update(usage=spent.usage, cost_usd=spent.cost_usd)
+            raise
+        except UsageError as error:
+            raise WorkerError(f"The team cannot take this question: {error}", kind="protocol") from None
+        if trace.answer is None:
+            raise WorkerError(
+                f"The team has no answer. {trace.error}",
+                kind="exhausted",
+                usage=trace.usage,
+                cost_usd=trace.cost_usd,
+            )
+        simulated = any(span.simulated_s is not None for span in trace.spans)
+        return Reply(
+            trace.answer,
+            trace.usage,
+            latency_s=trace.critical_path_s if simulated else None,
+            cost_usd=trace.cost_usd,
+            tool_calls=trace.tool_calls,
+            provider_state=_nested_state(trace),
+            nested=trace,
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The workers of its pool, and of the teams in it."""
+        pool = self.runner.pool
+        within = (worker.names for worker in pool if isinstance(worker, TeamWorker))
+        return frozenset(pool.names).union(*within)
+
+    def without(self, names: Collection[str]) -> TeamWorker | None:
+        """The same team, which calls no worker of these names, nor do the teams in it; None: nobody is left in one."""
+        if self.names.isdisjoint(names):
+            return self
+        full = self.runner
+        kept = without(full.pool, names)
+        if kept is None:
+            return None
+        return TeamWorker(
+            self.profile,
+            Runner(
+                full.planner,
+                kept,
+                budget=full.budget,
+                max_steps=full.max_steps,
+                settings=full.settings,
+                dispatcher=full.dispatcher,
+                plan_fallback=full.plan_fallback,
+            ),
+            opened=self.opened,
+            limits=self.limits,
+            fallback=self.fallback,
+            identity=None if self.identity is None else {**self.identity, "without": sorted(names)},
+        )
+
+    async def close(self) -> None:
+        """Close the connections of its workers and its planner. Calling twice is fine."""
+        try:
+            await self.runner.pool.close()
+        finally:
+            if self.opened is not None:
+                await self.opened.close()
+
+
+def without(pool: Pool, names: Collection[str]) -> Pool | None:
+    """The pool without workers of these names, also in its teams; the pool itself if it has none; None: all are left
+    out."""
+    left = {
+        number: worker.without(names) if isinstance(worker, TeamWorker) else worker
+        for number, worker in enumerate(pool)
+        if worker.profile.name not in names
+    }
+    kept = {number: worker for number, worker in left.items() if worker is not None}
+    if not kept:
+        return None
+    if all(kept.get(number) is worker for number, worker in enumerate(pool)):
+        return pool
+    return pool.subset([*kept]).replaced({worker.profile.name: worker for worker in kept.values()})
+
+
+def _nested_state(trace: Trace) -> str:
+    """The provider state of the team's answer, with the name of the team's own worker that gave it."""
+    state = trace.answer_state
+    if state is None or not (state.fields or trace.tool_calls):
+        return ""
+    return json.dumps({_TEAM: state.model_dump()})
+
+
+def _own_message(message: Message, team: str) -> Message:
+    """A message that the team wrote, as one of the team's own worker that wrote it."""
+    state = message.provider_state
+    if state is None or state.worker != team or not state.fields:
+        return message
+    try:
+        own = ProviderState.model_validate(json.loads(state.fields)[_TEAM])
+    except (ValueError, KeyError, TypeError):  # A client may have written it.
+        return message
+    return message.model_copy(update={"provider_state": own})
+
+
+def _question(request: Request, team: str) -> Question:
+    """The last message of the user, after the others. If an answer or a tool's result follows it, the history has the
+    whole conversation."""
+    messages, options = tuple(_own_message(message, team) for message in request.messages), request.options
+    last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
+    if last is None:
+        raise WorkerError("The team needs a message of the user, and this request has none.", kind="protocol")
+    latest, after = messages[last], messages[last + 1 :]
+    if any(message.role != "system" for message in after):
+        return Question(text=latest.content, history=messages, options=options)
+    return Question(
+        text=latest.content, history=(*messages[:last], *after), images=latest.images, options=options
+    )
