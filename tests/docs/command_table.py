@@ -95,12 +95,12 @@ CHECKED = (
     ),
     Checked(r"(?:PYTHON|PIP_EXTRA_INDEX_URL)=\S+ make \.\.\.", "a form, with any target", _nothing),
     Checked(
-        r"(?:[A-Z_]+=\S+ )*(?P<script>runs/[\w-]+\.sh)(?P<arguments>(?: [\w-]+)*)",
+        r"(?:[A-Z_]+=\S+ )*(?P<script>(?:lab/|research/)?runs/[\w-]+\.sh)(?P<arguments>(?: [\w-]+)*)",
         "needs what others have published, or trains for minutes",
         _script,
     ),
     Checked(
-        r"(?:[A-Z]+=\S+ )*(?:python )?(?P<script>(?:benchmarks|runs)/[\w-]+\.py)(?: [\w./-]+)*",
+        r"(?:[A-Z]+=\S+ )*(?:python )?(?P<script>(?:benchmarks|(?:lab/|research/)?runs)/[\w-]+\.py)(?: [\w./-]+)*",
         "measures for minutes, or needs what others have published",
         _script,
     ),
