@@ -23,11 +23,11 @@ from typing import Any
 
 import openai
 
-from podium.baselines import Oracle
-from podium.baselines.embedded_oracle import embedded_oracle
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
 from podium.executor import Dispatcher
+from podium.planners import Oracle
+from podium.planners.embedded_oracle import embedded_oracle
 from podium.rollout import Rollout, roll
 from podium.tasks import open_tasks
 from podium.tasks.task import Task

@@ -20,8 +20,8 @@ from pathlib import Path
 from random import Random
 
 import podium_lab
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.evals.stats import accuracy_interval
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

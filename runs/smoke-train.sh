@@ -53,7 +53,7 @@ mkdir -p "$RUN"
 # The traces to learn from: one worker answers each question in one step. A random model can learn to write this one plan.
 python - "$RUN/teacher.sqlite" << 'END'
 import asyncio, sys
-from podium.baselines.registry import open_baseline
+from podium.planners.registry import open_baseline
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.tasks import open_tasks

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from podium.baselines import VOTE, Baseline
+from podium.planners import VOTE, Baseline
 
 ROW = re.compile(
     r"^\| `(?P<form>[^`]+)` \|.*\|(?P<needs>[^|]*)\| (?P<recording>yes|no) \|[^|]*\|$", re.MULTILINE

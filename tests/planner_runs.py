@@ -11,10 +11,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.baselines import Baseline, find_baseline, open_baseline
-from podium.baselines.plans import rounds_of, tools_of
-from podium.baselines.scored import ScoredAnswers
 from podium.errors import WorkerError
+from podium.planners import Baseline, find_baseline, open_baseline
+from podium.planners.plans import rounds_of, tools_of
+from podium.planners.scored import ScoredAnswers
 from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.pool import Pool

@@ -10,11 +10,11 @@ from accelerate.commands.config.config_args import load_config_from_file
 from trl.trainer.grpo_config import GRPOConfig
 
 import podium
-from podium.baselines import find_baseline
 from podium.config import Settings, load
 from podium.evals.suite.cells import tables_of
 from podium.evals.suite.opening import check_suite
 from podium.evals.suite.settings import SuiteSettings
+from podium.planners import find_baseline
 from podium.tasks.mixture import read_task_file
 from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings, TeamSpec

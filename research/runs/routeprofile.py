@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from podium.baselines import Committee, Single
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.looks import TEST, EvaluationLedger
 from podium.evals.stats import mean_interval
 from podium.evals.suite.cells import digest
 from podium.planner import Planner
+from podium.planners import Committee, Single
 from podium.recordings import Recording
 from podium.recordings.model import hashed_id
 from podium.tasks import ALL, open_tasks

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from podium.baselines import open_baseline
 from podium.errors import UsageError
 from podium.planner import Planner, PlanRequest
+from podium.planners import open_baseline
 from podium.team.opening import open_pool
 from podium.types import Question
 from podium.workers import Pool

@@ -28,9 +28,9 @@ sys.path.insert(0, str(ROOT.parent / "tests" / "study"))
 
 from simulated_answers import nothing_helps  # noqa: E402
 
-from podium.baselines import open_baseline  # noqa: E402
 from podium.evals.stats import Interval, accuracy_interval, paired_difference  # noqa: E402
 from podium.evals.table import percent, points, within  # noqa: E402
+from podium.planners import open_baseline  # noqa: E402
 from podium.ratings.answers import Answers, select  # noqa: E402
 from podium.recordings import Recording  # noqa: E402
 from podium.study.answering import RECORDING, read_recorded  # noqa: E402

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from podium.baselines import baseline_forms, open_baseline
 from podium.errors import ConfigError
+from podium.planners import baseline_forms, open_baseline
 from podium.types import Profile
 
 PLANNER = """
-from podium.baselines import Baseline, Single
+from podium.planners import Baseline, Single
 from podium.errors import ConfigError
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
-from podium.baselines import open_baseline
 from podium.evals import Comparison
 from podium.evals.evaluation import Evaluation, evaluate
+from podium.planners import open_baseline
 from podium.recordings import Header, Recording
 from podium.tasks.recorded import RecordedTasks
 from podium.team.opening import open_pool

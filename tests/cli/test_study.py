@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
-from podium.baselines import Single
+from podium.planners import Single
 from podium.study.result import Study
 from podium.team import Runner
 from podium.testing import FaultServer

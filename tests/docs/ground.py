@@ -22,8 +22,8 @@ from command_table import QUESTION
 from reader import Reader
 from shown_commands import ROOT, Block, blocks
 
-from podium.baselines import Single
 from podium.conductor.checkpoint import checkpoint_folder
+from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.team import Runner
 from podium.team.opening import open_pool

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from planner_page import check_page
-from podium.baselines.registry import own_baselines
+from podium.planners.registry import own_baselines
 
 PAGE = Path(__file__).parents[2] / "docs" / "planners.md"
 

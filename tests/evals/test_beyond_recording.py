@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_recording
 
-from podium.baselines import Committee, Constant
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.evals import Evaluation, evaluate
 from podium.planner import Plan, PlanRequest
+from podium.planners import Committee, Constant
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.recordings import Recording
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker

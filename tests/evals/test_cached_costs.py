@@ -2,12 +2,12 @@
 
 import pytest
 
-from podium.baselines import Single
 from podium.evals import Comparison, evaluate
 from podium.evals.comparison import example, row
 from podium.evals.constant_search import search_constant
 from podium.evals.table import notes, percent
 from podium.executor import Dispatcher
+from podium.planners import Single
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Price, Profile, Question

@@ -9,14 +9,14 @@ import pytest
 from made import specialist
 from rich.console import Console
 
-from podium.baselines import Committee, Constant, RandomPlans, Single
-from podium.baselines.phrases import PARTS
 from podium.errors import ConfigError
 from podium.evals import SIMULATED, Comparison, ComparisonSettings, ConstantPlan, ConstantPlanFront, compare
 from podium.evals.compare import MAX_SAMPLES, samples_within
 from podium.evals.table import HEADINGS, cells, markdown, terminal
 from podium.executor import ExecutionSettings
 from podium.lab import SKILLS, read_problem
+from podium.planners import Committee, Constant, RandomPlans, Single
+from podium.planners.phrases import PARTS
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Budget, Price, Profile, Question

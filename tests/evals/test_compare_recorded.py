@@ -15,8 +15,6 @@ from made import specialist
 from recorded_world import TOKENS, UNIT, Right, pool_of, replayed, tasks_of, world, write_recording
 from rich.console import Console
 
-from podium.baselines import Committee, Constant, SelfConsistency, Single
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.errors import UsageError
 from podium.evals import (
     SIMULATED,
@@ -34,6 +32,8 @@ from podium.evals.table import markdown, notes, terminal
 from podium.executor import ExecutionSettings
 from podium.lab import SKILLS
 from podium.planner import Plan, Planner, PlanRequest
+from podium.planners import Committee, Constant, SelfConsistency, Single
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.tasks.embedded import EmbeddedTasks

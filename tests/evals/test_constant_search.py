@@ -2,11 +2,11 @@
 
 import pytest
 
-from podium.baselines import Constant
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, PHRASES
 from podium.errors import ConfigError, UsageError
 from podium.evals import ConstantPlan, ConstantPlanFront, search_constant
 from podium.evals.constant_search import rank_by_front, undominated
+from podium.planners import Constant
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, PHRASES
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Price, Profile, Question

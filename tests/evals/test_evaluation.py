@@ -3,11 +3,11 @@
 import pytest
 from made import POOL, rollout
 
-from podium.baselines import Constant, RandomPlans, Single
 from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate, merge_evaluations
 from podium.evals.comparison import row
+from podium.planners import Constant, RandomPlans, Single
 from podium.tasks import open_tasks
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact

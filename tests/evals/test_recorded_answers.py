@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, world, write_recording
 
-from podium.baselines import Cascade, Committee
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
+from podium.planners import Cascade, Committee
 from podium.ratings.answers import Answers, committee_cost, measurable, read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 from recorded_world import TOKENS, replayed, tasks_of, write_recording
 
-from podium.baselines import Committee
 from podium.evals.plan_selection import VoterPrices
 from podium.executor import ExecutionSettings
+from podium.planners import Committee
 from podium.ratings.answers import committee_cost, read_answers
 from podium.recordings import RecordedQuestion, Response
 from podium.team import Runner

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from podium.baselines.voting import Single
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import BudgetError, WorkerError
@@ -17,6 +16,7 @@ from podium.executor.accounts import Account
 from podium.executor.call import Answered, Unanswered, call
 from podium.executor.checkup import check
 from podium.executor.input_bound import InputBound
+from podium.planners.voting import Single
 from podium.rollout.judging import JudgePayment
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker

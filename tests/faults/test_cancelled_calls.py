@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from podium.baselines import SelfConsistency, Single
+from podium.planners import SelfConsistency, Single
 from podium.team import QuestionEnded, Runner
 from podium.testing import FaultServer, Hang, Rule, SlowDrip
 from podium.types import Budget, Question

@@ -3,8 +3,8 @@
 import asyncio
 import time
 
-from podium.baselines import Single
 from podium.executor import Dispatcher
+from podium.planners import Single
 from podium.team import Runner
 from podium.testing import FaultServer, Hang, Rule, Status
 from podium.types import Question

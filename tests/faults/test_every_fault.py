@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from podium.baselines import Single
 from podium.executor import ExecutionSettings
+from podium.planners import Single
 from podium.team import Runner
 from podium.testing import (
     BadCompression,

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from podium.baselines import Single
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.executor.accounts import Account
 from podium.executor.dispatcher import Dispatcher
+from podium.planners import Single
 from podium.team import Runner
 from podium.testing import FaultServer, Rule, WrongUsage
 from podium.types import Budget, Question

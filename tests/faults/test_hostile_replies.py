@@ -11,9 +11,9 @@ from itertools import chain
 
 import pytest
 
-from podium.baselines import Single
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
+from podium.planners import Single
 from podium.team import Runner
 from podium.testing import FaultServer, Rule, Verbatim
 from podium.types import Question

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from podium.baselines import Single
 from podium.config import build
 from podium.errors import RunMismatchError, WorkerError
 from podium.lab import SKILLS
+from podium.planners import Single
 from podium.ratings.recorder import Progress, record
 from podium.recordings import Recording, RecordingWriter, Response
 from podium.rollout import roll

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from podium.baselines import SelfConsistency, Single
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Plan, Planner, PlanRequest
+from podium.planners import SelfConsistency, Single
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.recordings import Recording, RecordingWriter, Response
 from podium.recordings.importers import ImportReport, import_from_traces, read_traces
 from podium.tasks.embedded import EmbeddedTasks

@@ -2,10 +2,10 @@
 
 import pytest
 
-from podium.baselines import Single
 from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
+from podium.planners import Single
 from podium.rollout import FixedPlan, RewardSettings, Rollout, Scorer, roll
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact

@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from podium.baselines import Committee, SelfConsistency, Single
 from podium.config import build
 from podium.errors import BudgetError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import Account
 from podium.planner import Planner
+from podium.planners import Committee, SelfConsistency, Single
 from podium.rollout import FixedPlan, Scorer, roll
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.judge import Judge

@@ -9,10 +9,10 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from podium.baselines.controls import Constant
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import WorkerError
+from podium.planners.controls import Constant
 from podium.tasks.embedded import EmbeddedTasks
 from podium.team import Runner
 from podium.team.opening import open_pool

@@ -12,7 +12,7 @@ from chat_model import ChatModel, Say, chat_model
 from openai import OpenAI
 from running_server import Serve
 
-from podium.baselines import Single
+from podium.planners import Single
 from podium.server.provider_state import with_state, write_state
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from podium.baselines import Single
 from podium.errors import NoTasksError
+from podium.planners import Single
 from podium.study.questions import questions_of_traces
 from podium.team import Runner
 from podium.trace import Trace

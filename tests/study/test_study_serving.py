@@ -10,10 +10,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.baselines import open_baseline
 from podium.cli import run
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
+from podium.planners import open_baseline
 from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from podium.study.crossfit import Measured

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from podium.baselines import SelfConsistency, Single
 from podium.errors import ConfigError
+from podium.planners import SelfConsistency, Single
 from podium.recordings import Recording, Response
 from podium.recordings.files import to_batch
 from podium.recordings.model import Header, RecordedWorker

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.baselines import SelfConsistency
 from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, Style, build_messages
 from podium.planner import Plan, PlanRequest
+from podium.planners import SelfConsistency
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from podium.team import Runner
 from podium.team.opening import open_pool

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from podium.baselines.controls import random_workflow
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
+from podium.planners.controls import random_workflow
 from podium.team.opening import open_pool
 from podium.train.checkpoints import read_model
 from podium.train.sampler import sample

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.conductor.checkpoint import Conducts
 from podium.errors import ConfigError
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team.opening import open_pool
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 from podium_lab.small_workers.abilities import ABILITIES

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from podium.baselines import Committee, Single
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.local_policy import LocalPolicy
 from podium.errors import ConfigError, WorkerError
+from podium.planners import Committee, Single
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.types import AnswerOptions, Message, Profile, Question

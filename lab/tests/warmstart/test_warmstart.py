@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from podium.baselines.phrases import PARTS
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
 from podium.errors import RunMismatchError
 from podium.lab import SKILLS, read_problem
 from podium.planner import PlanRequest
+from podium.planners.phrases import PARTS
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
 from podium.team.opening import open_pool

@@ -4,9 +4,9 @@ import re
 
 from evals.measures.graded import graded
 from evals.recorded_world import pool_of, tasks_of, world, write_recording
-from podium.baselines import Committee, SelfConsistency, Single
-from podium.baselines.controls import read_constant
 from podium.evals import ComparisonSettings
+from podium.planners import Committee, SelfConsistency, Single
+from podium.planners.controls import read_constant
 from podium.rollout import roll
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

@@ -2,9 +2,9 @@
 
 import pytest
 
-from baselines.teams import answered, called, team
-from podium.baselines.rounds import random_of
+from planners.teams import answered, called, team
 from podium.planner import PlanRequest
+from podium.planners.rounds import random_of
 from podium.types import Question
 from podium.workers.view import read_view
 from podium_research.planners.dylan import DyLAN, Reply, importance_of

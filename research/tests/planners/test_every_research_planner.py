@@ -7,7 +7,7 @@ import pytest
 
 from planner_page import check_page
 from planner_runs import check_planner
-from podium.baselines import Baseline
+from podium.planners import Baseline
 from podium_research.planners.masrouter_controller import Controller
 from podium_research.planners.trinity_head import Head
 

@@ -2,7 +2,7 @@
 
 import json
 
-from baselines.teams import answered, called, team
+from planners.teams import answered, called, team
 from podium.errors import WorkerError
 from podium.planner import Outcome, PlanRequest
 from podium.types import Profile, Question

@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.baselines import open_baseline
-from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
 from podium.planner import BatchPlanner, PlanRequest
+from podium.planners import open_baseline
+from podium.planners.scored import ScoredAnswers
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 from podium_research.planners.learned_routers import PricedRouter, _RightCounts, independent_votes

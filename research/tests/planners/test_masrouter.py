@@ -6,13 +6,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from baselines.teams import answered, called, team
-from podium.baselines import open_baseline
-from podium.baselines.debate import REVISE
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, NEXT
-from podium.baselines.reflection import AGAIN
-from podium.baselines.scored import ScoredAnswers
+from planners.teams import answered, called, team
 from podium.errors import ConfigError
+from podium.planners import open_baseline
+from podium.planners.debate import REVISE
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, NEXT
+from podium.planners.reflection import AGAIN
+from podium.planners.scored import ScoredAnswers
 from podium.types import Profile
 from podium_research.planners.masrouter import MasRouter, team_workflow
 from podium_research.planners.masrouter_controller import (

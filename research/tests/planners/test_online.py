@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.baselines import open_baseline
 from podium.errors import ConfigError
 from podium.planner import Learner
+from podium.planners import open_baseline
 from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Profile, Question, Rating

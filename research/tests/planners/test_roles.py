@@ -2,8 +2,8 @@
 
 import pytest
 
-from baselines.teams import answered, called, team
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
+from planners.teams import answered, called, team
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team import Runner
 from podium.types import Budget, Question
 from podium.workers.pool import Pool

@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.baselines import open_baseline
-from podium.baselines.scored import ScoredAnswers
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
+from podium.planners import open_baseline
+from podium.planners.scored import ScoredAnswers
 from podium.team import Runner
 from podium.types import Budget, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker

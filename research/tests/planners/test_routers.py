@@ -5,9 +5,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.baselines import Committee
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.planner import PlanRequest
+from podium.planners import Committee
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.types import Profile, Question
 from podium.workflow import Step, Workflow
 from podium_research.planners.predictors import Method

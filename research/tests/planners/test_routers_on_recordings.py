@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from evals.recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
-from podium.baselines import open_baseline
 from podium.evals import evaluate
+from podium.planners import open_baseline
 from podium.ratings.answers import (
     committee_accuracy,
     committee_cost,

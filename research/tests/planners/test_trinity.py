@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from cmaes import SepCMA
 
-from baselines.teams import answered, called, team
-from podium.baselines import open_baseline
-from podium.baselines.scored import ScoredAnswers
+from planners.teams import answered, called, team
 from podium.errors import ConfigError
+from podium.planners import open_baseline
+from podium.planners.scored import ScoredAnswers
 from podium.types import Profile
 from podium.workers.view import read_view
 from podium_research.planners.trinity import Trinity

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from podium.baselines import find_baseline
 from podium.config import load
 from podium.evals.suite.cells import tables_of
 from podium.evals.suite.settings import SuiteSettings
+from podium.planners import find_baseline
 from podium.recordings.importers import TableMapping
 from podium.workers.build import BUILT_IN
 from podium.workers.pool import pool_file

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cli.refusal import one_sentence
-from podium.baselines import open_baseline
+from podium.planners import open_baseline
 from podium.team.opening import open_pool
 from podium.testing import Answer, FaultServer
 from podium.workers.vote import VoteWorker

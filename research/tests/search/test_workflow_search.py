@@ -2,8 +2,8 @@
 
 import pytest
 
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.errors import ConfigError, UsageError
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Price, Profile, Question

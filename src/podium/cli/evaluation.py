@@ -23,8 +23,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.baselines import PlanFor
-from podium.baselines.embedded_oracle import embedded_oracle
 from podium.cli.eval_setup import (
     conductor_label,
     conductors_to_compare,
@@ -48,6 +46,8 @@ from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import ExecutionSettings
+from podium.planners import PlanFor
+from podium.planners.embedded_oracle import embedded_oracle
 from podium.tasks import ALL, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.team.dispatching import open_dispatcher

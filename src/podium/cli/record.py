@@ -14,7 +14,6 @@ from typing import Annotated, Any, TypeAlias
 from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.baselines import open_baseline
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
@@ -25,6 +24,7 @@ from podium.cli.terminal import open_console
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
 from podium.evals.evaluation import rollout_seed
+from podium.planners import open_baseline
 from podium.ratings import recorder
 from podium.ratings.plan_recorder import record_plans
 from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path, unfinished_path

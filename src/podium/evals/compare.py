@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from podium.baselines import VOTE, Oracle, PlanFor, SelfConsistency, Single, known_baselines, open_baseline
-from podium.baselines.plans import tools_of
 from podium.evals.comparison import BeforeAfter, Comparison, ComparisonRow, Kind, adjusted, example, row
 from podium.evals.constant_search import ConstantPlanFront, search_constant
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, evaluate
@@ -18,6 +16,8 @@ from podium.evals.plan_selection import COST_TOLERANCE
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Planner
+from podium.planners import VOTE, Oracle, PlanFor, SelfConsistency, Single, known_baselines, open_baseline
+from podium.planners.plans import tools_of
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TypeVar
 
-from podium.baselines import VOTE, Constant, read_constant
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, COMPARE, PHRASES
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.evals.json_file import JsonFile
 from podium.executor import Dispatcher, ExecutionSettings
+from podium.planners import VOTE, Constant, read_constant
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, COMPARE, PHRASES
 from podium.tasks.task import Task
 from podium.types import Budget, Value
 from podium.workers.pool import Pool

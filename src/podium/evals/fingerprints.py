@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from podium.baselines import find_baseline
 from podium.conductor.checkpoint import checkpoint_folder
+from podium.planners import find_baseline
 from podium.tasks.open import own_files
 from podium.team.planning import checkpoint_of
 from podium.team.settings import TeamSettings

@@ -14,8 +14,8 @@ from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 
-from podium.baselines import Cascade, Committee
 from podium.executor.early_stopping import known_costs
+from podium.planners import Cascade, Committee
 from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, means_by
 from podium.types import Profile
 from podium.workers.pool import Pool

@@ -13,8 +13,6 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import VOTE, Committee, SelfConsistency, Single, open_baseline
-from podium.baselines.plans import rounds_of
 from podium.errors import ConfigError, UsageError
 from podium.evals.compare import ComparisonSettings, Entry, replays_conditioned, table_rows
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
@@ -28,6 +26,8 @@ from podium.evals.plan_selection import (
     best_vote,
 )
 from podium.planner import Plan, Planner, PlanRequest
+from podium.planners import VOTE, Committee, SelfConsistency, Single, open_baseline
+from podium.planners.plans import rounds_of
 from podium.ratings.answers import (
     Answers,
     Members,

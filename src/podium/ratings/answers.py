@@ -14,8 +14,8 @@ from statistics import fmean
 import numpy as np
 import numpy.typing as npt
 
-from podium.baselines.scored import ScoredAnswers
 from podium.executor.early_stopping import next_turn
+from podium.planners.scored import ScoredAnswers
 from podium.tasks.task import Task
 from podium.types import Message
 from podium.workers.answer import final_answer

@@ -11,12 +11,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from podium.baselines.plans import rounds_of, tools_of
 from podium.errors import WorkerError
 from podium.executor import Dispatcher
 from podium.executor.ledger import SpendLimit
 from podium.executor.worker_call import SelfPaying
 from podium.planner import Planner
+from podium.planners.plans import rounds_of, tools_of
 from podium.ratings.recorder import (
     Progress,
     RunBudget,

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from podium.baselines import Single
 from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.accounts import UNLIMITED_USD, Account
 from podium.executor.ledger import Reservation
+from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
 from podium.rollout.judging import graded
 from podium.tasks.task import Grade, Task

@@ -12,14 +12,14 @@ import re
 import time
 from dataclasses import dataclass
 
-from podium.baselines import Baseline, find_baseline, known_baselines
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.plans import plan_once, position_of
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.checkup import CheckResult
 from podium.planner import Plan, PlanRequest
+from podium.planners import Baseline, find_baseline, known_baselines
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.plans import plan_once, position_of
 from podium.server.api_errors import missing
 from podium.server.learning import Learning
 from podium.team.planning import OpenedPlanner, check_planner, open_planner

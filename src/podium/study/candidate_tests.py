@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from podium.baselines import Single
 from podium.errors import BudgetError
 from podium.executor import Dispatcher
+from podium.planners import Single
 from podium.ratings.rating import find_clusters
 from podium.ratings.recorder import failure_of
 from podium.rollout.rollout import roll

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from podium.baselines import Single
 from podium.errors import BudgetError, GraderError
 from podium.executor import Dispatcher
+from podium.planners import Single
 from podium.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.tasks.task import Grade
 from podium.team import Runner

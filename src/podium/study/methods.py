@@ -13,11 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import Cascade, Committee
-from podium.baselines.by_ratings import ByRatings
-from podium.baselines.voting import Single
 from podium.evals.plan_selection import best_cascade, best_fixed_plan
 from podium.planner import Planner
+from podium.planners import Cascade, Committee
+from podium.planners.by_ratings import ByRatings
+from podium.planners.voting import Single
 from podium.ratings.answers import Answers, Floats, Members, committee_accuracy, committee_cost
 from podium.ratings.rating import find_clusters, fit_words, rate
 from podium.types import Profile

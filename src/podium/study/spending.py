@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.executor.estimate import Guess, estimate
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.study.decision import FEWEST
 from podium.study.questions import StudyQuestions
 from podium.tasks import Task

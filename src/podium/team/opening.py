@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podium.baselines import find_baseline
 from podium.conductor.settings import SOURCES
 from podium.config import Source
 from podium.errors import ConfigError, UsageError
 from podium.executor import ExecutionSettings
 from podium.executor.accounts import day_budget_of
+from podium.planners import find_baseline
 from podium.shipped import shipped_checkpoint
 from podium.team.planning import open_planner
 from podium.team.runner import Runner

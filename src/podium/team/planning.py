@@ -9,9 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from podium.baselines import VOTE, find_baseline, open_baseline
-from podium.baselines.by_ratings import ByRatings
-from podium.baselines.plans import refuse_without_vote, rounds_of
 from podium.conductor.checkpoint import Checkpoint, PlanSettings
 from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
@@ -26,6 +23,9 @@ from podium.executor import Dispatcher, Ledger
 from podium.executor.checkup import CheckResult
 from podium.executor.ledger import SpendLimit
 from podium.planner import Plan, Planner, PlanRequest, paid_plan
+from podium.planners import VOTE, find_baseline, open_baseline
+from podium.planners.by_ratings import ByRatings
+from podium.planners.plans import refuse_without_vote, rounds_of
 from podium.team.settings import TeamSettings
 from podium.types import Budget, Question
 from podium.workers.base import Worker

@@ -16,12 +16,12 @@ from secrets import token_hex
 from typing import Any
 
 from podium import __version__
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.plans import rounds_of
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.plans import rounds_of
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.team.faults import answer_concern, options_fault, plan_fault, trace_status
 from podium.team.journal import Journal, Past

@@ -14,12 +14,12 @@ import pytest
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
-from podium.baselines.registry import open_baseline
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
+from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
 from podium.tasks import open_tasks
 from podium.team import Runner

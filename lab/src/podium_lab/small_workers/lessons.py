@@ -17,7 +17,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Literal
 
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE
 from podium.workers.view import EarlierStep, View
 from podium_lab.small_workers.abilities import JOINS, Ability
 from podium_lab.small_workers.local_worker import prompt_of

@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from random import Random
 
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE, FINISH, NEXT, PARTS
 from podium.conductor.checkpoint import EMBEDDED_QUESTIONS
 from podium.lab import SKILLS, Problem, read_problem
 from podium.planner import PlanRequest
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE, FINISH, NEXT, PARTS
 from podium.rollout.random_pools import NAMES
 from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Profile, Question

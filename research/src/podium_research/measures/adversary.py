@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from podium.baselines.plans import PlannerWrapper
 from podium.evals.compare import ComparisonSettings
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat
 from podium.planner import Plan, Planner, PlanRequest
+from podium.planners.plans import PlannerWrapper
 from podium.workers.pool import Pool, is_tool
 from podium.workers.replay import ReplayWorker
 from podium.workflow import Workflow, live_steps

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from podium.baselines.scored import Floats
+from podium.planners.scored import Floats
 
 
 class Adam:

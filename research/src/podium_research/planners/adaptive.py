@@ -11,9 +11,11 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.rounds import (
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
@@ -22,8 +24,6 @@ from podium.baselines.rounds import (
     side_by_side,
     step_of,
 )
-from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
 
 _CERTAINTY = 0.95

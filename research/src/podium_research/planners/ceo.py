@@ -11,9 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.rounds import (
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.rounds import (
     Draft,
     Rounds,
     StepOf,
@@ -23,7 +24,6 @@ from podium.baselines.rounds import (
     side_by_side,
     step_of,
 )
-from podium.planner import Outcome, Plan, PlanRequest
 from podium.workers.vote import VOTE
 from podium.workflow import Workflow
 

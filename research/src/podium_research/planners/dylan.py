@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Self
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
-from podium.baselines.rounds import (
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest, outcomes_of
+from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
+from podium.planners.rounds import (
     Draft,
     Rounds,
     StepOf,
@@ -26,8 +28,6 @@ from podium.baselines.rounds import (
     side_by_side,
     step_of,
 )
-from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest, outcomes_of
 from podium.trace import Trace
 from podium.workers.vote import VOTE
 

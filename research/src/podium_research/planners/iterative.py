@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_worker
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, read_object, step_of
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_worker
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, read_object, step_of
 from podium.workflow import Workflow
 
 _PERFECT = 10.0

@@ -14,13 +14,13 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from podium.baselines.baseline import Baseline, BaselineContext
-from podium.baselines.by_ratings import read_per_usd
-from podium.baselines.scored import Floats, Members, ScoredAnswers, Vectors
-from podium.baselines.voting import Committee
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.by_ratings import read_per_usd
+from podium.planners.scored import Floats, Members, ScoredAnswers, Vectors
+from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 from podium_research.planners.predictors import (
     METHODS,

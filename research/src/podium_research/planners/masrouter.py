@@ -14,15 +14,15 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from podium.baselines.baseline import Baseline, BaselineContext
-from podium.baselines.by_ratings import read_per_usd
-from podium.baselines.debate import REVISE
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE, FINISH, NEXT
-from podium.baselines.plans import plan_once, position_of, refuse_without_vote, voting_step
-from podium.baselines.reflection import AGAIN
-from podium.baselines.voting import Committee
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.by_ratings import read_per_usd
+from podium.planners.debate import REVISE
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE, FINISH, NEXT
+from podium.planners.plans import plan_once, position_of, refuse_without_vote, voting_step
+from podium.planners.reflection import AGAIN
+from podium.planners.voting import Committee
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow

@@ -18,9 +18,9 @@ from typing import Literal, Self, get_args
 import numpy as np
 from pydantic import FiniteFloat, ValidationError
 
-from podium.baselines.scored import Floats, ScoredAnswers
 from podium.config import read_file
 from podium.errors import ConfigError
+from podium.planners.scored import Floats, ScoredAnswers
 from podium.types import Value
 from podium_research.planners.adam import Adam
 from podium_research.planners.learned_routers import votes_of

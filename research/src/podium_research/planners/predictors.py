@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from podium.baselines.scored import Floats, Vectors
 from podium.errors import ConfigError
+from podium.planners.scored import Floats, Vectors
 from podium_research.planners.router_dc import fit_router_dc
 
 Predict = Callable[[Sequence[str]], Floats]

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.plans import voting_step
-from podium.baselines.rounds import (
+from podium.errors import ConfigError
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.plans import voting_step
+from podium.planners.rounds import (
     Draft,
     Rounds,
     StepOf,
@@ -27,8 +29,6 @@ from podium.baselines.rounds import (
     side_by_side,
     step_of,
 )
-from podium.errors import ConfigError
-from podium.planner import Outcome, Plan, PlanRequest
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 

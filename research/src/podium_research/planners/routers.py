@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.baselines.scored import Floats, Vectors
-from podium.baselines.voting import Committee, Single
 from podium.planner import Plan, PlanRequest
+from podium.planners.scored import Floats, Vectors
+from podium.planners.voting import Committee, Single
 from podium.workers.vote import VOTE
 from podium_research.planners.predictors import Method, fit
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
 from podium.workflow import Workflow
 
 CRITICISE = (

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.rounds import (
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.rounds import (
     Draft,
     Rounds,
     StepOf,
@@ -26,8 +28,6 @@ from podium.baselines.rounds import (
     side_by_side,
     step_of,
 )
-from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
 from podium.workflow import Step
 

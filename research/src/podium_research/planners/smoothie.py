@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_workers
-from podium.baselines.scored import Floats, Vectors
-from podium.baselines.voting import Committee
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
+from podium.planners.scored import Floats, Vectors
+from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, render
 from podium_research.planners.predictors import ngram_vectors

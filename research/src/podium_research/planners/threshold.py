@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_worker
-from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_worker
+from podium.planners.voting import Single
 from podium_research.planners.learned_routers import read_method
 from podium_research.planners.predictors import (
     Method,

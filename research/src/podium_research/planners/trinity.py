@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from podium.baselines.baseline import Baseline, BaselineContext
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.plans import position_of
-from podium.baselines.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.plans import position_of
+from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:

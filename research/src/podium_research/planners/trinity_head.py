@@ -12,9 +12,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import ValidationError
 
-from podium.baselines.scored import Floats, ScoredAnswers
 from podium.config import read_file
 from podium.errors import ConfigError
+from podium.planners.scored import Floats, ScoredAnswers
 from podium.types import Value
 from podium_research.planners.routers import text_features
 

@@ -17,8 +17,6 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from podium.baselines import Constant
-from podium.baselines.plans import rounds_of
 from podium.cli.opening import open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
 from podium.cli.printable import counted, dollars, printable
@@ -30,6 +28,8 @@ from podium.evals import ConstantPlanFront, evaluate
 from podium.evals.constant_search import FRESH, undominated
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Planner
+from podium.planners import Constant
+from podium.planners.plans import rounds_of
 from podium.rollout import Rollout
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import Rows, RunFolder, replace_file

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from podium.baselines.plans import plan_once
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Plan, PlanRequest
+from podium.planners.plans import plan_once
 from podium.tasks.task import Task
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE, VoteWorker

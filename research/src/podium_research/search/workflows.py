@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
-from podium.baselines import VOTE, Single, read_constant
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.errors import BudgetError, UsageError
 from podium.evals.constant_search import (
     FRESH,
@@ -21,6 +19,8 @@ from podium.evals.constant_search import (
     undominated,
 )
 from podium.executor import Dispatcher, ExecutionSettings
+from podium.planners import VOTE, Single, read_constant
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.types import Budget, Message, Question, Value

@@ -12,8 +12,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from podium.baselines.plan_controls import PLAN_CONTROLS, ControlContext
-from podium.baselines.plans import PlannerWrapper, rounds_of
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.compare import samples_within
 from podium.evals.evaluation import Evaluation, evaluate
@@ -22,6 +20,8 @@ from podium.evals.suite.opening import OpenTable, untrained_of
 from podium.evals.suite.results import GradedAnswer, read_answers
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, paid_plan
+from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
+from podium.planners.plans import PlannerWrapper, rounds_of
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.types import Budget

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, get_args
 
-from podium.baselines.plan_controls import PLAN_CONTROLS
 from podium.evals.comparison import Kind
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
@@ -16,6 +15,7 @@ from podium.evals.looks import TRAIN, EvaluationLedger, ledger_file
 from podium.evals.suite.cells import Cell, Table
 from podium.evals.suite.opening import Checked
 from podium.evals.suite.settings import WorkerDegradation
+from podium.planners.plan_controls import PLAN_CONTROLS
 from podium.types import Value
 
 SUITE = "suite.json"

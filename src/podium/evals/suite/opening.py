@@ -12,10 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import VOTE, PlanFor, find_baseline, open_baseline
-from podium.baselines.embedded_oracle import embedded_oracle
-from podium.baselines.plan_controls import PLAN_CONTROLS, PlanControl
-from podium.baselines.scored import ScoredAnswers
 from podium.conductor.checkpoint import PlanSettings
 from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
@@ -27,6 +23,10 @@ from podium.evals.suite.cells import TRAINING, Cell, Job, Table, Training, cells
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.executor import Dispatcher
 from podium.planner import Planner
+from podium.planners import VOTE, PlanFor, find_baseline, open_baseline
+from podium.planners.embedded_oracle import embedded_oracle
+from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl
+from podium.planners.scored import ScoredAnswers
 from podium.ratings.answers import measurable, read_answers, scored_answers
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import Task, open_tasks, warnings_of

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from podium.baselines import find_baseline
 from podium.child_process import usable_cores
 from podium.evals.suite.cells import Job, Training
 from podium.evals.suite.job import run_job
@@ -19,6 +18,7 @@ from podium.evals.suite.processes import run_in_children
 from podium.evals.suite.ray_cluster import RayCluster
 from podium.evals.suite.results import GradedAnswer, Results, read_answers
 from podium.executor import Dispatcher
+from podium.planners import find_baseline
 
 OnAnswer = Callable[[str, GradedAnswer], None]
 """Called with (label of the row, answer) for each new answer."""

@@ -10,10 +10,10 @@ from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from podium.baselines.plan_controls import find_control
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings
 from podium.errors import ConfigError
+from podium.planners.plan_controls import find_control
 from podium.rollout.random_pools import PoolDraw
 from podium.tasks.open import EMBEDDED
 from podium.team.settings import PlannerChoice

@@ -16,11 +16,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from podium.baselines.controls import random_workflow
 from podium.conductor.prompt import renumbered
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import Outcome
+from podium.planners.controls import random_workflow
 from podium.rollout.judging import graded
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.tasks import Task

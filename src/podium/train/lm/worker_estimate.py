@@ -12,8 +12,8 @@ from random import Random
 from statistics import fmean, quantiles
 from types import MappingProxyType
 
-from podium.baselines.controls import random_workflow
 from podium.executor.estimate import StepEstimate, estimate
+from podium.planners.controls import random_workflow
 from podium.rollout.random_pools import PoolSource
 from podium.scoring import ScoringSettings
 from podium.tasks import Task

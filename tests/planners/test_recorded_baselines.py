@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from podium.baselines import Cascade, Committee
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.plans import voting_step
 from podium.errors import ConfigError
 from podium.planner import Outcome, Plan, Planner, PlanRequest
+from podium.planners import Cascade, Committee
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.plans import voting_step
 from podium.recordings import Recording, Response
 from podium.team import Runner
 from podium.trace import Trace, VoteCount

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_count, read_worker
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.plans import plan_once, position_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.plans import plan_once, position_of
 from podium.workflow import Access, Step, Workflow
 
 AGAIN = "Reflect on the attempts shown and check them for errors. Then answer the whole question again."

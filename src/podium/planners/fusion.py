@@ -6,7 +6,8 @@ worker, whose answers differ by their seeds.
 
 from __future__ import annotations
 
-from podium.baselines.baseline import (
+from podium.errors import ConfigError
+from podium.planners.baseline import (
     Baseline,
     BaselineContext,
     read_count,
@@ -14,8 +15,7 @@ from podium.baselines.baseline import (
     read_worker,
     read_workers,
 )
-from podium.baselines.mixture import MixtureOfAgents
-from podium.errors import ConfigError
+from podium.planners.mixture import MixtureOfAgents
 
 _MOST = 1000
 """Answers of one worker; as many as self-consistency takes."""

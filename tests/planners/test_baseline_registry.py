@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from podium.baselines import (
+from podium.errors import ConfigError
+from podium.planners import (
     Cascade,
     Committee,
     Constant,
@@ -17,9 +18,8 @@ from podium.baselines import (
     find_baseline,
     open_baseline,
 )
-from podium.baselines.by_ratings import ByRatings
-from podium.baselines.registry import own_baselines
-from podium.errors import ConfigError
+from podium.planners.by_ratings import ByRatings
+from podium.planners.registry import own_baselines
 from podium.types import Profile
 from podium.workflow import Step, Workflow, render
 
@@ -124,8 +124,8 @@ def test_each_baseline_stands_under_its_own_name():
 
 
 def test_naming_a_planner_imports_its_module_alone():
-    listed = "print(*(name for name in sys.modules if name.startswith('podium.baselines.')))"
-    code = f"import sys, podium.baselines as b; {listed}; b.find_baseline('debate:ada'); {listed}"
+    listed = "print(*(name for name in sys.modules if name.startswith('podium.planners.')))"
+    code = f"import sys, podium.planners as b; {listed}; b.find_baseline('debate:ada'); {listed}"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after = (set(line.split()) for line in shown.stdout.splitlines())
-    assert after - before - {"podium.baselines.rounds"} == {"podium.baselines.debate"}
+    assert after - before - {"podium.planners.rounds"} == {"podium.planners.debate"}

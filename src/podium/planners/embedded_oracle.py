@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podium.baselines.baseline import PlanFor
 from podium.errors import ConfigError
 from podium.lab import read_problem
+from podium.planners.baseline import PlanFor
 from podium.types import Profile, Question
 from podium.workers.base import Worker
 from podium.workers.specialist import Specialist

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.baselines import (
+from podium.errors import ConfigError
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.planners import (
     Constant,
     Oracle,
     RandomPlans,
@@ -16,10 +18,8 @@ from podium.baselines import (
     random_workflow,
     read_constant,
 )
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, PHRASES
-from podium.baselines.plans import voting_step
-from podium.errors import ConfigError
-from podium.planner import Outcome, Plan, PlanRequest
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, PHRASES
+from podium.planners.plans import voting_step
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Access, Step, Workflow, check, parse, render
 

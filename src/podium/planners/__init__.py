@@ -1,10 +1,10 @@
 """Planners that are not the Conductor: what it is compared with. `registry` names them; each builds workflows."""
 
-from podium.baselines.baseline import Baseline, BaselineContext, PlanFor
-from podium.baselines.cascade import Cascade
-from podium.baselines.controls import Constant, Oracle, RandomPlans, random_workflow, read_constant
-from podium.baselines.registry import baseline_forms, find_baseline, known_baselines, open_baseline
-from podium.baselines.voting import Committee, SelfConsistency, Single
+from podium.planners.baseline import Baseline, BaselineContext, PlanFor
+from podium.planners.cascade import Cascade
+from podium.planners.controls import Constant, Oracle, RandomPlans, random_workflow, read_constant
+from podium.planners.registry import baseline_forms, find_baseline, known_baselines, open_baseline
+from podium.planners.voting import Committee, SelfConsistency, Single
 from podium.workers.vote import VOTE
 
 __all__ = [

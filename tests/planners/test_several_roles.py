@@ -3,12 +3,12 @@
 import pytest
 from teams import answered, called, team
 
-from podium.baselines import find_baseline, open_baseline
-from podium.baselines.debate import REVISE, Debate
-from podium.baselines.mixture import AGGREGATE
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
 from podium.errors import ConfigError
 from podium.lab.intent import read_intent
+from podium.planners import find_baseline, open_baseline
+from podium.planners.debate import REVISE, Debate
+from podium.planners.mixture import AGGREGATE
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 
 
 def seen(pool, worker):

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from podium.baselines.baseline import (
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import (
     Baseline,
     BaselineContext,
     read_count,
@@ -17,10 +19,8 @@ from podium.baselines.baseline import (
     read_worker,
     read_workers,
 )
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.plans import plan_once, position_of, voting_step
-from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.plans import plan_once, position_of, voting_step
 from podium.workers.vote import VOTE
 from podium.workflow import Step, Workflow
 

@@ -12,15 +12,15 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from podium.baselines.baseline import Baseline, BaselineContext, PlanFor
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
+from podium.planners.baseline import Baseline, BaselineContext, PlanFor
 from podium.plugins import PluginGroup
 from podium.types import Profile
 
 if TYPE_CHECKING:
-    from podium.baselines.scored import ScoredAnswers
+    from podium.planners.scored import ScoredAnswers
 
 _INSTALLED = PluginGroup[Baseline]("podium.planners", "planner", Baseline)
 _PLACES: Mapping[str, str] = {
@@ -52,7 +52,7 @@ def own_baseline(name: str) -> Baseline | None:
     if name not in _PLACES:
         return None
     module, _, attribute = _PLACES[name].partition(":")
-    found: Baseline = getattr(import_module(f"podium.baselines.{module}"), attribute)
+    found: Baseline = getattr(import_module(f"podium.planners.{module}"), attribute)
     return found
 
 

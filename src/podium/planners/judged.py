@@ -11,11 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.rounds import Draft, Rounds, commonest, comparable, plan_rounds, step_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.rounds import Draft, Rounds, commonest, comparable, plan_rounds, step_of
 from podium.workflow import Workflow
 
 _VERDICT = (

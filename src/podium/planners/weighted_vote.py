@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 
-from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_members, read_worker
-from podium.baselines.scored import ScoredAnswers
-from podium.baselines.voting import Committee
 from podium.errors import ConfigError
+from podium.planners.baseline import Baseline, BaselineContext, named_in, read_members, read_worker
+from podium.planners.scored import ScoredAnswers
+from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 
 WRONG_ANSWERS = 9

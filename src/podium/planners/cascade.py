@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.plans import position_of
-from podium.baselines.voting import Committee
 from podium.planner import Outcome, Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.plans import position_of
+from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Step, Workflow, render
 

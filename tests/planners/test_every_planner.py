@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planner_runs import check_planner
-from podium.baselines.registry import own_baselines
+from podium.planners.registry import own_baselines
 
 PLAN = "model_id = [0]\nsubtasks = ['Answer.']\naccess_list = [[]]"
 

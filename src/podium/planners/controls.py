@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from podium.baselines.baseline import Baseline, BaselineContext, PlanFor
-from podium.baselines.phrases import PHRASES
-from podium.baselines.plans import plan_once, position_of
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, PlanFor
+from podium.planners.phrases import PHRASES
+from podium.planners.plans import plan_once, position_of
 from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
 from podium.workflow.check import MAX_TEXT

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION
-from podium.baselines.rounds import Rounds, commonest, comparable, plan_rounds, side_by_side, step_of
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.rounds import Rounds, commonest, comparable, plan_rounds, side_by_side, step_of
 from podium.workers.vote import VOTE
 
 REVISE = (

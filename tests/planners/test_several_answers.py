@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from teams import answered, called, team
 
-from podium.baselines import open_baseline
-from podium.baselines.escalation import Escalation
-from podium.baselines.judged import BEST, MOST_CONSISTENT, Judged, read_verdict
-from podium.baselines.scored import ScoredAnswers
-from podium.baselines.weighted_vote import vote_weight
 from podium.errors import ConfigError
+from podium.planners import open_baseline
+from podium.planners.escalation import Escalation
+from podium.planners.judged import BEST, MOST_CONSISTENT, Judged, read_verdict
+from podium.planners.scored import ScoredAnswers
+from podium.planners.weighted_vote import vote_weight
 from podium.types import Profile
 
 ANSWERS = ["Because.\nAnswer: 4", "Answer: 5", "Answer: 4."]

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from podium.baselines.plans import position_of
 from podium.errors import ConfigError
 from podium.planner import Planner
+from podium.planners.plans import position_of
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:
-    from podium.baselines.scored import ScoredAnswers
+    from podium.planners.scored import ScoredAnswers
 
 _MOST_DIGITS = 9
 """Digits of a number in a baseline's name."""

@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.baselines.baseline import Baseline, BaselineContext
-from podium.baselines.voting import Single
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
+from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.voting import Single
 from podium.types import Profile
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.baselines.phrases import ANSWER_WHOLE_QUESTION, CHECK, PARTS
+from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, PARTS
 from podium.workers.view import requests_whole_question
 
 
