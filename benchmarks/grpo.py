@@ -40,8 +40,9 @@ from podium.rollout import FixedPlan, Scorer
 from podium.tasks import Task
 from podium.team.opening import open_pool
 from podium.train.display import NoDisplay
-from podium.train.experiment import make_draw_tasks, run_experiment
-from podium.train.settings import Experiment
+from podium.train.run import run_grpo
+from podium.train.schedule import draw_tasks
+from podium.train.settings import TrainSettings
 
 WORK = "GRPO iteration, 256 rollouts, one core, fp32"
 CONFIG = Path(__file__).with_name("grpo.toml")
@@ -76,10 +77,10 @@ class EachIteration(NoDisplay):
         self._ended(row)
 
 
-def train(experiment: Experiment, ended: Callable[[Mapping[str, Any]], None]) -> None:
+def train(settings: TrainSettings, ended: Callable[[Mapping[str, Any]], None]) -> None:
     """Train with Podium."""
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run_experiment(experiment, Path(folder) / "run", display=EachIteration(ended)))
+        asyncio.run(run_grpo(settings, Path(folder) / "run", display=EachIteration(ended)))
 
 
 class Seconds(TrainerCallback):  # type: ignore[misc]
@@ -98,15 +99,15 @@ class Seconds(TrainerCallback):  # type: ignore[misc]
 class Peer:
     """TRL's trainer, which takes one step at a time."""
 
-    def __init__(self, experiment: Experiment, folder: Path) -> None:
+    def __init__(self, settings: TrainSettings, folder: Path) -> None:
         from datasets import Dataset  # noqa: PLC0415
         from trl import GRPOConfig, GRPOTrainer  # noqa: PLC0415
 
-        grpo = self.grpo = experiment.grpo
-        self.experiment = experiment
-        self.start = Checkpoint.read(experiment.start)
+        grpo = self.grpo = settings.grpo
+        self.settings = settings
+        self.start = Checkpoint.read(settings.start)
         self.tasks: list[Task] = []
-        self.draw = make_draw_tasks(experiment, open_pool(experiment.pool))
+        self.drawn = list(draw_tasks(settings).values())
         self.dataset, self.seconds = Dataset, Seconds()
         batch = grpo.questions * grpo.group
         self.trainer = GRPOTrainer(
@@ -143,12 +144,13 @@ class Peer:
 
     def questions(self, iteration: int) -> Any:
         """The prompts of an iteration, as Podium writes them."""
-        pool = open_pool(self.experiment.pool)
-        self.tasks = [task for task, _ in self.draw(iteration)]
+        pool = open_pool(self.settings.pool)
+        first = iteration * self.grpo.questions
+        self.tasks = self.drawn[first : first + self.grpo.questions]
         prompts = []
         for task in self.tasks:
             request = PlanRequest(
-                task.question, pool.profiles_for(task.question.text), max_steps=self.grpo.max_steps
+                task.question, pool.profiles_for(task.question.text), max_steps=self.settings.max_steps
             )
             messages = build_prompt(request, self.start.prompt)
             tokens = Codec.of(self.start).encode(messages)
@@ -166,7 +168,7 @@ class Peer:
         """What Podium's scorer gives for the same plans."""
 
         async def score_all() -> list[float | None]:
-            pool, scorer = open_pool(self.experiment.pool), Scorer(reward=self.experiment.reward)
+            pool, scorer = open_pool(self.settings.pool), Scorer(reward=self.settings.reward)
             scores = [
                 scorer.roll(FixedPlan(text), self.tasks[which], pool, seed=f"peer/{place}")
                 for place, (text, which) in enumerate(zip(completions, number, strict=True))
@@ -177,11 +179,11 @@ class Peer:
             return thread.submit(asyncio.run, score_all()).result()
 
 
-def products_s(experiment: Experiment) -> list[float]:
+def products_s(settings: TrainSettings) -> list[float]:
     """The processor seconds that the matrix products of each iteration take by themselves."""
     seconds: list[float] = []
     with Products() as products:
-        train(experiment, lambda row: seconds.append(products.seconds))
+        train(settings, lambda row: seconds.append(products.seconds))
     return [after - before for before, after in zip([0.0, *seconds], seconds, strict=False)]
 
 
@@ -210,10 +212,10 @@ def rows_of(
 def main(iterations: int, file: Path | None, *, peer: bool) -> None:
     """Measure, print, and write the rows to `file`."""
     torch.set_num_threads(1)
-    settings = tomllib.loads(CONFIG.read_text())
-    settings["grpo"] |= {"iterations": iterations, "dtype": "fp32", "save_every": iterations}
-    experiment = Experiment.model_validate(settings)
-    products = products_s(experiment)
+    tables = tomllib.loads(CONFIG.read_text())
+    tables["grpo"] |= {"iterations": iterations, "dtype": "fp32", "save_every": iterations}
+    settings = TrainSettings.model_validate(tables)
+    products = products_s(settings)
     parts: list[Mapping[str, float]] = []
     ours: list[float] = []
     theirs: list[float] = []
@@ -223,7 +225,7 @@ def main(iterations: int, file: Path | None, *, peer: bool) -> None:
         if peer:
             import trl  # noqa: PLC0415
 
-            title, opened = f"TRL {trl.__version__}", Peer(experiment, Path(folder))
+            title, opened = f"TRL {trl.__version__}", Peer(settings, Path(folder))
 
         def ended(row: Mapping[str, Any]) -> None:
             nonlocal began
@@ -241,7 +243,7 @@ def main(iterations: int, file: Path | None, *, peer: bool) -> None:
             began = time.process_time()
 
         began = time.process_time()
-        train(experiment, ended)
+        train(settings, ended)
     report(rows_of(parts, ours, products, theirs, title), file)
 
 

@@ -26,15 +26,15 @@ from transformers import AutoTokenizer
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.executor import Dispatcher
+from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks
 from podium.team.opening import open_pool
 from podium.testing import FaultServer
-from podium.train.display import NoDisplay
-from podium.train.lm.grpo import PodiumGRPO, trl_config
-from podium.train.lm.run import quiet_libraries
-from podium.train.lm.schedule import schedule
-from podium.train.lm.settings import LMExperiment
+from podium.train.engine import open_engine
+from podium.train.run import train_over
+from podium.train.settings import TrainSettings
+from podium.train.trl.ranks import AcceleratedRanks
 from podium.types import Message
 from podium.workers.pool import Pool
 
@@ -70,38 +70,32 @@ class TimedScoring:
         return score
 
 
-async def batch_seconds(experiment: LMExperiment, pool: Pool, folder: Path) -> tuple[float, float, float]:
+async def batch_seconds(experiment: TrainSettings, pool: Pool, folder: Path) -> tuple[float, float, float]:
     """Train on one batch; returns the seconds to write it, of its slowest plan, and until the last reward."""
     start = Checkpoint.read(experiment.start)
     session = ScoringSession(experiment, open_training_tasks(experiment, pool, print), pool, Dispatcher())
     scoring = TimedScoring(session)
-    training = PodiumGRPO(
+    rows = RunFolder(folder)
+    await train_over(
+        scoring,
+        open_engine("trl"),
         experiment,
-        trl_config(experiment, folder / "checkpoints", ranks=1),
-        rows=schedule(
-            list(session.tasks),
-            iterations=1,
-            questions=experiment.grpo.questions,
-            rounds=1,
-            seed=experiment.seed,
-        ),
+        folder,
+        tasks=list(session.tasks),
         start=start,
         tokenizer=AutoTokenizer.from_pretrained(start.path),
         codec=Codec.of(start),
-        scoring=scoring,
-        loop=asyncio.get_running_loop(),
-        run=None,
-        display=NoDisplay(),
+        ranks=AcceleratedRanks(),
+        run=rows,
         on_warning=print,
     )
-    await asyncio.to_thread(training.train, folder / "trained")
-    seconds = training.rollouts.seconds
-    return seconds["sample"], max(scoring.seconds), sum(seconds.values())
+    (row,) = rows.rows().read()
+    seconds = row["seconds"]
+    return seconds["sample"], max(scoring.seconds), seconds["sample"] + seconds["score"]
 
 
 async def main(questions: int, group: int) -> None:
     """Measure and print."""
-    quiet_libraries()
     median_s = 0.0
 
     async def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
@@ -115,8 +109,9 @@ async def main(questions: int, group: int) -> None:
         folder = Path(place)
         async with FaultServer(answer) as server:
             write_pool(folder / "pool.toml", server.url)
-            experiment = LMExperiment.model_validate(
+            experiment = TrainSettings.model_validate(
                 {
+                    "engine": "trl",
                     "start": "warmstart",
                     "task_limit": 40,
                     "pool": str(folder / "pool.toml"),

@@ -9,7 +9,7 @@ RUN=${RUN:-runs/demo}
 SEED=${SEED:-0}
 began=$SECONDS
 
-podium train --config configs/demo.toml --run "$RUN" "grpo.seed=$SEED"
+podium train --config configs/demo.toml --run "$RUN" "seed=$SEED"
 trained=$SECONDS
 podium eval --run "$RUN" --untrained world-warmstart --split validation --questions 200
 evaluated=$SECONDS

@@ -10,7 +10,7 @@ QUESTIONS=${QUESTIONS:-600}
 
 export OMP_NUM_THREADS=1
 echo $SEEDS | tr ' ' '\n' | xargs -P 2 -I SEED \
-  podium train --config configs/embedded-long.toml --run "$RUNS/seed-SEED" grpo.seed=SEED
+  podium train --config configs/embedded-long.toml --run "$RUNS/seed-SEED" seed=SEED
 for seed in $SEEDS; do
   echo
   echo "Seed $seed"

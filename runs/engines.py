@@ -34,7 +34,7 @@ def train(run: Path, engine: str, seed: int, iterations: int) -> list[dict[str, 
     if not (run / "policy").is_dir():
         settings = {
             "trl": ("--config", str(CONFIG), f"seed={seed}"),
-            "small": ("--engine", "small", f"grpo.seed={seed}", "grpo.questions=8", "grpo.group=8"),
+            "small": ("--config", str(CONFIG), "engine=small", "trl={}", "grpo.std_eps=0.1", f"seed={seed}"),
         }[engine]
         command = (*PODIUM, "train", "--run", str(run), *settings, f"grpo.iterations={iterations}")
         subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})

@@ -11,7 +11,7 @@ from podium.config import load
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
 from podium.team.opening import open_pool
-from podium.train.lm.estimate import (
+from podium.train.estimate import (
     GIB,
     GPUS,
     SHAPES,
@@ -20,8 +20,8 @@ from podium.train.lm.estimate import (
     memory,
     update_seconds,
 )
-from podium.train.lm.settings import LMExperiment
-from podium.train.lm.worker_estimate import estimate_workers
+from podium.train.settings import TrainSettings
+from podium.train.worker_estimate import estimate_workers
 
 RECIPES = Path(__file__).parent.parent / "configs" / "train"
 PROMPT_TOKENS = 2000
@@ -46,7 +46,7 @@ def machines() -> list[str]:
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, recipe, start, card, ranks in ROWS:
-        experiment = load(RECIPES / f"{recipe}.toml", LMExperiment, [f"start={start}"])
+        experiment = load(RECIPES / f"{recipe}.toml", TrainSettings, [f"start={start}"])
         training = Training.of(experiment, SHAPES[start], PROMPT_TOKENS)
         gpu = next(gpu for gpu in GPUS if gpu.name == card)
         held = memory(training, gpu=gpu, ranks=ranks)

@@ -34,11 +34,11 @@ if any(min(report.steps_saved, default=0) < STEPS_SAVED for report in reports):
 CHECK
 for seed in $(seq 0 $((SEEDS - 1))); do
   cat <<TRAININGS
-grpo.seed=$seed --config configs/world-dial.toml --run $RUNS/dial-$seed
-grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/rounds-$seed
-grpo.seed=$seed --config configs/world-rounds.toml --run $RUNS/once-$seed grpo.rounds=1
-grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-$seed
-grpo.seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-all-$seed pool_draw.without=[] pool_draw.subsets=all
+seed=$seed --config configs/world-dial.toml --run $RUNS/dial-$seed
+seed=$seed --config configs/world-rounds.toml --run $RUNS/rounds-$seed
+seed=$seed --config configs/world-rounds.toml --run $RUNS/once-$seed rounds=1 grpo.group=16
+seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-$seed
+seed=$seed --config configs/world-adaptive.toml --run $RUNS/adaptive-all-$seed pool_draw.without=[] pool_draw.subsets=all
 TRAININGS
 done | OMP_NUM_THREADS=1 xargs -P 2 -L 1 podium train pool="$POOL"
 trained=$SECONDS

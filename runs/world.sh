@@ -31,7 +31,7 @@ cmp -s "$START/model.safetensors" $RUNS/start/model.safetensors || {
   exit 2
 }
 seq 0 $((SEEDS - 1)) | OMP_NUM_THREADS=1 xargs -P 2 -I SEED \
-  podium train --config configs/world.toml --run $RUNS/seed-SEED pool="$POOL" grpo.seed=SEED
+  podium train --config configs/world.toml --run $RUNS/seed-SEED pool="$POOL" seed=SEED
 trained=$SECONDS
 podium eval configs/eval/world-seeds.toml seeds="$SEEDS" "pool=[{name='$POOL'}]" "$@" --run $RUNS/seeds \
   --declare "${NOTE:-Three seeds over the orchestra.}" --markdown | tee $RUNS/seeds.md

@@ -18,9 +18,8 @@ from podium.planners import find_baseline
 from podium.tasks.mixture import read_task_file
 from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings, TeamSpec
-from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, trl_arguments
-from podium.train.lm.settings import LMExperiment
-from podium.train.settings import Experiment
+from podium.train.settings import TrainSettings
+from podium.train.trl.engine import GRPO_SETTINGS, lora_config, trl_arguments
 from podium.types import Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file
@@ -54,7 +53,7 @@ POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_configuration_loads(path: Path) -> None:
     form: type[Settings] = next(
-        (form for start, form in FORMS.items() if path.stem.startswith(start)), Experiment
+        (form for start, form in FORMS.items() if path.stem.startswith(start)), TrainSettings
     )
     load(path, form)
 
@@ -75,7 +74,7 @@ def test_every_suite_names_planners_and_pools_that_are_there(
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_recipe_is_one_that_the_trainer_takes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CONFIGS[0].parent.parent)
-    recipe = load(path, LMExperiment)
+    recipe = load(path, TrainSettings)
     trl_arguments(recipe.trl, GRPOConfig, GRPO_SETTINGS)
     lora_config(recipe)
     assert pool_file(recipe.pool).is_file()
@@ -88,7 +87,7 @@ def test_every_recipe_is_one_that_the_trainer_takes(path: Path, monkeypatch: pyt
 
 
 def test_the_paper_s_run_is_the_recipe() -> None:
-    recipe = load(next(path for path in RECIPES if path.stem == "conductor-7b"), LMExperiment)
+    recipe = load(next(path for path in RECIPES if path.stem == "conductor-7b"), TrainSettings)
     grpo = recipe.grpo
     assert (grpo.iterations, grpo.questions, grpo.group, grpo.max_tokens) == (200, 4, 64, 1024)
     assert (grpo.temperature, grpo.lr, grpo.warmup, grpo.clip, grpo.beta) == (1.0, 1e-6, 0.03, 0.2, 0.0)
@@ -190,7 +189,7 @@ def _pool(name: str) -> Path:
 
 
 def test_the_long_run_s_random_pools_hold_out_workers_whose_words_others_use() -> None:
-    experiment = load(next(path for path in CONFIGS if path.stem == "random-pools"), Experiment)
+    experiment = load(next(path for path in CONFIGS if path.stem == "random-pools"), TrainSettings)
     pool = open_pool(experiment.pool)
     held_out = set(experiment.pool_draw.without)
     known = {word for p in pool.profiles if p.name not in held_out for word in p.description.split()}

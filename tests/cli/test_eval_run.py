@@ -15,7 +15,7 @@ from podium.conductor.checkpoint import checkpoint_folder
 from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
-from podium.train.settings import Experiment
+from podium.train.settings import TrainSettings
 from podium_lab.warmstart.supervised import WarmStartSettings
 from tiny_policy import write_policy
 
@@ -61,7 +61,7 @@ def comparison(podium: Podium, *tokens: str) -> Comparison:
 
 
 @pytest.mark.parametrize(
-    "settings", [Experiment(**MINE), WarmStartSettings(**MINE)], ids=["grpo", "warm start"]
+    "settings", [TrainSettings(start="-", **MINE), WarmStartSettings(**MINE)], ids=["grpo", "warm start"]
 )
 def test_a_run_is_evaluated_on_what_it_was_trained_on(podium: Podium, settings: Settings) -> None:
     trained(settings)
@@ -73,20 +73,22 @@ def test_a_run_is_evaluated_on_what_it_was_trained_on(podium: Podium, settings: 
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        (Experiment(tasks="gone.parquet", pool="gone.toml"), NAMED),
-        (Experiment(tasks="mine.parquet", pool="gone.toml"), NAMED[2:]),
-        (Experiment(tasks="gone.parquet", pool="mine.toml"), NAMED[:2]),
+        (TrainSettings(start="-", tasks="gone.parquet", pool="gone.toml"), NAMED),
+        (TrainSettings(start="-", tasks="mine.parquet", pool="gone.toml"), NAMED[2:]),
+        (TrainSettings(start="-", tasks="gone.parquet", pool="mine.toml"), NAMED[:2]),
     ],
     ids=["both", "the pool alone", "the tasks alone"],
 )
-def test_what_is_named_wins(podium: Podium, settings: Experiment, named: tuple[str, ...]) -> None:
+def test_what_is_named_wins(podium: Podium, settings: TrainSettings, named: tuple[str, ...]) -> None:
     trained(settings)
     found = comparison(podium, "--run", "r", *named)
     assert (found.tasks, found.pool) == ("mine/test", ("ada", "bob", "vote"))
 
 
-@pytest.mark.parametrize("settings", [None, Experiment()], ids=["no settings", "embedded"])
-def test_other_runs_are_evaluated_on_embedded_questions(podium: Podium, settings: Experiment | None) -> None:
+@pytest.mark.parametrize("settings", [None, TrainSettings(start="-")], ids=["no settings", "embedded"])
+def test_other_runs_are_evaluated_on_embedded_questions(
+    podium: Podium, settings: TrainSettings | None
+) -> None:
     if settings is not None:
         trained(settings)
     found = comparison(podium, "--run", "r", "--questions", "2", "eval.tuning=0", "--untrained", "none")
@@ -96,12 +98,12 @@ def test_other_runs_are_evaluated_on_embedded_questions(podium: Podium, settings
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
-        (Experiment(tasks="there/gone.parquet", pool="mine.toml"), "there/gone.parquet"),
-        (Experiment(tasks="mine.parquet", pool="there/gone.toml"), "there/gone.toml"),
+        (TrainSettings(start="-", tasks="there/gone.parquet", pool="mine.toml"), "there/gone.parquet"),
+        (TrainSettings(start="-", tasks="mine.parquet", pool="there/gone.toml"), "there/gone.toml"),
     ],
 )
 def test_what_is_not_here_is_one_sentence_with_the_way_out(
-    podium: Podium, settings: Experiment, name: str
+    podium: Podium, settings: TrainSettings, name: str
 ) -> None:
     trained(settings)
     assert (
@@ -117,7 +119,7 @@ def test_what_is_not_here_is_one_sentence_with_the_way_out(
 def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(podium: Podium) -> None:
     podium("rate", "mine.parquet", "ratings.json", "--pool", "mine.toml", "--clusters", "1")
     Path("mine.toml").write_text('ratings = "ratings.json"\n' + Path("mine.toml").read_text())
-    trained(Experiment(**MINE), policy=True)
+    trained(TrainSettings(start="-", **MINE), policy=True)
     levels = comparison(podium, "--run", "r").rows
     assert [row.label for row in levels if row.kind == "conductor"] == [
         f"Conductor, cost sensitivity {level}" for level in range(8)

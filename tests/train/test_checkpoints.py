@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from tiny_run import write_start
 
-from podium.train.checkpoints import Checkpoints, TrainingState, read_model
-from podium.train.optimizer import Optimizers, adamw, step
 from podium.train.runtime import generator
+from podium.train.small.checkpoints import Checkpoints, read_model, write_model
+from podium.train.small.optimizer import Optimizers, adamw, step
 
 
 def stepped(model: torch.nn.Module, optimizers: Optimizers, name: str) -> None:
@@ -20,18 +20,18 @@ def stepped(model: torch.nn.Module, optimizers: Optimizers, name: str) -> None:
 
 def test_training_goes_on_exactly_from_a_checkpoint(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
-    kept = Checkpoints(tmp_path / "run", start)
+    kept = Checkpoints(tmp_path / "run", start, start.prompt)
     model = read_model(start)
     optimizers = adamw(model)
     stepped(model, optimizers, "one")
-    kept.save(model, optimizers, TrainingState(1, 2.5))
+    kept.save(model, optimizers, 1)
     stepped(model, optimizers, "two")
 
     other = read_model(start)
     other_optimizers = adamw(other)
     latest = kept.latest()
     assert latest is not None
-    assert kept.restore(latest, other, other_optimizers) == TrainingState(1, 2.5)
+    assert kept.restore(latest, other, other_optimizers) == 1
     stepped(other, other_optimizers, "two")
     for name, weight in model.state_dict().items():
         assert torch.equal(weight, other.state_dict()[name]), name
@@ -39,16 +39,16 @@ def test_training_goes_on_exactly_from_a_checkpoint(tmp_path: Path) -> None:
 
 def test_only_the_newest_is_kept_and_what_a_kill_left_is_no_checkpoint(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
-    kept = Checkpoints(tmp_path / "run", start)
+    kept = Checkpoints(tmp_path / "run", start, start.prompt)
     assert kept.latest() is None
     model = read_model(start)
     optimizers = adamw(model)
     for iteration in (9, 10, 11):
-        kept.save(model, optimizers, TrainingState(iteration, 0.0))
-    kept.write_policy(model, tmp_path / "run" / ".part")
-    kept.write_policy(model, tmp_path / "run" / "000012")
+        kept.save(model, optimizers, iteration)
+    for part in (".part", "000012"):
+        write_model(model, tmp_path / "run" / part, config=start.config, companions=[])
     latest = kept.latest()
     assert latest is not None
     assert latest.name == "000011"
     assert not (tmp_path / "run" / "000010").exists()
-    assert kept.save(model, optimizers, TrainingState(12, 0.0)).name == "000012"
+    assert kept.save(model, optimizers, 12).name == "000012"

@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from podium.train.collapse import alarms, entropy, variety
+from podium.train.metrics import alarms, entropy, variety
 
 
 def test_equal_shares_have_the_logarithm_of_their_number() -> None:

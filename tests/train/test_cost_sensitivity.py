@@ -2,131 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 
 import pytest
-from tiny_run import SETTINGS, Adder, run, write_start
+from tiny_run import PLANS, SETTINGS, Unreliable, make_session, make_settings, run, write_start
 
-from podium.conductor.codec import Codec
-from podium.conductor.prompt import build_prompt
-from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
-from podium.rollout import Rollout, Scorer
-from podium.rollout.run_folder import RunFolder
-from podium.tasks.task import Task
-from podium.train.checkpoints import read_model
-from podium.train.grpo import ReferencePolicy
-from podium.types import Price, Profile
-from podium.workers.pool import Pool
+from podium.rollout import RewardSettings
+from podium.scoring import RolloutRequest, Score
+from podium.train.preflight import preflight
+from podium.types import Message
+
+WEIGHTS = (0.0, 5000.0)
 
 
-@dataclass(frozen=True)
-class Dear(Adder):
-    """Is right more often than others, at a price that shows."""
-
-    @property
-    def profile(self) -> Profile:
-        return Profile(name=self.name, description="adds", price=Price(input=160, output=160))
-
-
-TEAM = Pool([Adder("poor", 0.1), Dear("good", 1.0), Adder("fair", 0.6)])
-WEIGHTS = (0.0, 50.0)
-"""At the second level a call of the dear worker, 55 tokens at $160 a million, costs 0.44 of the reward."""
-LEVELS = SETTINGS.model_copy(update={"cost_weights": WEIGHTS})
-
-
-@dataclass(frozen=True)
-class Scored:
-    """One rollout of a run, and the level of its question."""
-
-    task: str
-    level: int
-    rollout: Rollout
-
-
-@dataclass
-class RecordingScore:
-    """The shipped scorer over a team in which one is dear; it keeps the rollouts."""
-
-    scored: list[Scored] = field(default_factory=list)
-
-    async def __call__(
-        self, planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
-    ) -> Rollout | None:
-        rollout = await Scorer(cost_weights=WEIGHTS).roll(
-            planner, task, TEAM, seed=seed, cost_sensitivity=cost_sensitivity
-        )
-        assert rollout is not None
-        self.scored.append(Scored(task.id, cost_sensitivity, rollout))
-        return rollout
-
-
-async def test_what_a_policy_writes_is_likelier_where_its_prompt_names_the_level_than_at_another(
-    tmp_path: Path,
-) -> None:
-    """Of each rollout the one token that it may write, under prompts of both levels; nothing is learned."""
+async def test_a_policy_saves_at_the_level_that_asks_it_to(tmp_path: Path) -> None:
+    """Two calls of a worker cost 0.6 of a right answer at the second level, and nothing at the first."""
     start = write_start(tmp_path / "start", levels=2, deviation=0.4)
-    score = RecordingScore()
-    settings = LEVELS.model_copy(update={"iterations": 8, "max_tokens": 1, "lr": 1e-12})
-    await run(tmp_path / "run", start, settings, score=score)
-    codec, reference = Codec.of(start), ReferencePolicy(read_model(start))
-    ratios: dict[int, list[float]] = {0: [], 1: []}
-    for one in score.scored:
-        written = codec.encode_completion(one.rollout.plan_text)
-        request = PlanRequest(one.rollout.trace.question, TEAM.profiles)
-        prompts = [
-            codec.encode(build_prompt(request, start.prompt.model_copy(update={"cost_sensitivity": level})))
-            for level in (one.level, 1 - one.level)
-        ]
-        if written:  # An end alone is no text.
-            named, other = (reference.logprobs(prompt, [()], [tuple(written)])[0] for prompt in prompts)
-            ratios[one.level].append(sum(named) - sum(other))
-    for level, found in ratios.items():
-        assert len(found) > 50
-        assert fmean(found) > 3 * stdev(found) / len(found) ** 0.5, f"not at level {level}"
+    seen: dict[str, set[Sequence[Message]]] = {}
+    scored: list[tuple[str, Score]] = []
 
+    class Kept(Unreliable):
+        async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+            messages = await super().prompt(request)
+            seen.setdefault(request.seed, set()).add(messages or ())
+            return messages
 
-async def test_a_rollout_loses_for_each_dollar_the_weight_of_its_level(tmp_path: Path) -> None:
-    score, settings = RecordingScore(), LEVELS.model_copy(update={"iterations": 4})
-    await run(tmp_path / "run", write_start(tmp_path / "start", levels=2), settings, score=score)
-    for level, weight in enumerate(WEIGHTS):
-        rollouts = [one.rollout for one in score.scored if one.level == level and one.rollout.valid]
-        assert max(rollout.trace.cost_usd for rollout in rollouts) > 0.0088
-        for rollout in rollouts:
-            assert rollout.reward.cost == pytest.approx(weight * rollout.trace.cost_usd)
-    totals = [one.rollout.reward.total for one in score.scored]
-    rewards = [row["reward"] for row in RunFolder(tmp_path / "run").rows().read()]
-    size = settings.questions * settings.group
-    assert rewards == pytest.approx([fmean(totals[at : at + size]) for at in range(0, len(totals), size)])
+        async def score(self, request: RolloutRequest) -> Score:
+            score = await self._session.score(request)
+            scored.append((request.seed, score))
+            return score
 
-
-async def test_all_rollouts_of_a_question_are_at_one_level_and_questions_are_at_either(
-    tmp_path: Path,
-) -> None:
-    score, settings = RecordingScore(), LEVELS.model_copy(update={"iterations": 8})
-    await run(tmp_path / "run", write_start(tmp_path / "start", levels=2), settings, score=score)
-    levels: dict[str, set[int]] = {}
-    for one in score.scored:
-        levels.setdefault(one.task, set()).add(one.level)
-    assert len(levels) == 8 * settings.questions
-    assert all(len(level) == 1 for level in levels.values())
-    sensitive = sum(level == {1} for level in levels.values())
-    assert 8 < sensitive < 24
+    settings = SETTINGS.model_copy(update={"iterations": 4})
+    await run(tmp_path / "run", start, settings, scoring=Kept, cost_weights=WEIGHTS, reward=RewardSettings())
+    assert all(len(prompts) == 1 for prompts in seen.values()), "a group has one prompt"
+    penalised = {
+        seed: {bool(one.parts and one.parts.cost) for of, one in scored if of == seed and one.valid}
+        for seed in seen
+    }
+    assert {True} in penalised.values()
+    assert {False} in penalised.values()
+    assert {True, False} not in penalised.values()
 
 
 @pytest.mark.parametrize(
     ("levels", "cost_weights"), [(0, (0.0, 50.0)), (3, (0.0, 50.0)), (2, ()), (2, (1.0,))]
 )
-async def test_a_start_that_knows_other_levels_is_refused_in_one_sentence(
+async def test_a_start_that_knows_other_levels_is_refused(
     tmp_path: Path, levels: int, cost_weights: tuple[float, ...]
 ) -> None:
-    start = write_start(tmp_path / "start", levels=levels)
-    with pytest.raises(ConfigError) as refused:
-        await run(tmp_path / "run", start, SETTINGS.model_copy(update={"cost_weights": cost_weights}))
-    assert str(refused.value) == (
-        f"{start.path} has {levels} levels of cost sensitivity, and grpo.cost_weights has {len(cost_weights)}: "
-        "give one weight for each level."
-    )
-    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+    settings = make_settings(write_start(tmp_path / "start", levels=levels), cost_weights=cost_weights)
+    async with preflight(settings, None) as found:
+        (refusal,) = (str(one) for one in found.refusals if "levels" in str(one))
+    assert f"knows {levels} levels" in refusal
+    assert f"has {len(cost_weights)};" in refusal
+
+
+async def test_the_prompt_of_a_run_is_that_of_its_start(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start", levels=2)
+    settings = make_settings(start, cost_weights=WEIGHTS)
+    assert settings.prompt == start.prompt
+    session = make_session(settings)
+    score = await session.score(RolloutRequest(task="sums/0", seed="s", plans=(PLANS[0],)))
+    assert score.valid

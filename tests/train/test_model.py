@@ -13,10 +13,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError
-from podium.train.checkpoints import companions_of, read_model, write_model
-from podium.train.model import PolicyModel, token_logprobs
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
+from podium.train.small.checkpoints import companions_of, read_model, write_model
+from podium.train.small.model import PolicyModel, token_logprobs
 
 SHAPES = {
     "grouped queries, tied": SHAPE,

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.train.model import PolicyModel
-from podium.train.optimizer import adamw, learning_rate, muon, step
 from podium.train.shape import ModelShape
+from podium.train.small.model import PolicyModel
+from podium.train.small.optimizer import adamw, learning_rate, muon, step
 
 
 @given(st.integers(1, 500), st.floats(0, 0.5))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean, stdev
 
 import pytest
 import torch
 from tiny_run import SHAPE
 
-from podium.train.batch import Group
-from podium.train.grpo import ReferencePolicy, accumulate, log_ratios, update
-from podium.train.model import PolicyModel
 from podium.train.objective import kl_to_reference, kl_weight
-from podium.train.optimizer import adamw
 from podium.train.runtime import generator
-from podium.train.sampler import Samples, sample
+from podium.train.small.batch import Group
+from podium.train.small.model import PolicyModel
+from podium.train.small.optimizer import adamw
+from podium.train.small.sampler import Samples, sample
+from podium.train.small.update import ReferencePolicy, accumulate, update
 
 PROMPT = [1, 5, 9, 7, 4]
 SUFFIXES = ((),) * 30 + ((8, 10),) * 30 + ((8,),) * 4
@@ -25,6 +26,11 @@ def make(name: str) -> PolicyModel:
     made = PolicyModel(SHAPE)
     made.initialise(generator(f"tests/reference/{name}"), deviation=0.3)
     return made
+
+
+def log_ratios(samples: Samples, reference: Sequence[Sequence[float]]) -> list[float]:
+    """How much likelier each completion is under the policy that drew it, in nats."""
+    return [sum(drawn) - sum(row) for drawn, row in zip(samples.logprobs, reference, strict=True)]
 
 
 def draw(

@@ -10,26 +10,31 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.planner import Planner
-from podium.rollout import RewardSettings, Rollout, Scorer
+from podium.conductor.codec import Codec
+from podium.executor import Dispatcher
+from podium.rollout import RewardSettings
 from podium.rollout.run_folder import RunFolder
+from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
-from podium.train.checkpoints import write_model
-from podium.train.loop import train
-from podium.train.model import PolicyModel
+from podium.train.display import NoDisplay
+from podium.train.engine import open_engine
+from podium.train.ranks import Ranks
+from podium.train.run import train_over
 from podium.train.runtime import generator
-from podium.train.settings import GRPOSettings
+from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
-from podium.types import Budget, Limits, Price, Profile, Question, Usage
+from podium.train.small.checkpoints import write_model
+from podium.train.small.model import PolicyModel
+from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool
 
@@ -77,13 +82,13 @@ async def equal(response: str, gold: str) -> Grade:
 POOL = Pool([Adder("poor", 0.2), Adder("good", 0.9), Adder("fair", 0.5)])
 
 
-def draw(iteration: int) -> list[tuple[Task, Pool]]:
-    rng = Random(f"sums/{iteration}")
-    pairs = [(rng.randint(0, 9), rng.randint(0, 9)) for _ in range(4)]
-    return [
-        (Task(f"sums/{iteration}/{k}", Question(text=f"add {a} {b}"), str(a + b), equal), POOL)
+def make_tasks(count: int) -> dict[str, Task]:
+    rng = Random("sums")
+    pairs = [(rng.randint(0, 9), rng.randint(0, 9)) for _ in range(count)]
+    return {
+        f"sums/{k}": Task(f"sums/{k}", Question(text=f"add {a} {b}"), str(a + b), equal)
         for k, (a, b) in enumerate(pairs)
-    ]
+    }
 
 
 def tokenizer(plans: Sequence[str] = PLANS) -> Tokenizer:
@@ -149,26 +154,72 @@ SETTINGS = GRPOSettings(
     max_tokens=3,
     save_every=4,
     dtype="fp32",
-    seed=7,
     temperature=1.0,
-    std_eps=1e-4,
+    discount="none",
 )
 
 
-async def score(
-    planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0, rounds: int = 1
-) -> Rollout | None:
-    """The shipped scorer, but some rollouts fail for reasons that are not the policy's."""
-    if Random(f"outage/{seed}").random() < 0.05:
-        return None
-    scorer = Scorer(reward=RewardSettings(cost=200.0), budget=Budget(rounds=rounds))
-    return await scorer.roll(planner, task, pool, seed=seed, cost_sensitivity=cost_sensitivity)
+class Unreliable:
+    """A scoring session some of whose rollouts fail for reasons that are not the policy's."""
+
+    def __init__(self, session: ScoringSession) -> None:
+        self._session = session
+
+    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        return await self._session.prompt(request)
+
+    async def score(self, request: RolloutRequest) -> Score:
+        if Random(f"outage/{request.seed}/{request.rollout}").random() < 0.05:
+            return Score(reward=None)
+        return await self._session.score(request)
 
 
-async def run(folder: Path, start: Checkpoint, settings: GRPOSettings = SETTINGS, **options: object) -> Path:
-    opened = RunFolder.open(folder, settings.model_dump(mode="json"), changeable=("minutes",))
-    options = {"score": partial(score, rounds=settings.rounds), "draw_tasks": draw, **options}
-    return await train(settings, start=start, run=opened, **options)
+def make_settings(start: Checkpoint, grpo: GRPOSettings = SETTINGS, **settings: Any) -> TrainSettings:
+    """With several rounds, `grpo.group` is the number of rollouts."""
+    rounds = settings.get("rounds", 1)
+    shared = grpo.model_copy(update={"group": grpo.group * rounds})
+    return TrainSettings(
+        engine="small",
+        start=str(start.path),
+        grpo=shared,
+        **{"seed": 7, "reward": RewardSettings(cost=200.0), **settings},
+    )
+
+
+def make_session(settings: TrainSettings, pool: Pool = POOL) -> ScoringSession:
+    tasks = make_tasks(settings.grpo.iterations * settings.grpo.questions)
+    evaluated = {f"validation/{name}": task for name, task in make_tasks(3).items()}
+    return ScoringSession(settings, tasks, pool, Dispatcher(), evaluated=evaluated)
+
+
+async def run(
+    folder: Path,
+    start: Checkpoint,
+    grpo: GRPOSettings = SETTINGS,
+    *,
+    scoring: Callable[[ScoringSession], Any] = Unreliable,
+    display: NoDisplay | None = None,
+    pool: Pool = POOL,
+    **settings: Any,
+) -> Path:
+    """Train in a folder; returns that of the trained model."""
+    made = make_settings(start, grpo, **settings)
+    session = make_session(made, pool)
+    await train_over(
+        scoring(session),
+        open_engine("small"),
+        made,
+        folder,
+        tasks=list(session.tasks),
+        evaluated=[f"validation/{name}" for name in make_tasks(3)] if grpo.eval_every else (),
+        start=start,
+        tokenizer=None,
+        codec=Codec.of(start),
+        ranks=Ranks(),
+        run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
+        display=display,
+    )
+    return folder / "trained"
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
 from podium.planners.controls import random_workflow
 from podium.team.opening import open_pool
-from podium.train.checkpoints import read_model
-from podium.train.sampler import sample
+from podium.train.small.checkpoints import read_model
+from podium.train.small.sampler import sample
 from podium.types import Question
 from podium.workflow import PlanError, Workflow, parse, render
 from podium_lab.engine import kind

@@ -10,7 +10,7 @@ from podium.tasks import open_tasks
 from podium.team.opening import open_pool
 from podium.team.planning import open_planner
 from podium.team.settings import TeamSettings
-from podium.train.settings import Experiment
+from podium.train.settings import TrainSettings
 
 CONFIG = Path(__file__).parents[3] / "configs" / "world.toml"
 
@@ -38,4 +38,4 @@ def test_the_longest_plans_fit_into_what_training_lets_the_policy_write():
         )
         + ']\naccess_list = [[], ["all"], ["all"], ["all"], [0, 1, 3]]'
     )
-    assert len(start.tokenizer().encode(plan).ids) < load(CONFIG, Experiment).grpo.max_tokens
+    assert len(start.tokenizer().encode(plan).ids) < load(CONFIG, TrainSettings).grpo.max_tokens

@@ -21,7 +21,7 @@ from podium.planners.phrases import PARTS
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
 from podium.team.opening import open_pool
-from podium.train.optimizer import learning_rate
+from podium.train.small.optimizer import learning_rate
 from podium.workflow import Workflow, parse
 from podium_lab.warmstart import supervised
 from podium_lab.warmstart.acceptance import Completer

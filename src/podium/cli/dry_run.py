@@ -1,6 +1,6 @@
 """`podium train --dry-run`: prints what a run would call, cost and need, and any reasons to refuse the run.
 
-If there are no such reasons, it also tries the workers. `podium.train.lm.dry_run` computes the figures.
+If there are no such reasons, it also tries the workers. `podium.train.dry_run` computes the figures.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from accelerate import PartialState
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,14 +18,15 @@ from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import counted, dollars, printable, seconds, shorten
 from podium.cli.terminal import open_console
-from podium.train.lm.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
-from podium.train.lm.estimate import GIB, Memory
-from podium.train.lm.preflight import preflight
-from podium.train.lm.settings import LMExperiment
+from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
+from podium.train.engine import choose_engine, open_engine
+from podium.train.estimate import GIB, Memory
+from podium.train.preflight import preflight
+from podium.train.settings import TrainSettings
 
 
 async def dry_run(
-    experiment: LMExperiment,
+    settings: TrainSettings,
     run: Path | None,
     *,
     calls: DispatchOptions,
@@ -37,22 +37,23 @@ async def dry_run(
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
-    state = PartialState()
-    if not state.is_main_process:
+    engine = open_engine(choose_engine(settings))
+    ranks = engine.open_ranks()
+    if not ranks.first:
         return 0
-    console, ranks = open_console(), state.num_processes
+    console = open_console()
     warnings: list[str] = []
     async with preflight(
-        experiment,
+        settings,
         run,
-        ranks=ranks,
+        ranks=ranks.size,
         run_budget_usd=run_budget_usd,
         weights=False,
         on_warning=warnings.append,
     ) as found:
-        result = forecast(experiment, found, ranks=ranks)
+        result = forecast(settings, found, ranks=ranks.size)
         if not json:
-            _print_forecast(console, experiment, result, run_budget_usd, warnings)
+            _print_forecast(console, settings, result, run_budget_usd, warnings)
         trials: tuple[WorkerTrial, ...] = ()
         if not result.refusals and found.pool is not None and found.tasks:
             trial = Trial.of(found.pool, found.tasks)
@@ -70,27 +71,27 @@ async def dry_run(
 
 def _print_forecast(
     console: Console,
-    experiment: LMExperiment,
+    settings: TrainSettings,
     result: Forecast,
     run_budget_usd: float | None,
     warnings: Sequence[str],
 ) -> None:
-    grpo = experiment.grpo
+    grpo = settings.grpo
     _say(
         console,
         f"{counted(result.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
-        f"from {printable(experiment.start)}, over the pool {printable(experiment.pool)}; "
-        f"{counted(result.tasks, 'task')} of {printable(experiment.tasks)}"
+        f"from {printable(settings.start)}, over the pool {printable(settings.pool)}; "
+        f"{counted(result.tasks, 'task')} of {printable(settings.tasks)}"
         + (f"; the longest prompt has {result.longest_prompt:,} tokens." if result.longest_prompt else "."),
     )
     for warning in warnings:
         _say(console, warning)
     console.print()
-    if experiment.scoring_url is None:
+    if settings.scoring_url is None:
         _print_workers(console, result.workers)
         _print_budget(console, result, run_budget_usd)
     else:
-        service = f"the scoring service at {experiment.scoring_url}"
+        service = f"the scoring service at {settings.scoring_url}"
         _say(
             console,
             f"Workers: {service} calls them. To try them, start a dry run there, without scoring_url.",

@@ -27,7 +27,7 @@ from podium.scoring.session import open_run_session
 from podium.scoring.training_tasks import open_training_tasks
 from podium.server.serving import run_event_loop
 from podium.team.opening import open_pool
-from podium.train.lm.settings import LMExperiment
+from podium.train.settings import TrainSettings
 
 _PORTS = 65535
 
@@ -114,7 +114,9 @@ def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSett
         ConfigError: the file cannot be read, or a key is neither a session's nor a trainer's.
     """
     source = Source.read(config, overrides)
-    of_trainer = LMExperiment.model_fields.keys() - ScoringSettings.model_fields.keys()
+    if "start" in source.tables:
+        return source.into(TrainSettings)
+    of_trainer = TrainSettings.model_fields.keys() - ScoringSettings.model_fields.keys()
     tables = {key: value for key, value in source.tables.items() if key not in of_trainer}
     return replace(source, tables=tables).into(ScoringSettings)
 

@@ -47,6 +47,8 @@ class Score(Value):
 
     reward: float | None
     """In [0, 1]. None: workers or the grader failed, which is never the policy's fault; leave the rollout out."""
+    rollout_reward: float | None = None
+    """The reward of all rounds so far together."""
     parts: RewardParts | None = None
     valid: bool = False
     """Whether the latest plan could be read."""

@@ -288,6 +288,7 @@ def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:
     workflow = last.workflow
     return Score(
         reward=earned.total,
+        rollout_reward=rollout.reward.total,
         parts=RewardParts(
             format=earned.format,
             correct=earned.correct,

@@ -1,105 +1,124 @@
-"""Computes the row of metrics of an iteration, ready for JSON. It writes no file.
+"""One row of metrics for each batch of rollouts, of either engine. Pure: samples in, a JSON-ready row out.
 
-When a run is killed and resumed, everything but "seconds" comes out the same. Shares and means are over the rollouts
-that were scored. A rollout whose workers failed counts in "dropped" only.
+`variety` and `alarms` measure how much a policy's plans differ: one that always writes the same plan stops learning.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from math import log
 from statistics import fmean
 from typing import Any
 
-from podium.recordings import was_simulated
-from podium.rollout import Rollout
-from podium.train.batch import Group
-from podium.train.collapse import alarms, variety
-from podium.train.grpo import Update
-from podium.train.sampler import Samples
-from podium.workflow import edges
+from podium.scoring import Score
+from podium.train.rollouts import SampledCompletion
 
 
-def metrics_row(
-    iteration: int,
-    *,
-    rollouts: Sequence[Sequence[Rollout | None]],
-    samples: Sequence[Samples],
-    groups: Sequence[Group],
-    log_ratios: Sequence[Sequence[float]],
-    update: Update,
-    rate: float,
-    seconds: Mapping[str, float],
-) -> dict[str, Any]:
-    """The row of an iteration counted from 0.
+def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
+    """Figures of a batch: means over the samples that were scored.
 
-    "entropy": nats a token, estimated without bias by the mean of -log p of the sampled tokens.
-    "kl": nats a rollout, from the policy that training started from; 0 if there is no KL term.
-    "zero_variance_groups": share of the groups whose rewards are all equal.
-    "workers": each worker's share of the steps of first plans; in the rows of `lm.metrics`, of the plans of all rounds.
-    "simulated", "recorded": whether a simulated or a recorded worker answered; reports say so.
-    Steps, calls and cost are means over rollouts.
-    "unreadable": share of the rollouts whose first plan cannot be read.
-    "worker_entropy", "topology_entropy", "commonest_plan", "alarms": of the plans of all rounds; see
-    `podium.train.collapse`.
+    "accuracy", "calls" and "cost_usd" are of whole rollouts, after their last round; everything else is of single
+    plans. "dropped" counts completions whose workers or grader failed, and those that were not generated because their
+    prompts were too long. "unrewarded_groups" is the share of the groups without any reward, "zero_variance_groups" the
+    share of the others whose rewards are all equal.
     """
-    scored = [rollout for group in rollouts for rollout in group if rollout is not None]
-    valid = [rollout for rollout in scored if rollout.valid]
-    logprobs = [value for sample in samples for row in sample.logprobs for value in row]
-    ended = [value for sample in samples for value in sample.ended]
-    spans = [span for rollout in scored for span in rollout.trace.spans]
-    row = {
-        "iteration": iteration,
-        "reward": _mean([rollout.reward.total for rollout in scored]),
-        "valid": _mean([rollout.valid for rollout in scored]),
-        "unreadable": _mean([not rollout.valid for rollout in scored]),
-        "accuracy": _mean([rollout.correct for rollout in scored]),
-        "penalty": _mean([rollout.reward.penalty for rollout in valid]),
-        "steps": _mean([rollout.steps for rollout in valid]),
-        "calls": _mean([rollout.trace.calls for rollout in scored]),
-        "cost_usd": _mean([rollout.trace.uncached_usd for rollout in scored]),
-        "workers": worker_shares(valid),
-        "entropy": -_mean(logprobs),
-        "kl": _mean([nats for group in log_ratios for nats in group]),
-        "completion_tokens": len(logprobs) / len(ended),
-        "cut_off": 1 - _mean(ended),
-        "zero_variance_groups": _mean([group.zero_variance for group in groups]),
-        "dropped": sum(rollout is None for group in rollouts for rollout in group),
-        **variety(_plans(scored)),
-        "simulated": any(was_simulated(span) for span in spans),
-        "recorded": any(span.recorded is not None for span in spans),
-        "loss": update.loss,
-        "grad_norm": update.grad_norm,
-        "lr": rate,
-        "seconds": {phase: round(value, 3) for phase, value in seconds.items()},
-    }
-    return {**row, "alarms": alarms(row)}
-
-
-def worker_shares(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Each worker's share of the steps of the rollouts' first plans, by worker name, in alphabetical order."""
-    counts = Counter(
-        rollout.trace.pool[step.worker].name
-        for rollout in rollouts
-        for round_ in rollout.trace.rounds[:1]
-        if round_.workflow is not None
-        for step in round_.workflow.steps
-    )
-    return {name: counts[name] / counts.total() for name in sorted(counts)}
-
-
-def _plans(rollouts: Sequence[Rollout]) -> list[tuple[tuple[str, ...], str]]:
-    """The workers and the edges of each plan that could be read and is no acceptance."""
-    return [
-        (
-            tuple(rollout.trace.pool[step.worker].name for step in round_.workflow.steps),
-            edges(round_.workflow),
-        )
-        for rollout in rollouts
-        for round_ in rollout.trace.rounds
-        if round_.workflow is not None and round_.plan_error is None
+    written = [sample for sample in samples if sample.tokens]
+    scored = [
+        sample.score for sample in written if sample.score is not None and sample.score.reward is not None
     ]
+    readable = [score for score in scored if score.valid]
+    ends = _last_scores(samples)
+    groups = _groups(samples)
+    rewarded = [group for group in groups if group]
+    counts = Counter(worker for score in readable for worker in score.workers)
+    return {
+        "reward": _mean(sample.reward for sample in samples if sample.reward is not None),
+        "valid": _mean(score.valid for score in scored),
+        "unreadable": _mean(not score.valid for score in scored),
+        "accuracy": _mean(score.correct for score in ends),
+        "penalty": _mean(_penalty(score) for score in readable),
+        "steps": _mean(score.steps for score in readable if not score.accepted),
+        "calls": _mean(score.calls for score in ends),
+        "cost_usd": _mean(score.cost_usd for score in ends),
+        "accepted": _mean(score.accepted for score in readable),
+        "workers": {name: counts[name] / counts.total() for name in sorted(counts)},
+        "completion_tokens": _mean(len(sample.tokens) for sample in written),
+        "cut_off": _mean(not sample.ended for sample in written),
+        "zero_variance_groups": _mean(len(set(group)) == 1 for group in rewarded),
+        "unrewarded_groups": _mean(not group for group in groups),
+        "dropped": len(written) - len(scored) + sum(sample.too_long for sample in samples),
+        **variety([(score.workers, score.topology) for score in readable if score.workers]),
+        "simulated": any(score.simulated for score in scored),
+        "recorded": any(score.recorded for score in scored),
+        "trace_id": next((score.trace_id for score in ends), None),
+    }
 
 
-def _mean(values: Sequence[float]) -> float:
-    return fmean(values) if values else 0.0
+def numbers(row: dict[str, Any]) -> dict[str, float]:
+    """The figures of a row that a tracker such as Weights & Biases draws, workers' shares among them."""
+    flat = {key: value for key, value in row.items() if isinstance(value, int | float)}
+    return {key: float(value) for key, value in flat.items()} | {
+        f"workers/{name}": share for name, share in row["workers"].items()
+    }
+
+
+def _last_scores(samples: Sequence[SampledCompletion]) -> list[Score]:
+    """The score of each rollout's last round that could be scored."""
+    latest: dict[tuple[str, int], Score] = {}
+    for sample in sorted(samples, key=lambda sample: sample.row.round):
+        if sample.score is not None and sample.score.reward is not None:
+            latest[sample.key] = sample.score
+    return list(latest.values())
+
+
+def _groups(samples: Sequence[SampledCompletion]) -> list[list[float]]:
+    groups: dict[Any, list[float]] = {}
+    for sample in samples:
+        group = groups.setdefault(sample.row, [])
+        if sample.reward is not None:
+            group.append(sample.reward)
+    return list(groups.values())
+
+
+def _penalty(score: Score) -> float:
+    parts = score.parts
+    return 0.0 if parts is None else parts.cost + parts.calls + parts.latency
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return fmean(listed) if listed else 0.0
+
+
+def entropy(values: Iterable[Hashable]) -> float:
+    """Of the values' shares, in nats; 0 if all are equal, or there are none."""
+    counts = Counter(values)
+    total = counts.total()
+    return -sum(count / total * log(count / total) for count in counts.values()) if total else 0.0
+
+
+def variety(plans: Sequence[tuple[tuple[str, ...], str]]) -> dict[str, float]:
+    """Figures of collapse over plans, each given as the workers of its steps and its topology.
+
+    "worker_entropy" is over all steps, "topology_entropy" over plans, both in nats. "commonest_plan" is the
+    share of the commonest pair of workers and topology; subtasks do not count.
+    """
+    commonest = Counter(plans).most_common(1)
+    return {
+        "worker_entropy": entropy(worker for workers, _ in plans for worker in workers),
+        "topology_entropy": entropy(topology for _, topology in plans),
+        "commonest_plan": commonest[0][1] / len(plans) if commonest else 0.0,
+    }
+
+
+_ALARMS = (
+    ("commonest_plan", 0.95, "of the readable plans name the same workers in the same topology"),
+    ("zero_variance_groups", 0.95, "of the groups have equal rewards, and teach nothing"),
+    ("unreadable", 0.5, "of the plans cannot be read"),
+)
+
+
+def alarms(row: dict[str, Any]) -> list[str]:
+    """A sentence for each figure of a row that is above its limit, and so shows collapse."""
+    return [f"{row[key]:.0%} {words}." for key, limit, words in _ALARMS if row.get(key, 0.0) > limit]

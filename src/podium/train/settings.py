@@ -1,21 +1,26 @@
-"""The settings of a GRPO run: what a configuration file may hold under `[grpo]`, and the whole file around it.
+"""The configuration of a training: `podium train --config FILE key=value`.
 
-Defaults are those of the run whose policy ships. Nothing here loads torch.
+One file serves each stage of the core and both engines. Defaults are the paper's run (section A.1). What only one
+engine can do is in `ENGINE_ONLY`; a run of the other engine that sets it is refused. Everything else that TRL's
+trainers, peft and bitsandbytes can do is set under `[trl]`, `[lora]` and `[quantization]`, in their own words. Nothing
+here loads torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from podium.conductor.checkpoint import checkpoint_folder, read_podium_json
 from podium.config import Settings, suggestion
-from podium.rollout import RewardSettings
-from podium.rollout.random_pools import PoolDraw
-from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
-from podium.train.objective import ADVANTAGES, LOSSES, ScaleRewards
+from podium.errors import ConfigError
+from podium.scoring.settings import ScoringSettings
+from podium.train.objective import ADVANTAGES, PAPER_STD_EPS, ScaleRewards
 from podium.train.runtime import Precision
+
+EngineName = Literal["small", "trl"]
 
 
 def _named_in(table: Mapping[str, object]) -> AfterValidator:
@@ -30,89 +35,100 @@ def _named_in(table: Mapping[str, object]) -> AfterValidator:
 
 
 class GRPOSettings(Settings):
-    """One run of GRPO on one device."""
+    """The stage of reinforcement. Names are TRL's where TRL has the setting."""
 
-    iterations: int = Field(default=130, ge=1)
-    """Number of batches of rollouts. The cosine schedule of the learning rate ends with the last one."""
-    questions: int = Field(default=16, ge=1)
-    """Tasks in each iteration."""
-    group: int = Field(default=16, ge=2)
-    """Rollouts of each task (TRL's `num_generations`)."""
-    lr: float = Field(default=2e-4, gt=0)
-    """Peak learning rate."""
+    iterations: int = Field(default=200, ge=1)
+    """Batches of rollouts. The cosine schedule of the learning rate ends with the last one."""
+    questions: int = Field(default=4, ge=1)
+    """Tasks of an iteration."""
+    group: int = Field(default=64, ge=2)
+    """Rollouts of each task. With several rounds they are shared out: group / rounds samples of each round, which are
+    compared with one another alone."""
+    discount: Annotated[float, Field(ge=0, le=1)] | Literal["none"] = 0.25
+    """With several rounds: the share of a plan's reward that comes from the round after it, d in (1 - d) r0 + d r1.
+    "none": every plan of a rollout earns the reward of the whole rollout."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Sampling temperature. The most likely plan is run after training, so a temperature below 1 samples near it."""
+    max_tokens: int = Field(default=1024, ge=1)
+    """Longest completion; TRL's `max_completion_length`."""
+    lr: float = Field(default=1e-6, gt=0)
+    """Peak learning rate; TRL's `learning_rate`."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """AdamW, as in the paper, or Muon on the layers' matrices. AdamW mostly follows the largest directions of the
     gradient. Muon gives all directions the same length, so the policy also learns what only a few questions teach."""
     warmup: float = Field(default=0.03, ge=0, lt=1)
     """Share of the iterations in which the learning rate rises."""
-    temperature: float = Field(default=0.7, gt=0)
-    """Sampling temperature in training. After training the most likely plan is run, so a temperature below 1 samples
-    plans close to it."""
-    max_tokens: int = Field(default=128, ge=1)
-    """Most tokens of a completion. A completion that is cut off there is rarely a valid plan, and then earns 0."""
-    max_steps: int = Field(default=5, ge=1)
-    """Most steps of a plan."""
-    early_stop: bool = False
-    """Whether a vote calls no more workers once its result is certain."""
-    rounds: int = Field(default=1, ge=1)
-    """Most rounds of a rollout. With more than 1 the policy sees the result of its plan, then accepts the answer or
-    plans again."""
-    discount: float | None = Field(default=None, ge=0, le=1)
-    """Of several rounds. None: a rollout has one reward, and every round of it is trained on that reward. A number, as
-    in the paper (0.25): each round has its own reward, for the answer after it, is compared with the same round of the
-    other rollouts, and gives this share of the reward of the round before it."""
-    loss_type: Annotated[str, _named_in(LOSSES)] = "bnpo"
-    """How the loss averages over tokens, in TRL's words. "bnpo", as in the paper's code: over all tokens of the batch.
-    "grpo": over the tokens of each completion, then over completions. "dr_grpo": the sum over all tokens is divided by
-    the number of completions times `max_tokens`."""
+    loss_type: str = "bnpo"
+    """How the loss averages over tokens, TRL's `loss_type`. "bnpo", as in the paper's code: over all tokens of the
+    batch. "grpo": over the tokens of each completion, then over completions. "dr_grpo": the sum over all tokens is
+    divided by the number of completions times `max_tokens`. TRL has more."""
     advantage: Annotated[str, _named_in(ADVANTAGES)] = "grpo"
-    """How rewards become advantages. "grpo": a reward is compared with the mean of its group. "maxrl": the
-    difference from the mean is divided by the mean, so that rare right plans weigh most."""
+    """How rewards become advantages. "grpo": a reward is compared with the mean of its group. "maxrl": the difference
+    from the mean is divided by the mean, so that rare right plans weigh most."""
     scale_rewards: ScaleRewards = "group"
-    """What an advantage is divided by, in TRL's words. "group", as in the paper: the standard deviation of its group.
-    "batch": that of the whole batch. "none", as in Dr. GRPO: nothing. docs/training.md says how each choice changes the
-    effect of a penalty."""
-    std_eps: float = Field(default=0.1, gt=0)
-    """Added to the standard deviation that advantages are divided by. The paper's code has 1e-4. The larger default
-    keeps advantages small in groups whose rewards differ only a little, for instance only by costs."""
-    cost_weights: tuple[float, ...] = ()
-    """Reward lost for each dollar, one weight for each level of cost sensitivity. The weights replace `reward.cost`.
-    The seed draws a level for each question, and the prompt names it. Empty: there are no levels."""
+    """What an advantage is divided by. "group", as in the paper: the standard deviation of its group. "batch": that of
+    the whole batch. "none", as in Dr. GRPO: nothing."""
+    std_eps: float = Field(default=PAPER_STD_EPS, gt=0)
+    """Added to the standard deviation that advantages are divided by. With 0.1, advantages stay small in groups whose
+    rewards differ only a little, for instance only by costs."""
     beta: float = Field(default=0.0, ge=0)
-    """Weight of the KL term in the loss, in the first iteration. The KL divergence is measured from the policy that
-    training started from. The paper has no KL term. With one, the policy does not give up plans that it samples rarely
-    before they have earned a reward."""
+    """Weight of the KL divergence from the start, in the loss of the first iteration; the paper has none."""
     beta_end: float | None = Field(default=None, ge=0)
-    """Weight of the KL term in the last iteration. Each iteration multiplies the weight by the same factor. None: the
-    weight stays at `beta`."""
+    """The same in the last iteration; each iteration multiplies the weight by the same factor. None: it stays."""
+    clip: float = Field(default=0.2, gt=0, lt=1)
+    """How far a token's importance ratio may be from 1 before the loss rewards no further change; TRL's `epsilon`."""
+    num_iterations: int = Field(default=1, ge=1)
+    """Steps of the optimiser on each batch of rollouts. From the second step on, `clip` takes effect."""
     skip_suffix_min_prob: float = Field(default=1.0, gt=0, le=1)
     """The update leaves out the last tokens of a completion if the policy drew each of them with at least this
     probability. 0.999 halves the work and changes the gradient by a thousandth. 1 leaves out only tokens of
     probability 1."""
-    num_iterations: int = Field(default=1, ge=1)
-    """Optimiser steps on each batch of rollouts (TRL's name; the paper has 1). From the second step on, the policy that
-    is trained differs from the policy that sampled, and `clip` takes effect."""
-    clip: float = Field(default=0.2, gt=0, lt=1)
-    """The importance ratio of a token is its probability now over its probability when it was sampled. The loss rewards
-    no further change once the ratio is this far from 1."""
     max_norm: float = Field(default=1.0, gt=0)
-    """Gradients are clipped to this norm."""
+    """Gradients are scaled down to this norm; TRL's `max_grad_norm`."""
     dtype: Precision = "auto"
-    """Dtype of the matrix products. Weights and optimiser states are always fp32."""
+    """Dtype of the matrix products. Weights and optimiser states are fp32."""
+    micro_batch: int = Field(default=8, ge=1)
+    """Rollouts in one forward and backward pass on one device; TRL's `per_device_train_batch_size`. The engine small
+    takes one question at a time."""
     minutes: float | None = Field(default=None, gt=0)
     """Training stops before it takes longer than this. The learning rate does not depend on it."""
-    seed: int = 0
-    save_every: int = Field(default=10, ge=1)
-    """Iterations between checkpoints. A resumed run repeats fewer iterations than that."""
+    patience: int = Field(default=20, ge=1)
+    """The run stops after so many iterations in a row whose groups all have equal rewards: nothing is learned there."""
+    save_every: int = Field(default=20, ge=1)
+    """Iterations from checkpoint to checkpoint; a resumed run repeats fewer than that."""
     eval_every: int = Field(default=0, ge=0)
-    """Iterations between evaluations; 0: none."""
+    """Iterations between evaluations of the policy on validation questions, greedily; 0: none, since they are paid."""
+    eval_questions: int = Field(default=100, ge=1)
+    """Questions of an evaluation."""
+
+
+class SFTSettings(Settings):
+    """The supervised stage: TRL's SFTTrainer on prompts and plans."""
+
+    examples: str = "random"
+    """Where plans come from: a JSONL of messages, a store of traces (NAME.sqlite), or "random": random valid plans."""
+    count: int = Field(default=1000, ge=1)
+    """Examples at most."""
+    min_score: float = Field(default=1.0, ge=0, le=1)
+    """Of traces: the least grade."""
+    max_cost_usd: float | None = Field(default=None, ge=0)
+    """Of traces: the most that a question may have cost."""
+    max_plan_chars: int | None = Field(default=None, ge=1)
+    """Of traces: the longest plan."""
+    epochs: float = Field(default=1.0, gt=0)
+    lr: float = Field(default=1e-5, gt=0)
+    batch: int = Field(default=16, ge=1)
+    """Examples of a step of the optimiser."""
+    micro_batch: int = Field(default=4, ge=1)
+    save_every: int = Field(default=100, ge=1)
+    """Steps from checkpoint to checkpoint."""
 
 
 _Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Stage(Settings):
-    """One stage of a curriculum."""
+class CurriculumStage(Settings):
+    """From which iteration on the questions of a generated task set are drawn in which shares."""
 
     start: int = Field(ge=0)
     """The first iteration of the stage."""
@@ -120,48 +136,127 @@ class Stage(Settings):
     """Shares of questions with 1, 2, ... hops."""
 
     @model_validator(mode="after")
-    def _draws_questions(self) -> Stage:
+    def _draws_questions(self) -> Self:
         if not sum(self.hop_shares):
             raise ValueError("a stage needs a share above 0")
         return self
 
 
-class Experiment(Settings):
-    """The whole configuration file of a GRPO run of the small engine."""
+class TrainSettings(ScoringSettings):
+    """The whole configuration file."""
 
-    engine: Literal["auto", "small"] = "auto"
-    """Which engine trains: "small" insists on this one; `podium.train.lm` has the other."""
-    start: str = "warmstart"
-    """A shipped checkpoint's name, or a checkpoint folder."""
-    pool: str = "embedded"
-    """A shipped pool's name, or a pool file."""
-    pool_draw: PoolDraw = PoolDraw()
-    tasks: str = "embedded"
-    """A task set, or a recording, NAME.parquet. An epoch draws each training question once."""
-    curriculum: tuple[Stage, ...] = (Stage(start=0, hop_shares=HOP_SHARES),)
-    """Stages of generated questions (`embedded`, `world`), whose default is the set's own shares. Other task sets have
-    none."""
+    engine: Literal["auto", "small", "trl"] = "auto"
+    """Which engine trains: "small" reads the prompt of a group once and trains small Llama- and Qwen2-shaped policies
+    on one device, "trl" trains any chat model. "auto" takes small for a start that small can train."""
+    stage: Literal["grpo", "sft"] = "grpo"
+    """The command's --stage."""
+    start: str
+    """The model to train: a folder, a shipped checkpoint's name, or a model's name on the Hugging Face hub. What the
+    table [prompt] leaves out is taken from the start's podium.json."""
+    revision: str | None = None
+    """Of a model on the hub: a branch, tag or commit."""
+    chat_template: str | None = None
+    """A Jinja file, for a base model that has no chat template of its own."""
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of the chat template, such as enable_thinking = false for Qwen3."""
+    curriculum: tuple[CurriculumStage, ...] = ()
+    """Stages of a generated task set, whose own shares hold without it. Other task sets have none."""
     grpo: GRPOSettings = GRPOSettings()
-    reward: RewardSettings = RewardSettings()
+    sft: SFTSettings = SFTSettings()
+    trl: dict[str, Any] = Field(default_factory=dict)
+    """Further arguments of TRL's GRPOConfig or SFTConfig, such as bf16, gradient_checkpointing, use_vllm, report_to.
+    Each stage takes those that its trainer knows."""
+    lora: dict[str, Any] | None = None
+    """Arguments of peft's LoraConfig; None: all weights are trained."""
+    quantization: dict[str, Any] | None = None
+    """Arguments of BitsAndBytesConfig, for QLoRA."""
+    scoring_url: str | None = None
+    """A scoring service that runs already; None: this run scores for itself, and starts a service for several ranks."""
+    scoring_key_env: str | None = None
+    """The environment variable that holds that service's key."""
 
     @model_validator(mode="after")
-    def _begins_at_once(self) -> Experiment:
+    def _take_prompt_of_start(self) -> Self:
+        """Complete `prompt` from the podium.json of a start that lies here."""
+        folder = checkpoint_folder(self.start)
+        if (folder / "podium.json").is_file():
+            own = {key: getattr(self.prompt, key) for key in self.prompt.model_fields_set}
+            # The model is frozen once this has run.
+            self.__dict__["prompt"] = read_podium_json(folder / "podium.json").prompt.model_copy(update=own)
+        return self
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.grpo.group % self.rounds or self.grpo.group // self.rounds < 2:
+            raise ValueError(
+                f"grpo.group = {self.grpo.group} cannot be shared out over {self.rounds} rounds with at least 2 "
+                "samples each; give a multiple of the rounds."
+            )
+        if self.quantization is not None and self.lora is None:
+            raise ValueError("quantized weights cannot be trained; add [lora], or leave [quantization] out.")
         starts = [stage.start for stage in self.curriculum]
-        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
-            raise ValueError(
-                "the curriculum's first stage must start at 0, and each other after the one before"
-            )
+        if starts and (starts[0] != 0 or starts != sorted(set(starts))):
+            raise ValueError("the curriculum's first stage starts at 0, and each other after the one before")
         return self
 
-    @model_validator(mode="after")
-    def _has_questions_of_all_shares(self) -> Experiment:
-        longest = max(len(stage.hop_shares) for stage in self.curriculum)
-        if self.tasks == EmbeddedTasks.set_name and longest > len(HOP_SHARES):
-            raise ValueError(
-                f"embedded questions have at most {len(HOP_SHARES)} hops, and a stage has {longest} shares"
-            )
-        return self
+    @property
+    def samples(self) -> int:
+        """Samples that are compared with one another: those of one question in one round."""
+        return self.grpo.group // self.rounds
+
+    @property
+    def batch(self) -> int:
+        """Completions of an iteration, of all rounds."""
+        return self.grpo.questions * self.grpo.group
+
+    @property
+    def plans(self) -> int:
+        """Plans of the whole run at most, those of its evaluations too."""
+        every = self.grpo.eval_every
+        evaluations = self.grpo.iterations // every if every else 0
+        return self.grpo.iterations * self.batch + evaluations * self.grpo.eval_questions * self.rounds
 
 
-CHANGEABLE_ON_RESUME = ("grpo.minutes", "grpo.eval_every", "grpo.save_every")
-"""Settings that may differ when a run is resumed, because they do not change what the policy learns."""
+ENGINE_ONLY: Mapping[EngineName, tuple[str, ...]] = {
+    "small": (
+        "grpo.advantage",
+        "grpo.std_eps",
+        "grpo.beta_end",
+        "grpo.optimizer",
+        "grpo.skip_suffix_min_prob",
+        "grpo.dtype",
+    ),
+    "trl": ("chat_template", "chat_template_kwargs", "lora", "quantization"),
+}
+"""By engine, the settings that it alone has."""
+
+CHANGEABLE_ON_RESUME = (
+    "grpo.minutes",
+    "grpo.save_every",
+    "grpo.patience",
+    "grpo.eval_every",
+    "grpo.eval_questions",
+    "scoring_url",
+    "scoring_key_env",
+    "trl.report_to",
+)
+"""Settings that a resumed run may change: they do not change what is learned."""
+
+
+def settings_of_other_engine(settings: TrainSettings, engine: EngineName) -> Iterator[ConfigError]:
+    """A refusal for each setting that only the other engine has, and that this run changes."""
+    default = TrainSettings(start="-")
+    for other, keys in ENGINE_ONLY.items():
+        for key in keys if other != engine else ():
+            if _value(settings, key) != _value(default, key):
+                yield ConfigError(
+                    f"{key} is a setting of the engine {other}, and this run's is {engine}: leave it out, or set "
+                    f'engine = "{other}".',
+                    tuple(key.split(".")),
+                )
+
+
+def _value(settings: Any, key: str) -> Any:
+    for part in key.split("."):
+        settings = getattr(settings, part)
+    return settings

@@ -23,10 +23,10 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, suggestion
 from podium.rollout.run_folder import RunFolder, replace_file
-from podium.train.checkpoints import read_model
-from podium.train.model import PolicyModel
-from podium.train.optimizer import learning_rate, muon, step
 from podium.train.runtime import resolve_device, resolve_dtype
+from podium.train.small.checkpoints import read_model
+from podium.train.small.model import PolicyModel
+from podium.train.small.optimizer import learning_rate, muon, step
 from podium_lab.small_workers.abilities import ABILITIES, Ability
 from podium_lab.small_workers.lessons import LessonStage, draw_lesson
 from podium_lab.small_workers.measuring import measure_worker

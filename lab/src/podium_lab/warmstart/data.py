@@ -21,7 +21,7 @@ from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
 from podium.team.opening import open_pool
-from podium.train.model import PolicyModel
+from podium.train.small.model import PolicyModel
 from podium_lab.warmstart.acceptance import AcceptanceReport, measure
 from podium_lab.warmstart.embedded_examples import EMBEDDED, team_of
 from podium_lab.warmstart.examples import (

@@ -26,11 +26,11 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.errors import RunMismatchError
 from podium.rollout.run_folder import RunFolder, replace_file
-from podium.train.checkpoints import StoredDtype, read_model, write_model
-from podium.train.model import PolicyModel
-from podium.train.optimizer import learning_rate, muon, step
 from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
+from podium.train.small.checkpoints import StoredDtype, read_model, write_model
+from podium.train.small.model import PolicyModel
+from podium.train.small.optimizer import learning_rate, muon, step
 from podium_lab.warmstart.data import (
     CheckExtent,
     DataSource,

@@ -1,0 +1,104 @@
+"""What an engine gets for a run of GRPO, and which engine trains a run.
+
+An engine is a function `train(job)` in the module `podium.train.<name>.engine`, and its `refusals`. It writes
+completions (`Rollouts.run` asks it through a `Writer`), computes the loss, and keeps checkpoints from which it goes on.
+Prompts, plans, rewards, evaluations and rows are made for it, the same for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from podium.conductor.checkpoint import Checkpoint, is_llama
+from podium.errors import PodiumError
+from podium.shipped import shipped_checkpoint
+from podium.train.evaluation import Evaluation
+from podium.train.ranks import Ranks
+from podium.train.recorder import Recorder
+from podium.train.rollouts import PromptCodec, Rollouts
+from podium.train.schedule import Row
+from podium.train.settings import EngineName, TrainSettings
+
+MOST_PARAMETERS = 50_000_000
+"""Of a model that the engine small trains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of GRPO, on this rank."""
+
+    settings: TrainSettings
+    folder: Path
+    """The run's. The engine keeps its state in `checkpoints` and leaves the trained model, or adapter, in `trained`."""
+    start: Checkpoint
+    tokenizer: Any
+    """Of transformers; None where the codec is not a chat template's."""
+    codec: PromptCodec
+    rows: Sequence[Row]
+    rollouts: Rollouts
+    recorder: Recorder
+    evaluation: Evaluation | None
+
+    @property
+    def trained(self) -> Path:
+        return self.folder / "trained"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+
+class Engine(Protocol):
+    """The module of an engine."""
+
+    open_ranks: Callable[[], Ranks]
+    """The processes that train together."""
+
+    def refusals(self, settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+        """Why the engine cannot train this run; `start` is None where it could not be found."""
+        ...
+
+    def train(self, job: Job) -> None:
+        """Train, or go on from the newest checkpoint. Runs in a thread.
+
+        Raises:
+            BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
+            ConfigError, CheckpointError: the start or the state cannot be used.
+            TrainingInterruptedError: `Rollouts.stop` was set.
+        """
+        ...
+
+
+def open_engine(name: EngineName) -> Engine:
+    """The engine of this name. Loads what it trains with: torch, or TRL."""
+    return cast("Engine", import_module(f"podium.train.{name}.engine"))
+
+
+def choose_engine(settings: TrainSettings) -> EngineName:
+    """The engine that the settings name, or with "auto" the one that suits the start."""
+    if settings.engine != "auto":
+        return settings.engine
+    only_trl = (settings.trl, settings.lora, settings.quantization, settings.chat_template)
+    return "trl" if settings.stage == "sft" or any(only_trl) or not can_train(settings.start) else "small"
+
+
+def can_train(start: str) -> bool:
+    """Whether the engine small can train this start.
+
+    It can if the checkpoint is Llama- or Qwen2-shaped, has few parameters in one file, and reads plain text.
+    """
+    if not shipped_checkpoint(start) and not Path(start).is_dir():
+        return False
+    checkpoint = Checkpoint.read(start)
+    parameters = checkpoint.parameters()
+    return (
+        not checkpoint.chats
+        and len(checkpoint.ends) == 1
+        and is_llama(checkpoint.config)
+        and parameters is not None
+        and parameters <= MOST_PARAMETERS
+    )

@@ -1,0 +1,269 @@
+"""What a run needs of a GPU, by formulas: parameters, memory, and seconds of generating and updating.
+
+Nothing is measured here, and nothing loads torch: `make bench-gpu` measures. The formulas stand in docs/scaling.md.
+What workers cost is `worker_estimate`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from podium.train.settings import TrainSettings
+from podium.train.shape import read_sizes
+
+PEAK_SHARE = 0.35
+"""Of the GPU's peak: what the update is taken to reach."""
+BANDWIDTH_SHARE = 0.6
+"""Of the memory's bandwidth: what generation is taken to reach."""
+MOMENTS = 2
+"""Numbers that AdamW keeps for each trained parameter."""
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class LMShape:
+    """The sizes of a dense decoder with grouped queries and a gated MLP: Qwen, Llama, Gemma, Mistral."""
+
+    vocab: int
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    inner: int
+    tied: bool
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> LMShape | None:
+        """The shape that a config.json describes; None: it is of another form, such as a mixture of experts."""
+        if any("expert" in key for key in config):
+            return None
+        try:
+            return cls(**read_sizes(config))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    @property
+    def linears(self) -> tuple[tuple[int, int], ...]:
+        """Inputs and outputs of the seven matrices of a layer."""
+        queries, keys = self.heads * self.head_size, self.kv_heads * self.head_size
+        attention = (
+            (self.hidden, queries),
+            (self.hidden, keys),
+            (self.hidden, keys),
+            (queries, self.hidden),
+        )
+        return (*attention, (self.hidden, self.inner), (self.hidden, self.inner), (self.inner, self.hidden))
+
+    @property
+    def matrices(self) -> int:
+        """Parameters that each token is multiplied with: those of the layers and of the output matrix."""
+        return self.layers * sum(a * b for a, b in self.linears) + self.vocab * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """All, but norms and biases, which are less than a thousandth."""
+        return self.matrices + (0 if self.tied else self.vocab * self.hidden)
+
+    @property
+    def kv_values(self) -> int:
+        """Numbers that generation keeps for each token."""
+        return 2 * self.layers * self.kv_heads * self.head_size
+
+    def adapter(self, rank: int) -> int:
+        """Parameters of a LoRA of this rank on all linear layers."""
+        return self.layers * rank * sum(a + b for a, b in self.linears)
+
+
+SHAPES: Mapping[str, LMShape] = MappingProxyType(
+    {
+        "Qwen/Qwen2.5-0.5B-Instruct": LMShape(151_936, 896, 24, 14, 2, 64, 4_864, tied=True),
+        "Qwen/Qwen2.5-3B-Instruct": LMShape(151_936, 2_048, 36, 16, 2, 128, 11_008, tied=True),
+        "Qwen/Qwen3-4B-Instruct-2507": LMShape(151_936, 2_560, 36, 32, 8, 128, 9_728, tied=True),
+        "Qwen/Qwen2.5-7B-Instruct": LMShape(152_064, 3_584, 28, 28, 4, 128, 18_944, tied=False),
+    }
+)
+"""Of the models that the recipes start from, so that a run can be planned before they are fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class GPU:
+    """What a maker says of a card."""
+
+    name: str
+    memory_gib: float
+    tflops: float
+    """Dense, in bfloat16."""
+    bandwidth: float
+    """Terabytes a second."""
+
+
+GPUS = (
+    GPU("RTX 4090", 24, 165, 1.01),
+    GPU("A100", 80, 312, 2.04),
+    GPU("H100", 80, 989, 3.35),
+    GPU("H200", 141, 989, 4.8),
+)
+ASSUMED_GPU = "H100"
+"""Where there is none of `GPUS` to look at."""
+
+
+def gpu_named(name: str) -> GPU | None:
+    """The card whose name stands in the name that its driver gives it; None: it is not known here."""
+    return next((gpu for gpu in GPUS if gpu.name in name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What the formulas take from a configuration."""
+
+    shape: LMShape
+    batch: int
+    """Completions of an iteration."""
+    questions: int
+    prompt_tokens: int
+    completion_tokens: int
+    micro_batch: int
+    passes: int = 1
+    weight_bytes: float = 4
+    """Of a parameter as it is kept: 4 in float32, 2 in bfloat16, about 0.5 in 4 bits."""
+    bf16: bool = True
+    """Whether it computes in bfloat16."""
+    checkpointing: bool = True
+    lora_rank: int | None = None
+    reference: bool = False
+    """Whether the start computes log-probabilities too, for the KL divergence."""
+    vllm: bool = False
+    vllm_share: float = 0.0
+    """Of each training GPU's memory, that a colocated vLLM takes; 0: a server of its own, or none."""
+    vllm_sleeps: bool = False
+    """Whether vLLM gives its memory back for the update."""
+
+    @classmethod
+    def of(cls, settings: TrainSettings, shape: LMShape, prompt_tokens: int) -> Training:
+        """Of a run whose longest prompt has so many tokens; completions are taken as long as they may be."""
+        grpo, trl = settings.grpo, settings.trl
+        dtype = str((trl.get("model_init_kwargs") or {}).get("dtype", "float32"))
+        weight_bytes = 4.0 if dtype == "float32" else 2.0
+        if quantization := settings.quantization:
+            weight_bytes = 0.5 if quantization.get("load_in_4bit") else 1.0
+        vllm = bool(trl.get("use_vllm"))
+        colocated = vllm and trl.get("vllm_mode", "colocate") == "colocate"
+        return cls(
+            shape,
+            batch=settings.batch,
+            questions=grpo.questions * settings.rounds,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=grpo.max_tokens,
+            micro_batch=grpo.micro_batch,
+            passes=grpo.num_iterations,
+            weight_bytes=weight_bytes,
+            bf16=bool(trl.get("bf16", False)) or dtype == "bfloat16",
+            checkpointing=bool(trl.get("gradient_checkpointing", True)),
+            lora_rank=None if settings.lora is None else int(settings.lora.get("r", 8)),
+            reference=grpo.beta > 0,
+            vllm=vllm,
+            vllm_share=float(trl.get("vllm_gpu_memory_utilization", 0.3)) if colocated else 0.0,
+            vllm_sleeps=bool(trl.get("vllm_enable_sleep_mode")),
+        )
+
+    @property
+    def trained(self) -> int:
+        """Parameters that the optimiser changes."""
+        return self.shape.parameters if self.lora_rank is None else self.shape.adapter(self.lora_rank)
+
+    @property
+    def compute_bytes(self) -> int:
+        """Of a number that is computed with."""
+        return 2 if self.bf16 else 4
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes on one GPU, in parts."""
+
+    weights: float
+    gradients: float
+    moments: float
+    compute_copy: float
+    """The weights once more in bfloat16, where they are kept in float32."""
+    activations: float
+    logits: float
+    generation: float
+    """Keys and values of what is being written; or vLLM's share of the memory, with its own weights."""
+    together: bool
+    """Whether generation keeps its memory while the update is computed."""
+
+    @property
+    def update(self) -> float:
+        """What is needed for the update alone."""
+        return self.gradients + self.compute_copy + self.activations + self.logits
+
+    @property
+    def peak(self) -> float:
+        """The most at once."""
+        kept = self.weights + self.moments
+        return kept + (self.update + self.generation if self.together else max(self.update, self.generation))
+
+
+def memory(training: Training, *, gpu: GPU, ranks: int = 1) -> Memory:
+    """What one of `ranks` GPUs holds; weights, gradients and moments are shared out, as FSDP and ZeRO-3 do."""
+    shape = training.shape
+    kept, compute = training.weight_bytes, training.compute_bytes
+    adapter = 0 if training.lora_rank is None else training.trained
+    trained_bytes = 4.0 if adapter else kept
+    tokens = training.micro_batch * (training.prompt_tokens + training.completion_tokens)
+    layer = tokens * (8 * shape.hidden + 3 * shape.inner) * compute
+    inputs = tokens * shape.hidden * shape.layers * compute
+    if training.vllm:
+        generation = training.vllm_share * gpu.memory_gib * GIB
+    else:
+        sequence = training.prompt_tokens + training.completion_tokens
+        generation = training.batch / ranks * sequence * shape.kv_values * compute
+    return Memory(
+        weights=(shape.parameters * kept + adapter * 4) / ranks,
+        gradients=training.trained * trained_bytes / ranks,
+        moments=MOMENTS * training.trained * trained_bytes / ranks,
+        compute_copy=shape.parameters * 2 / ranks if training.bf16 and kept == 4 else 0.0,
+        activations=inputs + layer if training.checkpointing else layer * shape.layers,
+        # In float32, and their gradients: of the completion alone, as TRL computes them.
+        logits=training.micro_batch * training.completion_tokens * shape.vocab * 8,
+        generation=generation,
+        together=training.vllm and not training.vllm_sleeps,
+    )
+
+
+def update_flops(training: Training) -> float:
+    """Of one iteration: for each parameter and token 2 forwards, 2 backwards, and 2 for its own gradient.
+
+    Checkpointing computes forwards twice; a LoRA leaves out the gradients of the weights that stay.
+    """
+    each = 2 + 2 + (0 if training.lora_rank is not None else 2) + (2 if training.checkpointing else 0)
+    tokens = training.batch * (training.prompt_tokens + training.completion_tokens)
+    forwards = 2 if training.reference else 0
+    return float((each * training.passes + forwards) * training.shape.matrices * tokens)
+
+
+def update_seconds(training: Training, *, gpu: GPU, ranks: int = 1) -> float:
+    """Of the updates of one iteration."""
+    return update_flops(training) / (ranks * gpu.tflops * 1e12 * PEAK_SHARE)
+
+
+def generation_seconds(training: Training, *, gpu: GPU, ranks: int = 1) -> float:
+    """Of writing one iteration's completions, each as long as it may be.
+
+    Each token reads the weights once for all sequences, and the keys and values of each sequence. vLLM reads a group's
+    prompt once and keeps its cache for it, transformers once for each completion; both read the cache for each.
+    """
+    shape = training.shape
+    per_rank = training.batch / ranks
+    prompts = training.questions / ranks if training.vllm else per_rank
+    prefill = 2 * shape.matrices * prompts * training.prompt_tokens / (gpu.tflops * 1e12 * PEAK_SHARE)
+    kept_bytes = 2 if training.vllm else max(training.weight_bytes, 2)
+    mean_length = training.prompt_tokens + training.completion_tokens / 2
+    cache = per_rank * mean_length * shape.kv_values * training.compute_bytes
+    step = (shape.matrices * kept_bytes + cache) / (gpu.bandwidth * 1e12 * BANDWIDTH_SHARE)
+    return prefill + training.completion_tokens * step

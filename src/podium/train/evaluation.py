@@ -1,0 +1,60 @@
+"""Evaluates the policy while it is trained: one greedy rollout of each validation question.
+
+The code and the budget are those of training rollouts. The ranks divide the questions among themselves. Every
+evaluation of a run uses the same pools, and the same seeds for the workers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from podium.train.metrics import batch_figures
+from podium.train.rollouts import Rollouts, SampledCompletion, Writer
+from podium.train.schedule import Row
+
+_KEPT = ("accuracy", "valid", "steps", "calls", "cost_usd", "dropped")
+"""The figures of `batch_figures` that an evaluation reports."""
+
+
+class Evaluation:
+    """The evaluations of one run, on this rank.
+
+    Args:
+        tasks: ids of the questions, for the scoring session.
+        at_once: rollouts that a rank makes together.
+    """
+
+    def __init__(self, tasks: Sequence[str], rollouts: Rollouts, *, seed: int, at_once: int) -> None:
+        self._rollouts = rollouts
+        self._questions = [
+            [Row(0, number, round_, task, f"evaluation/{seed}/{number}") for round_ in range(rollouts.rounds)]
+            for number, task in enumerate(tasks)
+        ]
+        self._at_once = max(1, at_once)
+
+    def __call__(self, writer: Writer) -> dict[str, Any]:
+        """Evaluate the policy that the writer writes with. All ranks must call this together.
+
+        "accuracy", "calls" and "cost_usd" (dollars) are means over the questions whose workers did not fail. "valid"
+        and "steps" are means over plans. For "dropped" see `batch_figures`.
+
+        Raises:
+            PodiumError: as `Rollouts.run`.
+        """
+        began = time.perf_counter()
+        ranks, at_once = self._rollouts.ranks, self._at_once
+        own = self._questions[ranks.index :: ranks.size]
+        samples: list[SampledCompletion] = []
+        # Each rank loops equally often, because ranks that hold parts of one model must generate together.
+        for first in range(0, len(self._questions[:: ranks.size]), at_once):
+            part = [SampledCompletion(row, 0) for rows in own[first : first + at_once] for row in rows]
+            self._rollouts.run(part, writer, most=at_once, greedy=True)
+            samples += part
+        figures = batch_figures(ranks.gather(samples))
+        return {
+            "questions": len(self._questions),
+            **{key: figures[key] for key in _KEPT},
+            "seconds": time.perf_counter() - began,
+        }

@@ -1,0 +1,243 @@
+"""Examples for the supervised stage: prompts as the policy will meet them, and plans that it should write.
+
+Plans come from traces of any planner (distillation), from a file, or from a random generator that teaches the form
+alone. Podium parses each plan as it parses a policy's own. It does not parse the completions of a file that gives its
+own messages: they may be of another pool.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from podium.conductor.prompt import renumbered
+from podium.config import read_file
+from podium.errors import ConfigError
+from podium.planner import Outcome
+from podium.planners.controls import random_workflow
+from podium.rollout.judging import graded
+from podium.scoring import RolloutRequest, ScoringSession
+from podium.tasks import Task
+from podium.tasks.overlap import question_key
+from podium.trace import Trace
+from podium.trace.store import TraceStore
+from podium.train.settings import TrainSettings
+from podium.types import Message, Question
+from podium.workflow import Acceptance, PlanError, Workflow, parse, render
+
+_MESSAGES = TypeAdapter(tuple[Message, ...])
+_DRAWS = 64
+"""Pools that are drawn for an example, until one offers the workers of its plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """One prompt and the completion that is to be learned."""
+
+    messages: tuple[Message, ...]
+    completion: str
+
+
+async def collect_demonstrations(
+    settings: TrainSettings, session: ScoringSession, on_warning: Callable[[str], None]
+) -> list[Demonstration]:
+    """The examples that the settings name, at most `sft.count`.
+
+    Raises:
+        ConfigError: the source cannot be read, or holds no example that the filters leave.
+    """
+    source = settings.sft.examples
+    if source == "random":
+        examples = _random(settings, session)
+    elif source.endswith(".jsonl"):
+        examples = _from_file(settings, session, Path(source))
+    elif source.endswith(".sqlite"):
+        examples = _from_traces(settings, session, Path(source), on_warning)
+    else:
+        raise ConfigError(
+            f"sft.examples = {source!r}: give NAME.jsonl, a store of traces NAME.sqlite, or random.",
+            ("sft", "examples"),
+        )
+    found = []
+    async for example in examples:
+        found.append(example)
+        if len(found) == settings.sft.count:
+            break
+    if not found:
+        raise ConfigError(f"{source} holds no example that the filters under [sft] leave; widen them.")
+    return found
+
+
+async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[Demonstration]:
+    """Random valid plans for the tasks in turn, each over a pool drawn for it: the form without the sense."""
+    tasks = list(session.tasks)
+    for number in range(settings.sft.count):
+        request = RolloutRequest(task=tasks[number % len(tasks)], seed=f"sft/{settings.seed}/{number}")
+        messages = await session.prompt(request)
+        assert messages is not None, "a first round always has a prompt"
+        workflow = random_workflow(
+            Random(f"sft/{settings.seed}/{number}/plan"),
+            workers=len(session.pool_of(request)),
+            max_steps=settings.max_steps,
+            access=settings.prompt.access,
+        )
+        yield Demonstration(messages, render(workflow))
+
+
+async def _from_file(
+    settings: TrainSettings, session: ScoringSession, path: Path
+) -> AsyncIterator[Demonstration]:
+    """Lines with "messages" and "completion", or with "question" and "plan" for the run's own pool."""
+    for number, row in _lines(path):
+        place = f"{path}, line {number}"
+        if "question" in row and "plan" in row:
+            written = str(row["plan"])
+            plan = _parse(written, settings, len(session.pool))
+            if not isinstance(plan, Workflow):
+                raise ConfigError(
+                    f"{place}: the plan cannot be run: {getattr(plan, 'message', 'it is empty.')}"
+                )
+            names = session.pool.names
+            request = _offering(session, f"sft/{settings.seed}/{number}", _workers([plan], names))
+            if request is None:
+                raise ConfigError(f"{place}: pool_draw does not offer the plan's workers together.")
+            messages = session.messages(Question(text=str(row["question"])), request)
+            completion = _as_shown(written, plan, names, session.pool_of(request).names)
+        elif "messages" in row and "completion" in row:
+            try:
+                messages = _MESSAGES.validate_python(row["messages"])
+            except ValidationError as error:
+                raise ConfigError(f"{place}: messages: {error.errors()[0]['msg']}.") from None
+            completion = str(row["completion"])
+        else:
+            raise ConfigError(f'{place}: give "messages" and "completion", or "question" and "plan".')
+        yield Demonstration(messages, completion)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        lines = read_file(path, 2**32).decode().split("\n")  # JSON strings may hold other line separators.
+    except OSError as error:
+        raise ConfigError(f"sft.examples: {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"sft.examples: {path} is not UTF-8 text; save it as UTF-8.") from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if not isinstance(row, dict):
+                raise ConfigError(f"{path}, line {number}: is not a JSON object.")
+            yield number, row
+
+
+async def _from_traces(
+    settings: TrainSettings, session: ScoringSession, path: Path, on_warning: Callable[[str], None]
+) -> AsyncIterator[Demonstration]:
+    """The plans of traces whose answers are right by the task set's own grader; each round is an example."""
+    sft = settings.sft
+    ids = {question_key(task.question.text): task.id for task in session.tasks.values()}
+    foreign = 0
+    with TraceStore(path, create=False) as store:
+        for trace in store.iterate():
+            task_id = ids.get(question_key(trace.question.text))
+            if task_id is None:
+                foreign += 1
+            elif sft.max_cost_usd is not None and trace.uncached_usd > sft.max_cost_usd:
+                continue
+            elif await _score(session, session.task(task_id), trace) >= sft.min_score:
+                for example in _rounds(settings, session, trace):
+                    yield example
+    if foreign:
+        on_warning(f"{path}: {foreign:,} traces are of other questions than those of {settings.tasks}.")
+
+
+async def _score(session: ScoringSession, task: Task, trace: Trace) -> float:
+    return (await graded(task, trace.answer, session.dispatcher)).score if trace.status == "ok" else 0.0
+
+
+def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> Iterator[Demonstration]:
+    """An example for each round whose plan could be read, over a pool as training draws it for a question."""
+    names = tuple(profile.name for profile in trace.pool)
+    request = _request(settings, session, trace, names)
+    if request is None:
+        return
+    shown = session.pool_of(request).names
+    outcomes: tuple[Outcome, ...] = ()
+    for round_ in trace.rounds:
+        if round_.plan_error is not None or round_.plan_reason is not None:
+            return  # What ran is not what the planner wrote.
+        completion = _as_shown(round_.plan_text, round_.workflow, names, shown)
+        longest = settings.sft.max_plan_chars
+        fits = longest is None or len(completion) <= longest
+        plan = _parse(completion, settings, len(shown), later_round=bool(outcomes))
+        if fits and not isinstance(plan, PlanError):
+            yield Demonstration(session.messages(trace.question, request, outcomes), completion)
+        if round_.workflow is not None:
+            workflow = renumbered(round_.workflow, _numbers(names, shown))
+            outcomes = (*outcomes, Outcome(workflow, round_.response or ""))
+
+
+def _parse(
+    completion: str, settings: TrainSettings, workers: int, *, later_round: bool = False
+) -> Workflow | Acceptance | PlanError:
+    """What the policy would be given credit for, had it written this."""
+    return parse(
+        completion,
+        workers=workers,
+        max_steps=settings.max_steps,
+        later_round=later_round,
+        access=settings.prompt.access,
+    )
+
+
+def _request(
+    settings: TrainSettings, session: ScoringSession, trace: Trace, names: tuple[str, ...]
+) -> RolloutRequest | None:
+    """What names the pool and the level of cost sensitivity of a trace; None: the run's questions have no such pool.
+
+    A rollout of a run with the same pools is shown as it was. Else the pool is drawn, and has the workers of all plans.
+    """
+    task, group = trace.metadata.get("task"), trace.metadata.get("group")
+    if task is not None and group is not None:
+        own = RolloutRequest(task=task, seed=group)
+        if session.pool_of(own).names == names:
+            return own
+    draws = settings.pool_draw.random and set(names) <= set(session.pool.names)
+    if names != session.pool.names and not draws:
+        return None
+    plans = [round_.workflow for round_ in trace.rounds if round_.workflow is not None]
+    return _offering(session, f"sft/{settings.seed}/{trace.id}", _workers(plans, names))
+
+
+def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
+    """A request whose pool offers all of these workers; None: none of the first draws under this name does."""
+    requests = (RolloutRequest(task=name, seed=f"draw {number}") for number in range(_DRAWS))
+    return next((one for one in requests if set(workers) <= set(session.pool_of(one).names)), None)
+
+
+def _workers(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:
+    """The names of the workers of some plans."""
+    return {names[step.worker] for plan in plans for step in plan.steps}
+
+
+def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown: Sequence[str]) -> str:
+    """The completion for a plan over the workers `names`, where the prompt shows the workers `shown`.
+
+    With other numbers, the lists alone: what is written around them speaks of the old numbers.
+    """
+    if plan is None or (text.strip() and tuple(names) == tuple(shown)):
+        return text
+    return render(renumbered(plan, _numbers(names, shown)))
+
+
+def _numbers(names: Sequence[str], shown: Sequence[str]) -> dict[int, int]:
+    """The number of each worker among those that are shown."""
+    return {number: shown.index(name) for number, name in enumerate(names) if name in shown}

@@ -1,0 +1,170 @@
+"""Finds and checks the model that a run starts from, and writes the folder of the trained policy with its podium.json.
+
+transformers and peft load and save the weights; this file writes podium.json.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from podium.conductor.chat_codec import ChatCodec
+from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
+from podium.conductor.codec import Codec
+from podium.config import read_file
+from podium.errors import CheckpointError, ConfigError
+from podium.rollout.run_folder import replace_file
+from podium.shipped import shipped_checkpoint
+from podium.train.rollouts import PromptCodec
+from podium.train.settings import TrainSettings
+from podium.workers.pool import Pool
+
+_WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgpack", "*.onnx*")
+"""Files that a dry run does not fetch."""
+
+
+def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
+    """The checkpoint that the run starts from; one on the Hugging Face hub is fetched, or taken from its cache.
+
+    Args:
+        weights: whether a model on the hub is fetched whole; else all but its weights.
+
+    Raises:
+        CheckpointError: there is none, it cannot be fetched, or it has no chat template where it needs one.
+    """
+    name = settings.start
+    if (
+        shipped_checkpoint(name)
+        or Path(name).is_dir()
+        or name.count("/") != 1
+        or name.startswith((".", "/", "~"))
+    ):
+        checkpoint = Checkpoint.read(name)
+    elif weights:
+        checkpoint = Checkpoint.read(_fetch(name, settings.revision))
+    else:
+        from transformers import AutoConfig  # noqa: PLC0415 - loads torch
+
+        path = _fetch(name, settings.revision, ignore_patterns=_WEIGHTS)
+        checkpoint = Checkpoint(
+            path, AutoConfig.from_pretrained(path, trust_remote_code=False).to_dict(), settings.prompt
+        )
+    if settings.prompt.style == "full" and not (checkpoint.chats or settings.chat_template):
+        raise CheckpointError(
+            f"{name} has no chat template: it is a base model. Start from its instruct variant, or give a template "
+            "with chat_template = FILE and teach it the form first with --stage sft."
+        )
+    return checkpoint
+
+
+def _fetch(name: str, revision: str | None, **which: Any) -> Path:
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - transformers brings it
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+
+    try:
+        return Path(snapshot_download(name, revision=revision, **which))
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointError(
+            f"{name} is no folder here, and cannot be fetched from the hub: {reason} Check the name, or fetch it "
+            f"first with: hf download {name}"
+        ) from None
+
+
+def open_tokenizer(settings: TrainSettings, checkpoint: Checkpoint) -> Any:
+    """The tokenizer of a checkpoint, with the run's chat template where it names one.
+
+    Raises:
+        CheckpointError: transformers cannot load it.
+        ConfigError: the chat template cannot be read.
+    """
+    from transformers import AutoTokenizer  # noqa: PLC0415 - loads torch
+
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointError(
+            f"transformers cannot load the tokenizer of {checkpoint.path}: {reason}"
+        ) from None
+    if settings.chat_template is not None:
+        try:
+            tokenizer.chat_template = read_file(Path(settings.chat_template)).decode()
+        except OSError as error:
+            raise ConfigError(
+                f"chat_template: {settings.chat_template} cannot be read: {error.strerror}."
+            ) from None
+        except UnicodeDecodeError:
+            raise ConfigError(
+                f"chat_template: {settings.chat_template} is not UTF-8 text; save it as UTF-8."
+            ) from None
+    return tokenizer
+
+
+def open_codec(settings: TrainSettings, checkpoint: Checkpoint, tokenizer: Any) -> PromptCodec:
+    """The codec that encodes the run's prompts. Podium uses the same codec when it calls the trained policy."""
+    if settings.prompt.style == "brief":
+        return Codec.of(checkpoint)
+    return ChatCodec(tokenizer, settings.chat_template_kwargs)
+
+
+def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> PodiumFile:
+    """The podium.json of the trained policy: its prompt, its plans' limits, and what it was trained to conduct."""
+    return PodiumFile(
+        prompt=settings.prompt,
+        conducts=Conducts.trained(
+            settings.tasks,
+            pool,
+            anonymous=settings.prompt.pool == "anonymous",
+            random_pools=settings.pool_draw.random,
+            ratings=start.conducts.ratings,
+        ),
+        plan=PlanSettings(
+            max_plan_tokens=settings.grpo.max_tokens,
+            rounds=settings.rounds,
+            max_steps=settings.max_steps,
+            chat_template_kwargs=settings.chat_template_kwargs,
+        ),
+    )
+
+
+_TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
+    "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json",
+)  # fmt: skip
+
+
+def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Pool) -> None:
+    """Write `policy` in the run's folder, from the model or the adapter that the trainer saved in `trained`.
+
+    An adapter is merged into `base`. A kill never leaves a part of the policy there.
+
+    Raises:
+        CheckpointError: the merged model would not write what the trained one does.
+    """
+    folder, saved = run / "policy", run / "trained"
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    if (saved / "adapter_config.json").is_file():
+        from podium.train.trl.adapters import merge_adapter  # noqa: PLC0415 - loads torch
+
+        merge_adapter(base, saved, part)
+    else:
+        shutil.copytree(saved, part)
+        for leftover in part.glob("training_args.bin"):
+            leftover.unlink()
+    for name in _TOKENIZER_FILES:  # As they were: what transformers writes may differ in added tokens.
+        (part / name).unlink(missing_ok=True)
+        if (base.path / name).is_file():
+            shutil.copyfile(base.path / name, part / name)
+    if settings.chat_template is not None:
+        shutil.copyfile(settings.chat_template, part / "chat_template.jinja")
+    about = podium_file(settings, base, pool)
+    replace_file(part / "podium.json", about.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    part.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)

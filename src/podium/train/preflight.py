@@ -1,0 +1,281 @@
+"""Checks a run before anything is paid, and collects all reasons to refuse it, not only the first.
+
+A run opens its parts here and continues with them; a dry run lists the reasons. Neither calls a worker here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.prompt import numbered_pool
+from podium.errors import ConfigError, PodiumError, UsageError
+from podium.executor import Dispatcher
+from podium.rollout.run_folder import RunFolder
+from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
+from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
+from podium.tasks import Task
+from podium.team.opening import open_pool
+from podium.trace.answers import PastAnswers, past_answers
+from podium.trace.store import default_path
+from podium.train.engine import choose_engine, open_engine
+from podium.train.policy import find_start, open_codec, open_tokenizer
+from podium.train.rollouts import PromptCodec
+from podium.train.schedule import draw_tasks, draws_tasks
+from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
+from podium.train.worker_estimate import WorkerEstimate, estimate_workers
+from podium.types import estimate_tokens
+from podium.workers.build import UnreadyWorker
+from podium.workers.pool import Pool
+from podium.workers.redaction import read_key
+
+T = TypeVar("T")
+_AT_ONCE = 64
+"""Prompts that a scoring service is asked for at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The parts of a run that is not refused."""
+
+    pool: Pool
+    start: Checkpoint
+    tokenizer: Any
+    codec: PromptCodec
+    tasks: Mapping[str, Task]
+    """Empty on a rank that does not call workers."""
+    evaluated: Mapping[str, Task]
+    """The tasks of evaluations; empty also where none is due."""
+
+
+@dataclass(slots=True)
+class Preflight:
+    """The parts of a run that could be opened, and the reasons to refuse it."""
+
+    refusals: list[PodiumError] = field(default_factory=list)
+    pool: Pool | None = None
+    """A worker that cannot be called is in it as an `UnreadyWorker`, and has a refusal."""
+    start: Checkpoint | None = None
+    tokenizer: Any = None
+    codec: PromptCodec | None = None
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    evaluated: Mapping[str, Task] = field(default_factory=dict)
+    longest_prompt: int = 0
+    """Tokens of the longest prompt of a first round; an estimate (four characters a token) without a tokenizer."""
+    workers: WorkerEstimate | None = None
+    """None: pool or tasks could not be opened."""
+
+    def require(self) -> Ready:
+        """The opened parts.
+
+        Raises:
+            PodiumError: the refusal; or a UsageError that lists them all.
+        """
+        if len(self.refusals) == 1:
+            raise self.refusals[0]
+        if self.refusals:
+            listed = " ".join(f"({number}) {error}" for number, error in enumerate(self.refusals, start=1))
+            raise UsageError(f"This run has {len(self.refusals)} problems: {listed}")
+        assert self.pool is not None
+        assert self.start is not None
+        assert self.codec is not None
+        return Ready(self.pool, self.start, self.tokenizer, self.codec, self.tasks, self.evaluated)
+
+    def attempt(self, make: Callable[[], T]) -> T | None:
+        """Call `make`. Returns its result; if it raises a PodiumError, adds that to the refusals and returns None."""
+        try:
+            return make()
+        except PodiumError as error:
+            self.refusals.append(error)
+            return None
+
+
+@asynccontextmanager
+async def preflight(
+    settings: TrainSettings,
+    folder: Path | None,
+    *,
+    ranks: int = 1,
+    asks: bool = True,
+    run_budget_usd: float | None = None,
+    weights: bool = True,
+    on_warning: Callable[[str], None] = lambda warning: None,
+) -> AsyncIterator[Preflight]:
+    """Open what a run needs, and collect all reasons to refuse it. Closes the pool at the end.
+
+    Args:
+        folder: of the run; None: it has none yet. It is not written to.
+        ranks: processes that train together.
+        asks: whether this rank calls workers, or the scoring service. Otherwise it needs neither the workers' keys nor
+            the tasks.
+        run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
+            more. A resumed run is not, since its folder may hold the answers.
+        weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
+    """
+    found = Preflight()
+    if folder is not None:
+        found.attempt(lambda: RunFolder.check(folder, settings, changeable=CHANGEABLE_ON_RESUME))
+    _open_model(found, settings, weights=weights)
+    if settings.prompt.levels != len(settings.cost_weights):
+        found.refusals.append(
+            ConfigError(
+                f"The prompt knows {settings.prompt.levels} levels of cost sensitivity and cost_weights has "
+                f"{len(settings.cost_weights)}; give one weight for each level.",
+                ("cost_weights",),
+            )
+        )
+    name = choose_engine(settings)
+    engine = open_engine(name)
+    found.refusals += [
+        *settings_of_other_engine(settings, name),
+        *engine.refusals(settings, found.start, ranks),
+    ]
+    found.pool = found.attempt(lambda: numbered_pool(open_pool(settings.pool, ready=False), settings.prompt))
+    try:
+        if found.pool is not None and asks and settings.scoring_url is not None:
+            await _check_service(found, settings)
+        elif found.pool is not None and asks:
+            await _check_questions(found, settings, found.pool, on_warning)
+            begun = folder is not None and (folder / "config.json").is_file()
+            if run_budget_usd is not None and not begun:
+                _check_budget(found, settings, run_budget_usd)
+        yield found
+    finally:
+        if found.pool is not None:
+            await found.pool.close()
+
+
+def _open_model(found: Preflight, settings: TrainSettings, *, weights: bool) -> None:
+    start = found.attempt(lambda: find_start(settings, weights=weights))
+    if start is None:
+        return
+    found.start = start
+    if settings.prompt.style == "brief" and choose_engine(settings) == "small":
+        found.codec = found.attempt(lambda: open_codec(settings, start, None))
+        return
+    found.tokenizer = found.attempt(lambda: open_tokenizer(settings, start))
+    if found.tokenizer is not None:
+        found.codec = found.attempt(lambda: open_codec(settings, start, found.tokenizer))
+
+
+def open_client(settings: TrainSettings) -> Client:
+    """A client of the scoring service that the settings name; it refuses a service with other settings.
+
+    Raises:
+        ConfigError: the service's key is not in the environment.
+        UsageError: the address is not an http or https URL.
+    """
+    assert settings.scoring_url is not None
+    key = settings.scoring_key_env and read_key(settings.scoring_key_env, "scoring_key_env")
+    return Client(settings.scoring_url, key=key, settings=settings)
+
+
+async def _check_service(found: Preflight, settings: TrainSettings) -> None:
+    """The prompts of a service that scores for this run; its pool, tasks and budget are its own to check."""
+    if settings.grpo.eval_every:
+        found.refusals.append(
+            ConfigError(
+                "grpo.eval_every: a scoring service has the training questions alone; set grpo.eval_every = 0, or "
+                "leave out scoring_url."
+            )
+        )
+    try:
+        async with open_client(settings) as client:
+            await _check_prompts(found, settings, client, await client.task_ids())
+    except PodiumError as error:
+        found.refusals.append(error)
+
+
+async def _check_questions(
+    found: Preflight, settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]
+) -> None:
+    """Workers, tasks, prompts, and what plans cost."""
+    found.refusals += [
+        ConfigError(f"{settings.pool}: worker {worker.profile.name!r} cannot be called: {worker.reason}")
+        for worker in pool
+        if isinstance(worker, UnreadyWorker)
+    ]
+    found.tasks = found.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
+    if settings.grpo.eval_every:
+        size = settings.grpo.eval_questions
+        found.evaluated = found.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
+    session = found.attempt(
+        lambda: ScoringSession(settings, found.tasks, pool, Dispatcher(), evaluated=found.evaluated)
+    )
+    if session is None or not found.tasks:
+        return
+    await _check_prompts(found, settings, session, [*found.tasks, *found.evaluated])
+    found.workers = estimate_workers(
+        settings, pool, list(found.tasks.values()), past=found.attempt(_past) or {}
+    )
+
+
+def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]) -> Mapping[str, Task]:
+    if draws_tasks(settings):
+        return draw_tasks(settings)
+    if settings.curriculum:
+        raise ConfigError(
+            f"curriculum: {settings.tasks} has a list of questions, which is not drawn by shares; leave it out.",
+            ("curriculum",),
+        )
+    return open_training_tasks(settings, pool, on_warning)
+
+
+async def _check_prompts(
+    found: Preflight, settings: TrainSettings, scoring: Scoring, tasks: Iterable[str]
+) -> None:
+    """Whether each prompt of a first round leaves room for a plan."""
+    where = ""
+    left = iter(tasks)
+    while part := list(islice(left, _AT_ONCE)):
+        lengths = await asyncio.gather(
+            *(_prompt_tokens(scoring, task, found.codec) for task in part), return_exceptions=True
+        )
+        for task, length in zip(part, lengths, strict=True):
+            if isinstance(length, BaseException):
+                raise length
+            if length > found.longest_prompt:
+                found.longest_prompt, where = length, task
+    room = settings.grpo.max_tokens
+    if found.codec is None or found.start is None or found.longest_prompt + room <= found.start.context:
+        return
+    found.refusals.append(
+        ConfigError(
+            f"The prompt of {where} has {found.longest_prompt:,} tokens; with grpo.max_tokens = {room:,} that exceeds "
+            f"the {found.start.context:,} that the model can read. Show fewer examples (prompt.examples) or fewer "
+            "workers (pool_draw), or take a model with a longer context."
+        )
+    )
+
+
+async def _prompt_tokens(scoring: Scoring, task: str, codec: PromptCodec | None) -> int:
+    messages = await scoring.prompt(RolloutRequest(task=task, seed="check")) or ()
+    if codec is None:
+        return sum(estimate_tokens(message.content) for message in messages)
+    return len(codec.encode(messages))
+
+
+def _past() -> Mapping[str, PastAnswers]:
+    """How long workers' answers were, in the user's own store of traces, if there is one."""
+    store = default_path()
+    return past_answers(store) if store.is_file() else {}
+
+
+def _check_budget(found: Preflight, settings: TrainSettings, budget_usd: float) -> None:
+    if found.workers is None:
+        return
+    first = found.workers.cost_usd.times(settings.batch)
+    if first.likely > budget_usd:
+        found.refusals.append(
+            ConfigError(
+                f"The first batch of {settings.batch} plans is likely to cost ${first.likely:,.2f} "
+                f"(${first.low:,.2f} to ${first.high:,.2f}), and --run-budget-usd is ${budget_usd:,.2f}: give more, "
+                "fewer rollouts (grpo.questions, grpo.group), or a cheaper pool."
+            )
+        )

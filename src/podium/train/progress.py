@@ -1,0 +1,98 @@
+"""Tells in plain lines how far a run of a language model is, from its first minute on.
+
+A step of such a run may take minutes, so a thread prints the lines. They are the same on a terminal and in a file.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from podium.train.display import clock
+
+_FIRST_S, _EVERY_S = 20.0, 60.0
+"""Seconds until the first line, and between the others."""
+
+
+class Progress:
+    """How much of a run is done, told every minute while the block lasts.
+
+    Args:
+        say: prints one line; called from a thread too.
+        noun: what is counted, as in "examples".
+        total: how many there are, over all starts of the run; 0: not known yet.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        *,
+        noun: str,
+        total: int = 0,
+        first_s: float = _FIRST_S,
+        every_s: float = _EVERY_S,
+    ) -> None:
+        self._say, self._noun, self.total = say, noun, total
+        self._first_s, self._every_s = first_s, every_s
+        self._phase = ""
+        self._done = self._before = self._tokens = 0
+        self.loss: float | None = None
+        """Of the newest step of the optimiser."""
+        self._began = self._opened = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="podium-progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def phase(self, name: str, done: int = 0) -> None:
+        """Name what the run does now, for the next line. `done`: it is at least there, since it left some out."""
+        self._phase, self._done = name, max(self._done, done)
+
+    def begin(self, done: int) -> None:
+        """The counted part begins, after `done` that an earlier start did."""
+        self._done = self._before = done
+        self._began = time.monotonic()
+
+    def advance(self, count: int, tokens: int) -> None:
+        """Count what is done, with its tokens."""
+        self._done = min(self._done + count, self.total or self._done + count)
+        self._tokens += tokens
+
+    def learned(self, loss: float) -> None:
+        """The loss of the newest step of the optimiser. The first step and the last are told at once."""
+        first, self.loss = self.loss is None, loss
+        if first or self._done == self.total:
+            self._say(self.line())
+
+    def line(self) -> str:
+        """How far the run is now."""
+        now = time.monotonic()
+        gone, fresh = now - self._began, self._done - self._before
+        if not fresh:
+            return f"{self._phase or 'starting'}, {clock(now - self._opened)} gone"
+        rate = max(gone, 1e-9) / fresh
+        parts = [
+            f"{self._done:,} of {self.total:,} {self._noun}",
+            f"{self._tokens / max(gone, 1e-9):,.0f} tokens a second",
+            *([] if self.loss is None else [f"loss {self.loss:.4g}"]),
+            f"{clock(now - self._opened)} gone",
+            f"{clock(rate * (self.total - self._done))} left",
+        ]
+        return ", ".join([self._phase] * bool(self._phase) + parts)
+
+    def _tell(self) -> None:
+        wait = self._first_s
+        while not self._over.wait(wait):
+            self._say(self.line())
+            wait = self._every_s

@@ -1,0 +1,182 @@
+"""Publishes the policy of a run: its folder with a model card that is written from what the run recorded."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from podium import __version__
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import ConfigError, UsageError
+from podium.rollout.run_folder import RunFolder
+from podium.team.opening import open_pool
+
+HUB = "hub:"
+_SPAN = 10
+"""Rows that "at first" and "in the end" are means of."""
+
+
+def publish(run: Path, to: str, *, private: bool = False) -> str:
+    """Write the policy of a run with its card to a new folder, or to the Hugging Face hub ("hub:OWNER/NAME").
+
+    Returns:
+        Where it is.
+
+    Raises:
+        UsageError: it is no run, it has no policy yet, the folder holds something, or the hub refuses.
+    """
+    policy = run / "policy"
+    if not ((policy / "podium.json").is_file() and (run / "config.json").is_file()):
+        raise UsageError(f"{run} has no trained policy yet; let podium train --run {run} end first.")
+    on_hub = to.startswith(HUB)
+    card = model_card(run, to.removeprefix(HUB), on_hub=on_hub)
+    if on_hub:
+        return _upload(policy, card, to.removeprefix(HUB), private=private)
+    folder = Path(to)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} holds something already; give a new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(policy, folder, dirs_exist_ok=True)
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    return str(folder)
+
+
+def _upload(policy: Path, card: str, name: str, *, private: bool) -> str:
+    from huggingface_hub import HfApi  # noqa: PLC0415 - for the hub alone
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+
+    api = HfApi()
+    with tempfile.TemporaryDirectory() as scratch:
+        readme = Path(scratch) / "README.md"
+        readme.write_text(card, encoding="utf-8")
+        try:
+            url = api.create_repo(name, private=private, exist_ok=True)
+            api.upload_folder(repo_id=name, folder_path=policy)
+            api.upload_file(repo_id=name, path_or_fileobj=readme, path_in_repo="README.md")
+        except (HfHubHTTPError, OSError, ValueError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise UsageError(f"The hub refuses {name}: {reason} Log in first with: hf auth login") from None
+    return str(url)
+
+
+def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
+    """The card: what the policy is, what it was trained on, how it learned, what it cannot do, and how to serve it.
+
+    Args:
+        name: the published folder, or OWNER/NAME on the hub.
+        on_hub: whether users have to fetch it from the hub first.
+    """
+    folder = RunFolder(run)
+    settings, rows = folder.configuration, folder.rows().read()
+    policy = Checkpoint.read(run / "policy")
+    start = str(settings.get("start", "unknown") or "fresh weights")
+    here = name.rpartition("/")[2] if on_hub else name
+    metadata = [
+        "library_name: transformers",
+        "pipeline_tag: text-generation",
+        f"tags: [podium, conductor{', trl' if settings.get('engine') == 'trl' else ''}]",
+    ]
+    if start.count("/") == 1 and not Path(start).exists():
+        metadata.append(f"base_model: {start}")
+    return "\n".join(
+        [
+            "---",
+            *metadata,
+            "---",
+            f"# {name}",
+            "",
+            "A Conductor: a language model that writes workflows for a team of other models. It does not answer "
+            f"questions itself. Trained with Podium {__version__} from {start}.",
+            "",
+            "## Trained on",
+            "",
+            f"- Questions: {settings.get('tasks')}, train split",
+            *_pool_lines(str(settings.get("pool"))),
+            *_stage_lines(settings),
+            "",
+            "## How it learned",
+            "",
+            *_curve_lines(rows),
+            "",
+            "## Limits",
+            "",
+            *_limit_lines(policy, rows),
+            "",
+            "## Use it",
+            "",
+            "podium.json says how to prompt the model. Podium reads it when it opens the model.",
+            "",
+            "```bash",
+            *([f"hf download {name} --local-dir {here}"] if on_hub else []),
+            f'podium ask "Your question" --conductor {here} --pool YOUR-POOL.toml',
+            f"podium serve --conductor {here} --pool YOUR-POOL.toml",
+            "```",
+            "",
+        ]
+    )
+
+
+def _pool_lines(pool: str) -> list[str]:
+    try:
+        workers = open_pool(pool, ready=False)
+    except ConfigError:
+        return [f"- Workers: those of {pool}"]
+    names = ", ".join(profile.name for profile in workers.profiles)
+    return [f"- Workers: {len(workers)} of the pool {pool}: {names}"]
+
+
+def _stage_lines(settings: Mapping[str, Any]) -> list[str]:
+    tuned = "all weights" if settings.get("lora") is None else "LoRA adapters, merged"
+    if settings.get("stage") == "sft":
+        return [f"- Supervised on {settings['sft']['examples']} ({tuned})"]
+    if "grpo" not in settings:
+        return [*_warmstart_lines(settings), f"- Seed: {settings.get('seed')}"]
+    grpo = settings["grpo"]
+    return [
+        f"- GRPO: {grpo.get('iterations')} iterations of {grpo.get('questions')} questions with {grpo.get('group')} "
+        f"rollouts each, {settings.get('rounds')} round(s), learning rate {grpo.get('lr')} ({tuned})",
+        f"- Seed: {settings.get('seed')}",
+    ]
+
+
+def _warmstart_lines(settings: Mapping[str, Any]) -> list[str]:
+    steps = sum(stage["steps"] for stage in settings["stages"])
+    return [
+        f"- Warm start: supervised on examples of {settings.get('tasks')}, {steps} steps of "
+        f"{settings.get('batch')} examples, learning rate {settings.get('lr')}"
+    ]
+
+
+def _curve_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    shown = [key for key in ("reward", "valid", "accuracy", "cost_usd", "loss") if rows and key in rows[0]]
+    if not shown:
+        return ["No rows of metrics were kept."]
+    first, last = rows[:_SPAN], rows[-_SPAN:]
+    span = f"{min(_SPAN, len(rows))} rows"
+    return [
+        f"Means over the first and the last {span}, on training questions; this is no evaluation.",
+        "",
+        "| | at first | in the end |",
+        "|---|---|---|",
+        *(f"| {key} | {_mean(first, key):.4g} | {_mean(last, key):.4g} |" for key in shown),
+    ]
+
+
+def _mean(rows: Sequence[Mapping[str, Any]], key: str) -> float:
+    return fmean(float(row[key]) for row in rows if key in row)
+
+
+def _limit_lines(policy: Checkpoint, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    conducts = policy.conducts
+    lines = [f"- It was trained to conduct {conducts.questions}; others were not measured."]
+    if conducts.workers:
+        lines.append(f"- It knows workers only by number, in this order: {', '.join(conducts.workers)}.")
+    if conducts.simulated:
+        lines.append("- Its workers were simulated. Podium lets it lead no real ones.")
+    elif any(row.get("recorded") for row in rows):
+        lines.append("- Some of its workers' answers were recorded.")
+    return lines

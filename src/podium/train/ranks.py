@@ -1,0 +1,60 @@
+"""The processes that train together: one here; `podium.train.trl.ranks` has those of accelerate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from podium.errors import PodiumError
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """A single process. A subclass has several, and overrides what is said of them."""
+
+    size = 1
+    index = 0
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes files and prints."""
+        return self.index == 0
+
+    @property
+    def listening(self) -> str:
+        """The address on which the first rank listens for the others."""
+        return "127.0.0.1"
+
+    def reachable(self, url: str) -> str:
+        """A service's address as the other ranks reach it."""
+        return url
+
+    def gather(self, items: list[T]) -> list[T]:
+        """The items of all ranks in order, on every rank."""
+        return items
+
+    def of_first(self, value: T) -> T:
+        """The first rank's value, on every rank."""
+        return value
+
+    def wait(self) -> None:
+        """Return when every rank has called this."""
+
+    def on_first(self, make: Callable[[], T]) -> T | None:
+        """Call `make` on the first rank only. Returns its result there, and None on the other ranks.
+
+        Raises:
+            PodiumError: what `make` raised, on every rank.
+        """
+        made: T | None = None
+        failure: Any = None
+        if self.first:
+            try:
+                made = make()
+            except PodiumError as error:
+                failure = error
+        failure = self.of_first(failure)
+        if failure is not None:
+            raise failure
+        return made

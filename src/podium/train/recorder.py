@@ -1,0 +1,130 @@
+"""Writes and shows the row of each iteration, of either engine, and says when a run has to end early.
+
+What a row holds is computed elsewhere (`metrics`, `evaluation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from podium.rollout.run_folder import RunFolder
+from podium.train.display import Display
+from podium.train.metrics import alarms, batch_figures
+from podium.train.progress import Progress
+from podium.train.rollouts import SampledCompletion
+from podium.train.settings import TrainSettings
+
+
+class Recorder:
+    """The rows of one run.
+
+    Args:
+        run: the run's folder; None: this rank writes nothing.
+    """
+
+    def __init__(
+        self,
+        settings: TrainSettings,
+        *,
+        run: RunFolder | None,
+        display: Display,
+        progress: Progress,
+        on_warning: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._rows = None if run is None else run.rows()
+        self._display = display
+        self.progress = progress
+        self._on_warning = on_warning
+        self._still = 0
+        self._elapsed_s = 0.0
+        self._done = 0
+
+    def begin(self, iterations: int) -> None:
+        """Keep the rows of the iterations that the newest checkpoint holds."""
+        self._done = iterations
+        if self._rows is not None:
+            self._rows.truncate(iterations)
+            rows = self._rows.read()
+            self._elapsed_s = sum(sum(row["seconds"].values()) for row in rows)
+            self._display.begin(rows, elapsed_s=self._elapsed_s)
+        self.progress.begin(self._plans_until(iterations))
+
+    def start(self, iteration: int) -> None:
+        """An iteration begins."""
+        self.progress.phase(
+            f"iteration {iteration + 1}/{self._settings.grpo.iterations}", self._plans_until(iteration)
+        )
+
+    @property
+    def is_evaluation_due(self) -> bool:
+        """Whether the policy is evaluated after the iteration that runs now."""
+        every = self._settings.grpo.eval_every
+        return bool(every) and (self._done + 1) % every == 0
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether another iteration of the usual length would exceed `grpo.minutes`."""
+        minutes = self._settings.grpo.minutes
+        if minutes is None or not self._done or self._rows is None:
+            return False
+        return self._elapsed_s * (self._done + 1) / self._done > minutes * 60
+
+    def record(
+        self,
+        samples: Sequence[SampledCompletion],
+        *,
+        loss: float,
+        seconds: Mapping[str, float],
+        evaluation: dict[str, Any] | None,
+        **learned: float,
+    ) -> bool:
+        """Write and show the row of the iteration that ends. All ranks call this.
+
+        Args:
+            samples: of all ranks.
+            seconds: by phase; those of the evaluation are added.
+            learned: further figures of the update: "entropy" (nats a token), "kl" (nats, from the start), "grad_norm"
+                (before clipping), "lr".
+
+        Returns:
+            Whether the run goes on: something can be learned, and there is time.
+        """
+        self.progress.loss = loss
+        evaluation = None if evaluation is None else dict(evaluation)
+        phases = dict(seconds) | ({} if evaluation is None else {"evaluate": evaluation.pop("seconds")})
+        row = {
+            "iteration": self._done,
+            **batch_figures(samples),
+            **learned,
+            "loss": loss,
+            "seconds": {phase: round(value, 3) for phase, value in phases.items()},
+        }
+        if evaluation is not None:
+            row["evaluation"] = evaluation
+        row["alarms"] = alarms(row)
+        self._done += 1
+        self._elapsed_s += sum(phases.values())
+        if self._rows is not None:
+            self._rows.append(row)
+            self._display.show(row, elapsed_s=self._elapsed_s)
+            if row["alarms"] and not (row["iteration"] % 10):
+                self._on_warning(f"Iteration {self._done}: {' '.join(row['alarms'])}")
+        return self._learns(row) and not self.out_of_time
+
+    def _learns(self, row: Mapping[str, Any]) -> bool:
+        nothing_learned = 1.0 in (row["zero_variance_groups"], row["unrewarded_groups"])
+        self._still = self._still + 1 if nothing_learned else 0
+        if self._still < self._settings.grpo.patience:
+            return True
+        self._on_warning(
+            f"Stopped after {self._still} iterations in a row in which the rewards of each group were equal, or there "
+            "were none: nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or begin with "
+            "--stage sft."
+        )
+        return False
+
+    def _plans_until(self, iteration: int) -> int:
+        """Plans of the iterations before, with those of evaluations."""
+        return self._settings.plans * iteration // max(1, self._settings.grpo.iterations)

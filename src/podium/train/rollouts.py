@@ -1,0 +1,269 @@
+"""Takes the samples of a batch through their rounds, for either engine and for evaluations.
+
+The scoring session gives the prompts, the engine writes the completions, and the session runs and rewards each plan as
+soon as its last token is drawn. The session lives in the event loop; the engine trains in a thread of its own, in which
+everything here runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
+
+from podium.errors import PodiumError
+from podium.scoring import RolloutRequest, Score, Scoring
+from podium.scoring.protocol import ErrorReply
+from podium.train.ranks import Ranks
+from podium.train.schedule import Row
+from podium.types import Message
+
+T = TypeVar("T")
+
+
+class PromptCodec(Protocol):
+    """Messages to tokens and back: `podium.conductor.codec` for plain text, `chat_codec` for a chat template."""
+
+    def encode(self, messages: Sequence[Message]) -> list[int]: ...
+
+    def encode_completion(self, text: str) -> list[int]: ...
+
+    def decode(self, tokens: Sequence[int]) -> str: ...
+
+
+@dataclass(slots=True, eq=False)
+class SampledCompletion:
+    """One completion of a batch, and what became of it."""
+
+    row: Row
+    rollout: int
+    """The number of the rollout in its group; its rounds share it."""
+    plans: tuple[str, ...] = ()
+    """What the policy wrote in the rounds before."""
+    prompt: list[int] = field(default_factory=list)
+    """Token ids. Empty: the rollout does not reach this round."""
+    too_long: bool = False
+    """Whether its prompt would have left no room for a plan, so that none was asked for."""
+    tokens: list[int] = field(default_factory=list)
+    """The completion's token ids, with the one that ended it."""
+    logprobs: list[float] | None = None
+    ended: bool = False
+    """Whether it ended by itself, and was not cut off."""
+    score: Score | None = None
+    reward: float | None = None
+    """What the engine learns from; None: it is left out of its group."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Names the rollout, over its rounds."""
+        return self.row.seed, self.rollout
+
+    def request(self, plans: tuple[str, ...], *, cut: bool = False) -> RolloutRequest:
+        """What the session is asked of this rollout."""
+        return RolloutRequest(
+            task=self.row.task, seed=self.row.seed, rollout=self.rollout, plans=plans, cut=cut
+        )
+
+
+OnEnd = Callable[[SampledCompletion, list[int]], None]
+"""Takes a sample and the tokens of its completion."""
+
+
+class Writer(Protocol):
+    """The part of an engine that writes completions with the policy as it is now."""
+
+    @property
+    def ends(self) -> Collection[int]:
+        """The tokens that end a completion."""
+        ...
+
+    def write(
+        self, samples: Sequence[SampledCompletion], on_end: OnEnd, *, number: int, most: int, greedy: bool
+    ) -> None:
+        """Write a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
+
+        Args:
+            samples: of one round on this rank; those of a first round with one prompt stand together.
+            number: of the round, from 0.
+            most: samples of a round on a rank at most. All ranks call this together with the same `most`.
+            greedy: whether the most likely tokens are written.
+        """
+        ...
+
+
+class TrainingInterruptedError(Exception):
+    """The run got a signal to stop while it generated."""
+
+
+class Rollouts:
+    """Adds prompts, completions, scores and rewards to samples.
+
+    Args:
+        loop: where the scoring session lives.
+        rounds: of a rollout.
+        discount: share of a plan's reward that the round after it gives; see `set_rewards`.
+        room: the most tokens of a prompt.
+        stop: set when the run is to end.
+        on_plan: called with the tokens of each plan when it is written.
+    """
+
+    def __init__(
+        self,
+        scoring: Scoring,
+        loop: asyncio.AbstractEventLoop,
+        codec: PromptCodec,
+        *,
+        rounds: int,
+        discount: float | Literal["none"],
+        room: int,
+        ranks: Ranks,
+        stop: threading.Event,
+        on_plan: Callable[[int], None] = lambda tokens: None,
+    ) -> None:
+        self._scoring = scoring
+        self._loop = loop
+        self._codec = codec
+        self.rounds = rounds
+        self._discount = discount
+        self._room = room
+        self.ranks = ranks
+        self.stop = stop
+        self._on_plan = on_plan
+
+    def run(
+        self, samples: Sequence[SampledCompletion], writer: Writer, *, most: int, greedy: bool = False
+    ) -> dict[str, float]:
+        """Take this rank's samples through all rounds. All ranks call it together.
+
+        Args:
+            most: samples of a round on a rank at most; the same on all ranks.
+
+        Returns:
+            Seconds: "sample" until the last token, "score" after it.
+
+        Raises:
+            PodiumError: one rank could not get a prompt or a score, such as a BudgetError; every rank raises it.
+            TrainingInterruptedError: the run got a signal to stop.
+        """
+        seconds = {"sample": 0.0, "score": 0.0}
+        for number in range(self.rounds):
+            self._run_round(number, samples, writer, seconds, most=most, greedy=greedy)
+        set_rewards(samples, self._discount)
+        return seconds
+
+    def _run_round(
+        self,
+        number: int,
+        samples: Sequence[SampledCompletion],
+        writer: Writer,
+        seconds: dict[str, float],
+        *,
+        most: int,
+        greedy: bool,
+    ) -> None:
+        earlier = {sample.key: sample for sample in samples if sample.row.round == number - 1}
+        current = [sample for sample in samples if sample.row.round == number]
+        pending: list[tuple[SampledCompletion, Future[Score]]] = []
+
+        def hand_on(sample: SampledCompletion, tokens: list[int]) -> None:
+            sample.tokens = tokens
+            self._on_plan(len(tokens))
+            sample.ended = bool(tokens) and tokens[-1] in writer.ends
+            plans = (*sample.plans, self._codec.decode(tokens))
+            asked = self._scoring.score(sample.request(plans, cut=not sample.ended))
+            pending.append((sample, asyncio.run_coroutine_threadsafe(asked, self._loop)))
+
+        error = None
+        try:
+            adding = asyncio.run_coroutine_threadsafe(self._add_prompts(current, earlier), self._loop)
+            self._wait_for(adding)
+            started = time.perf_counter()
+            writer.write(current, hand_on, number=number, most=most, greedy=greedy)
+            written = time.perf_counter()
+            error = self._take_scores(pending)
+            seconds["sample"] += written - started
+            seconds["score"] += time.perf_counter() - written
+        except PodiumError as failure:
+            error = failure
+        finally:
+            for _, score in pending:
+                score.cancel()
+        self._raise_everywhere(error)
+
+    async def _add_prompts(
+        self, current: Sequence[SampledCompletion], earlier: Mapping[Any, SampledCompletion]
+    ) -> None:
+        """Encode the prompt of each sample whose rollout reaches this round."""
+
+        async def add(group: Sequence[SampledCompletion]) -> None:
+            messages = await self._scoring.prompt(group[0].request(group[0].plans))
+            tokens = [] if messages is None else self._codec.encode(messages)
+            for sample in group:
+                sample.too_long = len(tokens) > self._room
+                sample.prompt = [] if sample.too_long else tokens
+
+        groups: dict[Any, list[SampledCompletion]] = {}
+        for sample in current:
+            if not sample.row.round:
+                groups.setdefault(sample.row, []).append(sample)  # One prompt for the whole group.
+            elif (before := earlier[sample.key]).score is not None and not before.score.finished:
+                sample.plans = (*before.plans, self._codec.decode(before.tokens))
+                groups[sample.key] = [sample]
+        await asyncio.gather(*map(add, groups.values()))
+
+    def _take_scores(self, pending: Sequence[tuple[SampledCompletion, Future[Score]]]) -> PodiumError | None:
+        """Wait for every score; returns the first error. The calls of the other rollouts are paid for by then."""
+        error = None
+        for sample, score in pending:
+            try:
+                sample.score = self._wait_for(score)
+            except PodiumError as failure:
+                error = error or failure
+        return error
+
+    def _wait_for(self, future: Future[T]) -> T:
+        while True:
+            try:
+                return future.result(timeout=1.0)
+            except TimeoutError:
+                if self.stop.is_set() and not future.done():
+                    future.cancel()
+                    raise TrainingInterruptedError from None
+
+    def _raise_everywhere(self, error: PodiumError | None) -> None:
+        """Raise on every rank the error of one of them: ranks that went on would wait for that one for ever."""
+        refusals: list[ErrorReply | None] = self.ranks.gather(
+            [None if error is None else ErrorReply.of(error)]
+        )
+        if error is not None:
+            raise error
+        for refusal in refusals:
+            if refusal is not None:
+                message = f"Another rank stopped: {refusal.message}"
+                raise refusal.model_copy(update={"message": message}).error
+
+
+def set_rewards(samples: Sequence[SampledCompletion], discount: float | Literal["none"]) -> None:
+    """Set each sample's reward: (1 - d) times its own score and d times the reward of the round after it.
+
+    The last round of a rollout has its score alone. So has one whose later round could not be scored: that workers
+    failed there says nothing of the earlier plan. (The paper, section 3.2; its code.) Without a discount every round
+    has the reward of the whole rollout, or none if a round of it could not be scored.
+    """
+    by_rollout = {(*sample.key, sample.row.round): sample for sample in samples}
+    for sample in sorted(samples, key=lambda sample: -sample.row.round):
+        score = sample.score
+        later = by_rollout.get((*sample.key, sample.row.round + 1))
+        if score is None:
+            sample.reward = None
+        elif discount == "none":
+            followed = later is not None and later.score is not None
+            sample.reward = later.reward if followed and later is not None else score.rollout_reward
+        else:
+            sample.reward = score.reward
+            if sample.reward is not None and later is not None and later.reward is not None:
+                sample.reward = (1 - discount) * sample.reward + discount * later.reward

@@ -1,0 +1,102 @@
+"""Assigns a task and a round to each group of samples, before the run starts.
+
+The engines take the rows in order, so a resumed run continues with the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+from podium.errors import ConfigError
+from podium.tasks import Task
+from podium.tasks.open import ALL, generated_names, generated_set
+from podium.train.settings import TrainSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One group of samples: a task in one round of one iteration."""
+
+    iteration: int
+    question: int
+    """The number of the question in its iteration."""
+    round: int
+    task: str
+    """The id of the task."""
+    seed: str
+    """Names the group for the scoring session; the rounds of one question share it."""
+
+    @property
+    def label(self) -> str:
+        """What TRL's own logs show as the prompt."""
+        return f"iteration {self.iteration}, question {self.question}: {self.task}, round {self.round}"
+
+
+def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[Row]:
+    """All rows of a run, in order. The rounds of a question are consecutive rows, so that one rank has them all.
+
+    Each task comes once before any comes again, in a new order in each pass. Generated tasks (`draw_tasks`) come in the
+    order in which they were drawn.
+    """
+    drawn = draws_tasks(settings)
+
+    @cache
+    def order(epoch: int) -> list[str]:
+        shuffled = list(tasks)
+        if not drawn:
+            Random(f"tasks/{settings.seed}/epoch {epoch}").shuffle(shuffled)
+        return shuffled
+
+    rows = []
+    for iteration in range(settings.grpo.iterations):
+        for question in range(settings.grpo.questions):
+            epoch, place = divmod(iteration * settings.grpo.questions + question, len(tasks))
+            name = f"train/{settings.seed}/{iteration}/{question}"
+            rows += [
+                Row(iteration, question, round_, order(epoch)[place], name)
+                for round_ in range(settings.rounds)
+            ]
+    return rows
+
+
+def draws_tasks(settings: TrainSettings) -> bool:
+    """Whether each iteration draws new questions, of a generated task set without a limit.
+
+    A scoring service has a list of its own.
+    """
+    return (
+        settings.tasks in generated_names() and settings.task_limit is None and settings.scoring_url is None
+    )
+
+
+def draw_tasks(settings: TrainSettings) -> dict[str, Task]:
+    """The questions of all iterations by id, in order; the stage of the curriculum gives an iteration's shares.
+
+    Raises:
+        ConfigError: the curriculum does not fit the task set.
+    """
+    generated = generated_set(settings.tasks)
+    assert generated is not None
+    tasks: dict[str, Task] = {}
+    for iteration in range(settings.grpo.iterations):
+        shares = [
+            {"hop_shares": stage.hop_shares} for stage in settings.curriculum if stage.start <= iteration
+        ]
+        try:
+            source = generated("train", size=ALL, **(shares[-1] if shares else {}))  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"curriculum: {settings.tasks} refuses it: {error}", ("curriculum",)) from None
+        rng = Random(f"tasks/{settings.seed}/{iteration}")
+        wanted = len(tasks) + settings.grpo.questions
+        while len(tasks) < wanted:
+            task = source[rng.randrange(ALL)]
+            tasks.setdefault(task.id, task)
+    return tasks
+
+
+def by_label(rows: Sequence[Row]) -> Mapping[str, Row]:
+    """Rows by what TRL calls them."""
+    return {row.label: row for row in rows}

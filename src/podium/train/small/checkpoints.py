@@ -1,0 +1,250 @@
+"""Reads and writes policies as ordinary Hugging Face folders, and keeps the checkpoints of a training run.
+
+Our layers fuse query, key and value into one matrix, and gate and up into another. On disk they are separate, under
+Hugging Face's names. A run's checkpoint is such a folder with two more files, the optimiser state and the training
+state, so `podium ask` can use it as a conductor. `podium.conductor.checkpoint` reads and describes checkpoint folders.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from podium.conductor.checkpoint import Checkpoint, PodiumFile
+from podium.conductor.prompt import PromptSettings
+from podium.errors import CheckpointError, StoreError
+from podium.train.shape import ModelShape
+from podium.train.small.model import PolicyModel
+from podium.train.small.optimizer import Optimizers
+
+_TRAINING_STATE = "training.json"
+_OPTIMIZER = "optimizer.safetensors"
+StoredDtype = Literal["float32", "bfloat16"]
+
+_WAY_OUT = "restore the checkpoint's folder, or train in a new one"
+
+_COMPANIONS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "generation_config.json",
+    "podium.json",
+)
+
+
+def read_model(checkpoint: Checkpoint) -> PolicyModel:
+    """The model of a checkpoint, in fp32.
+
+    Raises:
+        CheckpointError: it has another architecture, or its weights are missing, have other sizes or are more than
+            this model's.
+    """
+    shape = ModelShape.read(checkpoint.config, str(checkpoint.path / "config.json"))
+    path = checkpoint.path / "model.safetensors"
+    if not path.is_file():
+        raise CheckpointError(f"{checkpoint.path} has no model.safetensors; save the checkpoint as one file.")
+    try:
+        stored = load_file(path)
+    except SafetensorError:
+        raise CheckpointError(f"{path} is not a safetensors file; save the checkpoint again.") from None
+    model = PolicyModel(shape)
+    state = {}
+    if unknown := _unknown(stored, model):
+        raise CheckpointError(f"{path} has {unknown[0]}, which this trainer does not support.")
+    for name, wanted in model.state_dict().items():
+        parts = [stored.get(part) for part, _ in stored_names(name, shape)]
+        if name == "head.weight" and shape.tied:
+            parts = [stored.get("model.embed_tokens.weight")]
+        tensor = _join(parts)
+        if tensor is None or tensor.shape != wanted.shape:
+            found = "missing" if tensor is None else str(list(tensor.shape))
+            raise CheckpointError(
+                f"{path} does not fit its config.json: {name} should be {list(wanted.shape)} and is {found}."
+            )
+        state[name] = tensor
+    model.load_state_dict(state)
+    return model
+
+
+def write_model(
+    model: PolicyModel,
+    folder: Path,
+    *,
+    config: Mapping[str, Any],
+    companions: Sequence[Path],
+    dtype: StoredDtype = "float32",
+) -> None:
+    """Write the model as a folder that transformers loads.
+
+    Args:
+        folder: made if it does not exist.
+        config: the content of `config.json`, from `ModelShape.config` or from a checkpoint.
+        companions: files to copy into the folder: the tokenizer's, podium.json.
+        dtype: of the stored weights.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    weights, settings = folder / "model.safetensors", folder / "config.json"
+    tensors = dict(stored_tensors(model))
+    save_file(
+        {name: tensor.to(getattr(torch, dtype)) for name, tensor in tensors.items()},
+        weights,
+        metadata={"format": "pt"},
+    )
+    written = {key: value for key, value in config.items() if key != "torch_dtype"} | {"dtype": dtype}
+    settings.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    weights.chmod(settings.stat().st_mode)  # safetensors makes the file readable for its owner only.
+    for companion in companions:
+        (folder / companion.name).write_bytes(companion.read_bytes())
+
+
+def companions_of(folder: Path) -> list[Path]:
+    """The files of a checkpoint folder that training copies unchanged."""
+    return [folder / name for name in _COMPANIONS if (folder / name).is_file()]
+
+
+def stored_tensors(model: PolicyModel) -> Iterator[tuple[str, Tensor]]:
+    """The weights under Hugging Face's names; the head of a tied model is left out."""
+    for name, tensor in model.state_dict().items():
+        if name == "head.weight" and model.shape.tied:
+            continue
+        parts = stored_names(name, model.shape)
+        for (part, _), piece in zip(parts, tensor.split([rows for _, rows in parts]), strict=True):
+            yield part, piece.contiguous()
+
+
+def stored_names(name: str, shape: ModelShape) -> list[tuple[str, int]]:
+    """The names of the tensors that store one of our parameters, each with its number of rows."""
+    if name == "embedding.weight":
+        return [("model.embed_tokens.weight", shape.vocab)]
+    if name == "norm.weight":
+        return [("model.norm.weight", shape.hidden)]
+    if name == "head.weight":
+        return [("lm_head.weight", shape.vocab)]
+    _, index, module, kind = name.split(".")
+    prefix = f"model.layers.{index}"
+    queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    parts = {
+        "attention_norm": [("input_layernorm", shape.hidden)],
+        "qkv": [("self_attn.q_proj", queries), ("self_attn.k_proj", keys), ("self_attn.v_proj", keys)],
+        "output": [("self_attn.o_proj", shape.hidden)],
+        "inner_norm": [("post_attention_layernorm", shape.hidden)],
+        "gate_up": [("mlp.gate_proj", shape.inner), ("mlp.up_proj", shape.inner)],
+        "down": [("mlp.down_proj", shape.hidden)],
+    }[module]
+    return [(f"{prefix}.{part}.{kind}", rows) for part, rows in parts]
+
+
+def _unknown(stored: Mapping[str, Tensor], model: PolicyModel) -> list[str]:
+    """The stored tensors that the model would compute without, apart from copies and what it computes itself."""
+    known = {part for name in model.state_dict() for part, _ in stored_names(name, model.shape)}
+    return sorted(name for name in stored.keys() - known if not name.endswith(".rotary_emb.inv_freq"))
+
+
+def _join(parts: Sequence[Tensor | None]) -> Tensor | None:
+    present = [part.float() for part in parts if part is not None]
+    return torch.cat(present) if len(present) == len(parts) else None
+
+
+class Checkpoints:
+    """Saves and restores the checkpoints of a run. Only the newest is kept."""
+
+    def __init__(self, folder: Path, start: Checkpoint, prompt: PromptSettings) -> None:
+        self.folder = folder
+        self.start = start
+        """Its configuration and tokenizer are copied into every checkpoint."""
+        self.prompt = prompt
+        """How the policy is prompted in this run."""
+
+    def latest(self) -> Path | None:
+        """The newest checkpoint that was written completely; None: there is none."""
+        return max(self._whole(), default=None, key=lambda path: int(path.name))
+
+    def save(self, model: PolicyModel, optimizers: Optimizers, iterations: int) -> Path:
+        """Write a checkpoint after so many iterations, then remove the older ones.
+
+        Raises:
+            StoreError: the disk is full or not writable.
+        """
+        part = self.folder / ".part"
+        path = self.folder / f"{iterations:06d}"
+        shutil.rmtree(part, ignore_errors=True)
+        try:
+            write_model(model, part, config=self.start.config, companions=companions_of(self.start.path))
+            about = PodiumFile(prompt=self.prompt, conducts=self.start.stated)
+            text = about.model_dump_json(exclude_none=True, indent=2)
+            (part / "podium.json").write_text(text + "\n", encoding="utf-8")
+            save_file(_moments(model, optimizers), part / _OPTIMIZER)
+            (part / _TRAINING_STATE).write_text(
+                json.dumps({"iteration": iterations}) + "\n", encoding="utf-8"
+            )
+            shutil.rmtree(path, ignore_errors=True)
+            part.rename(path)
+        except OSError as error:
+            raise StoreError.of_file(path, error) from None
+        except SafetensorError as error:  # Also a full disk.
+            raise StoreError(
+                f"{path} cannot be written ({error}); fix that, and run the same command again."
+            ) from None
+        for older in self._whole():
+            if older != path:
+                shutil.rmtree(older)
+        return path
+
+    def restore(self, path: Path, model: PolicyModel, optimizers: Optimizers) -> int:
+        """Load a checkpoint's weights and optimiser state into the model and the optimisers.
+
+        Returns:
+            The number of finished iterations.
+
+        Raises:
+            CheckpointError: a file of it is missing, cut, or another's.
+        """
+        model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        states = _read_moments(path / _OPTIMIZER, dict(model.named_parameters()))
+        for optimizer in optimizers:
+            for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+                if names[parameter] in states:
+                    optimizer.state[parameter] = states[names[parameter]]
+        try:
+            return int(json.loads((path / _TRAINING_STATE).read_text(encoding="utf-8"))["iteration"])
+        except (ValueError, TypeError, KeyError):
+            raise CheckpointError(f"{path / _TRAINING_STATE} is cut or damaged; {_WAY_OUT}.") from None
+
+    def _whole(self) -> list[Path]:
+        return [path for path in self.folder.glob("[0-9]*") if (path / _TRAINING_STATE).is_file()]
+
+
+def _read_moments(path: Path, parameters: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """What the optimisers remember of each parameter, by its name; empty before their first step."""
+    try:
+        stored = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} cannot be read ({error}); {_WAY_OUT}.") from None
+    states: dict[str, dict[str, Tensor]] = {}
+    for key, value in stored.items():
+        name, _, moment = key.rpartition("/")
+        states.setdefault(name, {})[moment] = value
+        if name not in parameters or value.shape not in ((), parameters[name].shape):
+            raise CheckpointError(f"{path} is not the optimiser's state of this model; {_WAY_OUT}.")
+    if states and len(states) < len(parameters):
+        raise CheckpointError(f"{path} lacks parameters of this model; {_WAY_OUT}.")
+    return states
+
+
+def _moments(model: PolicyModel, optimizers: Optimizers) -> dict[str, torch.Tensor]:
+    return {
+        f"{name}/{key}": value
+        for name, parameter in model.named_parameters()
+        for optimizer in optimizers
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }

@@ -1,0 +1,235 @@
+"""The training loop of the engine small: each iteration samples plans, has them scored, and updates the policy.
+
+All randomness is named by the seed and the iteration, so a run that was killed and resumed gives the same policy as one
+that was not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from statistics import fmean
+from typing import Any
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.guide import open_guide
+from podium.errors import CheckpointError, ConfigError, PodiumError
+from podium.train.engine import Job
+from podium.train.objective import ADVANTAGES, LOSSES, kl_weight
+from podium.train.ranks import Ranks
+from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
+from podium.train.runtime import resolve_dtype
+from podium.train.settings import GRPOSettings, TrainSettings
+from podium.train.shape import ModelShape
+from podium.train.small.batch import Group, count_trainable_tokens
+from podium.train.small.checkpoints import Checkpoints, companions_of, read_model, write_model
+from podium.train.small.model import PolicyModel
+from podium.train.small.optimizer import OPTIMIZERS, Optimizers, learning_rate
+from podium.train.small.update import ReferencePolicy, update
+from podium.train.small.writer import GroupWriter, by_row, common_start
+
+open_ranks = Ranks
+
+
+def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+    """See `Engine`."""
+    found: list[PodiumError] = []
+    if settings.stage == "sft":
+        found.append(
+            ConfigError("--stage sft needs the engine trl: leave out the engine small.", ("engine",))
+        )
+    if settings.trl:
+        found.append(
+            ConfigError('[trl] is for the engine trl: leave it out, or set engine = "trl".', ("trl",))
+        )
+    if settings.grpo.loss_type not in LOSSES:
+        found.append(
+            ConfigError(
+                f"grpo.loss_type = {settings.grpo.loss_type!r}: the engine small has {', '.join(LOSSES)}.",
+                ("grpo", "loss_type"),
+            )
+        )
+    if start is None:
+        return found
+    if start.chats:
+        found.append(
+            CheckpointError(
+                f'{start.path} is prompted through a chat template; train it with engine = "trl".'
+            )
+        )
+    if len(start.ends) != 1:
+        found.append(
+            CheckpointError(
+                f"{start.path} names {len(start.ends)} end tokens; the engine small needs exactly one."
+            )
+        )
+    try:
+        ModelShape.read(start.config, str(start.path / "config.json"))
+    except CheckpointError as error:
+        found.append(error)
+    return found
+
+
+def train(job: Job) -> None:
+    """See `Engine`."""
+    settings, recorder = job.settings.grpo, job.recorder
+    model = read_model(job.start)
+    model.dtype = resolve_dtype(settings.dtype)
+    reference = ReferencePolicy(model, settings.temperature) if settings.beta or settings.beta_end else None
+    optimizers = OPTIMIZERS[settings.optimizer](model)
+    checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
+    latest = checkpoints.latest()
+    done = 0 if latest is None else checkpoints.restore(latest, model, optimizers)
+    recorder.begin(done)
+    trainer = _Trainer(job, model, optimizers, reference)
+    goes_on = not recorder.out_of_time
+    while goes_on and done < settings.iterations:
+        goes_on = trainer.iterate(done)
+        done += 1
+        if done % settings.save_every == 0:
+            checkpoints.save(model, optimizers, done)
+    if latest is None or int(latest.name) != done:
+        checkpoints.save(model, optimizers, done)
+    write_model(model, job.trained, config=job.start.config, companions=companions_of(job.start.path))
+
+
+class _Trainer:
+    """The parts that are the same in every iteration."""
+
+    def __init__(
+        self, job: Job, model: PolicyModel, optimizers: Optimizers, reference: ReferencePolicy | None
+    ) -> None:
+        self._job, self._model, self._optimizers, self._reference = job, model, optimizers, reference
+        self._rows = {
+            iteration: list(rows) for iteration, rows in groupby(job.rows, key=lambda row: row.iteration)
+        }
+        self._guide = open_guide(job.settings.prompt, job.codec.decode, job.start.config["vocab_size"])
+
+    def iterate(self, iteration: int) -> bool:
+        """Run one batch of rollouts, update the policy on it, and record both; returns whether the run goes on."""
+        job, settings = self._job, self._job.settings.grpo
+        job.recorder.start(iteration)
+        samples = [
+            SampledCompletion(row, rollout)
+            for row in self._rows[iteration]
+            for rollout in range(job.settings.samples)
+        ]
+        writer = GroupWriter(
+            self._model,
+            end=next(iter(job.start.ends)),
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            seed=f"train/{job.settings.seed}/{iteration}/sample",
+            guide=self._guide,
+        )
+        seconds = job.rollouts.run(samples, writer, most=len(samples))
+        if job.rollouts.stop.is_set():
+            raise TrainingInterruptedError
+        began = time.perf_counter()
+        figures = self._update(iteration, samples)
+        seconds["update"] = time.perf_counter() - began
+        evaluation = None
+        if job.evaluation is not None and job.recorder.is_evaluation_due:
+            evaluation = job.evaluation(writer)
+        return job.recorder.record(samples, seconds=seconds, evaluation=evaluation, **figures)
+
+    def _update(self, iteration: int, samples: Sequence[SampledCompletion]) -> dict[str, Any]:
+        """Take the optimiser's steps on a batch. Returns the figures of the last one."""
+        settings = self._job.settings.grpo
+        groups, ratios = [], list[float]()
+        for of_row, advantages in advantages_of(samples, settings):
+            group = make_group(of_row, advantages, settings.skip_suffix_min_prob, self._reference)
+            groups.append(group)
+            for drawn, references in zip(
+                group.old_logprobs or (), group.reference_logprobs or (), strict=False
+            ):
+                ratios += [one - other for one, other in zip(drawn, references, strict=True)]
+        logprobs = [value for one in samples for value in one.logprobs or ()]
+        rate = learning_rate(
+            iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
+        )
+        beta = kl_weight(
+            iteration, first=settings.beta, last=settings.beta_end, iterations=settings.iterations
+        )
+        updates = [
+            update(
+                self._model,
+                self._optimizers,
+                groups,
+                rate=rate,
+                loss_type=settings.loss_type,
+                max_tokens=settings.max_tokens,
+                clip=settings.clip,
+                temperature=settings.temperature,
+                beta=beta,
+                max_norm=settings.max_norm,
+            )
+            for _ in range(settings.num_iterations)
+        ]
+        return {
+            "loss": updates[-1].loss,
+            "grad_norm": updates[-1].grad_norm,
+            "lr": rate,
+            "entropy": -fmean(logprobs) if logprobs else 0.0,
+            "kl": fmean(ratios) if ratios else 0.0,
+        }
+
+
+def advantages_of(
+    samples: Sequence[SampledCompletion], settings: GRPOSettings
+) -> Iterator[tuple[list[SampledCompletion], list[float | None]]]:
+    """The samples of each group that were written, with their advantages; round after round.
+
+    The samples of a round are compared with one another. Without a discount all rounds of a rollout have the advantage
+    of its first, where all rollouts of the question are.
+    """
+    of_first: dict[tuple[str, int], float | None] = {}
+    for number in sorted({one.row.round for one in samples}):
+        groups: dict[Any, list[SampledCompletion]] = {}
+        for one in samples:
+            if one.row.round == number:
+                groups.setdefault(one.row, []).append(one)
+        if not number or settings.discount != "none":
+            advantages = ADVANTAGES[settings.advantage](
+                [[one.reward for one in group] for group in groups.values()],
+                scale_rewards=settings.scale_rewards,
+                std_eps=settings.std_eps,
+            )
+            found = {
+                one.key: value
+                for group, values in zip(groups.values(), advantages, strict=True)
+                for one, value in zip(group, values, strict=True)
+            }
+            of_first = of_first or found
+        else:
+            found = of_first
+        for group in by_row([one for one in samples if one.row.round == number]):
+            yield group, [found[one.key] for one in group]
+
+
+def make_group(
+    samples: Sequence[SampledCompletion],
+    advantages: Sequence[float | None],
+    skip_suffix_min_prob: float,
+    reference: ReferencePolicy | None,
+) -> Group:
+    """The group that the update reads, of samples of one question and round.
+
+    Args:
+        skip_suffix_min_prob: see `GRPOSettings.skip_suffix_min_prob`.
+        reference: None: there is no KL term.
+    """
+    prompt = common_start([one.prompt for one in samples])
+    suffixes = tuple(tuple(one.prompt[len(prompt) :]) for one in samples)
+    completions = tuple(tuple(one.tokens) for one in samples)
+    logprobs = tuple(tuple(one.logprobs or ()) for one in samples)
+    return Group(
+        prompt=prompt,
+        completions=completions,
+        advantages=tuple(advantages),
+        prompt_suffixes=suffixes,
+        trainable_tokens=tuple(count_trainable_tokens(row, skip_suffix_min_prob) for row in logprobs),
+        old_logprobs=logprobs,
+        reference_logprobs=None if reference is None else reference.logprobs(prompt, suffixes, completions),
+    )

@@ -1,0 +1,276 @@
+"""Samples a group of completions for each of several prompts. What completions have in common is computed once.
+
+Each prompt is prefilled once for its whole group. Rows of a question that have drawn the same tokens so far are one
+branch: the model computes the next distribution once for a branch, and each of its rows draws from it. A branch that
+draws different tokens splits. A token is drawn by inverting the cumulative distribution at a uniform random number. One
+seeded generator draws these numbers for all rows in advance, so a row's tokens do not depend on other rows. This module
+handles token ids, never text. Shape suffixes as in `model`, and: B branches, A branches of a question, R query heads
+that share a key/value head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from podium.conductor.guide import Guide
+from podium.train.runtime import generator
+from podium.train.shape import ModelShape
+from podium.train.small.model import PolicyModel, PromptKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The completions of one prompt, one row each."""
+
+    tokens: tuple[tuple[int, ...], ...]
+    """A row ends with the end token, unless it reached `max_tokens` first."""
+    logprobs: tuple[tuple[float, ...], ...]
+    """Log-probability of each token under the distribution from which it was drawn."""
+    ended: tuple[bool, ...]
+    """False: the row was cut off at `max_tokens`."""
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    """A completion that is being sampled."""
+
+    place: tuple[int, int]
+    """The numbers of its prompt and of the row."""
+    suffix: Sequence[int]
+    uniform: Sequence[float]
+    """One random number for each token that it may draw."""
+    branch: int
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+
+@torch.no_grad()
+def sample(
+    model: PolicyModel,
+    prompts: Sequence[Sequence[int]],
+    *,
+    prompt_suffixes: Sequence[Sequence[Sequence[int]]],
+    max_tokens: int,
+    end: int,
+    seed: str,
+    temperature: float = 1.0,
+    greedy: bool = False,
+    guide: Guide | None = None,
+    on_end: Callable[[int, int, list[int]], None] = lambda question, row, tokens: None,
+) -> list[Samples]:
+    """Draw completions for each prompt.
+
+    Args:
+        prompts: token ids, at least two each.
+        prompt_suffixes: for each prompt, one token sequence for each row: what follows the prompt in that row before
+            its completion begins. It is often empty.
+        end: id of the token that ends a completion.
+        seed: seeds the random numbers.
+        greedy: whether the most likely token is taken, and not drawn.
+        guide: names the tokens that must not be drawn; None: every token may be drawn.
+        on_end: called with the numbers of the prompt and of the row, and the row's tokens, as soon as the row ends.
+
+    Returns:
+        For each prompt its completions, in the order of its rows.
+
+    Raises:
+        ValueError: a prompt has fewer than two tokens, or prompt, suffix and `max_tokens` exceed the model's positions.
+    """
+    model = model.frozen()
+    tokens_QP, lengths_Q = pad_prompts(prompts)
+    Q, G = len(prompts), max(map(len, prompt_suffixes))
+    longest = max(
+        len(prompt) + max(map(len, own)) + max_tokens
+        for prompt, own in zip(prompts, prompt_suffixes, strict=True)
+    )
+    if longest > model.shape.positions + 1:
+        raise ValueError(
+            f"a prompt of {longest - max_tokens} tokens and {max_tokens} new ones exceed the model's "
+            f"{model.shape.positions} positions"
+        )
+    uniform = torch.rand(Q, G, max_tokens, generator=generator(seed)).tolist()
+    questions = [
+        [_Row((q, g), suffix, uniform[q][g], branch=q) for g, suffix in enumerate(suffixes)]
+        for q, suffixes in enumerate(prompt_suffixes)
+    ]
+    live = [row for rows in questions for row in rows]
+    cache = _Cache(
+        model.shape,
+        model.prompt(tokens_QP, lengths_Q),
+        branches=len(live),
+        most=max(len(row.suffix) for row in live) + max_tokens,
+    )
+    inputs = [prompt[-1] for prompt in prompts]
+    while live:
+        hidden_BD = model.run(torch.tensor(inputs), cache.next_positions(), cache)
+        step = cache.length - 1
+        drawing = [row for row in live if len(row.suffix) <= step]
+        if drawing:
+            _draw(model, hidden_BD, drawing, temperature=temperature, greedy=greedy, guide=guide)
+        going = []
+        for row in live:
+            if row.tokens and (row.tokens[-1] == end or len(row.tokens) == max_tokens):
+                on_end(*row.place, row.tokens)
+            else:
+                going.append(row)
+        live = going
+        children: dict[tuple[int, int], list[_Row]] = {}
+        for row in live:
+            token = row.suffix[step] if step < len(row.suffix) else row.tokens[-1]
+            children.setdefault((row.branch, token), []).append(row)
+        slots = cache.follow([parent for parent, _ in children])
+        inputs = [0] * len(slots)
+        for slot, ((_, token), rows) in zip(slots, children.items(), strict=True):
+            inputs[slot] = token
+            for row in rows:
+                row.branch = slot
+    return [_samples(rows, end) for rows in questions]
+
+
+def _draw(
+    model: PolicyModel,
+    hidden_BD: Tensor,
+    rows: Sequence[_Row],
+    *,
+    temperature: float,
+    greedy: bool,
+    guide: Guide | None,
+) -> None:
+    """Draw the next token of each row from the distribution of its branch."""
+    branches, branch_N = torch.tensor([row.branch for row in rows]).unique(  # type: ignore[no-untyped-call]
+        return_inverse=True
+    )
+    logits_BV = model.logits(hidden_BD[branches]).float() / temperature
+    if guide is not None:
+        # All rows of a branch have the same tokens.
+        for b, tokens in {b: row.tokens for b, row in zip(branch_N.tolist(), rows, strict=True)}.items():
+            if (wrong := guide.forbidden(tokens)) is not None:
+                logits_BV[b, wrong] = -torch.inf
+    probs_BV = torch.softmax(logits_BV, -1)
+    cumulative_NV = probs_BV.cumsum(-1)[branch_N]
+    uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows])
+    # Rounding may leave the last sum below 1. Scaled by that sum, no number lies beyond the last token.
+    target_N1 = (uniform_N * cumulative_NV[:, -1]).unsqueeze(1)
+    token_N1 = torch.searchsorted(cumulative_NV, target_N1, right=True).clamp_(max=probs_BV.shape[1] - 1)
+    token_N = probs_BV.argmax(-1)[branch_N] if greedy else token_N1.squeeze(1)
+    logprob_N = probs_BV[branch_N, token_N].log()
+    for row, token, logprob in zip(rows, token_N.tolist(), logprob_N.tolist(), strict=True):
+        row.tokens.append(token)
+        row.logprobs.append(logprob)
+
+
+def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """The prompts without their last tokens, padded on the right to [Q, P], and their lengths [Q] without padding.
+
+    The last token of a prompt is left out because it is the first input of the completions and predicts their first
+    token.
+    """
+    if min(map(len, prompts)) < 2:
+        raise ValueError("a prompt needs at least two tokens")
+    lengths = [len(prompt) - 1 for prompt in prompts]
+    tokens_QP = torch.zeros(len(prompts), max(lengths), dtype=torch.long)
+    for row, (prompt, length) in enumerate(zip(prompts, lengths, strict=True)):
+        tokens_QP[row, :length] = torch.tensor(prompt[:-1])
+    return tokens_QP, torch.tensor(lengths)
+
+
+def _samples(rows: Sequence[_Row], end: int) -> Samples:
+    return Samples(
+        tokens=tuple(tuple(row.tokens) for row in rows),
+        logprobs=tuple(tuple(row.logprobs) for row in rows),
+        ended=tuple(row.tokens[-1] == end for row in rows),
+    )
+
+
+class _Cache:
+    """The KV cache of prompts and branches; called as the `Attend` of a decoding step.
+
+    It begins with one branch for each prompt. A branch has a slot of the cache: its number.
+
+    Args:
+        branches: the most branches at a time.
+        most: the most tokens of a branch.
+    """
+
+    def __init__(self, shape: ModelShape, prompt: PromptKeys, *, branches: int, most: int) -> None:
+        self.shape, self.length = shape, 0
+        self.prompt_lengths_Q = prompt.lengths_Q
+        self.prompt_keys = [key.transpose(2, 3).flatten(0, 1).contiguous() for key in prompt.keys]
+        self.prompt_values = [value.flatten(0, 1).contiguous() for value in prompt.values]
+        self.prompt_bias_Q1P = prompt.bias(prompt.keys[0].dtype)
+        size = (max(branches, len(prompt.lengths_Q)), shape.kv_heads, most, shape.head_size)
+        self.keys = [key.new_empty(size) for key in prompt.keys]
+        self.values = [value.new_empty(size) for value in prompt.values]
+        self.questions = list(range(len(prompt.lengths_Q)))
+        """The question of each branch."""
+
+    def next_positions(self) -> Tensor:
+        """Begin a step of one token for each branch. Returns the positions of these tokens."""
+        self.length += 1
+        question_B = torch.tensor(self.questions)
+        # The branches of a question stand side by side where they attend to their prompt.
+        counts = [0] * len(self.prompt_lengths_Q)
+        seats = []
+        for question in self.questions:
+            seats.append(counts[question])
+            counts[question] += 1
+        self.widest = max(counts)
+        K = self.shape.kv_heads
+        row_BK = question_B.unsqueeze(1) * K + torch.arange(K)
+        self.seats = (row_BK * self.widest + torch.tensor(seats).unsqueeze(1)).flatten()
+        """[B*K]: where the heads of each branch lie in [Q, K, A]."""
+        return self.prompt_lengths_Q[question_B] + (self.length - 1)
+
+    def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
+        B, K, R, D = len(query_NHD), self.shape.kv_heads, self.shape.queries_per_kv, self.shape.head_size
+        keys, values = self.keys[layer][:B], self.values[layer][:B]
+        keys[:, :, self.length - 1] = key_NKD
+        values[:, :, self.length - 1] = value_NKD
+        own_keys = keys.view(B * K, -1, D)[:, : self.length]
+        own_values = values.view(B * K, -1, D)[:, : self.length]
+
+        query = query_NHD.reshape(B * K, R, D) * D**-0.5
+        to_prompt = torch.bmm(self._to_seats(query), self.prompt_keys[layer])
+        P = to_prompt.shape[-1]
+        if self.prompt_bias_Q1P is not None:
+            to_prompt.view(len(self.prompt_lengths_Q), -1, P).add_(self.prompt_bias_Q1P)
+        to_own = torch.bmm(query, own_keys.transpose(1, 2))
+        weights = torch.cat((self._from_seats(to_prompt), to_own), dim=-1).softmax(-1)
+        mixed = self._from_seats(torch.bmm(self._to_seats(weights[..., :P]), self.prompt_values[layer]))
+        return mixed.baddbmm_(weights[..., P:], own_values).view(B, K * R * D)
+
+    def follow(self, parents: Sequence[int]) -> list[int]:
+        """Replace the branches by children of theirs, given the parent of each. Returns the slot of each child.
+
+        The first child of a branch keeps its slot where it can; of the others the cache is copied.
+        """
+        stays = {
+            parent: child for child, parent in reversed(list(enumerate(parents))) if parent < len(parents)
+        }
+        free = iter(slot for slot in range(len(parents)) if slot not in stays)
+        slots = [parent if stays.get(parent) == child else next(free) for child, parent in enumerate(parents)]
+        moved = [(parent, slot) for parent, slot in zip(parents, slots, strict=True) if parent != slot]
+        if moved:
+            source, target = torch.tensor(moved).unbind(1)
+            for cache in (*self.keys, *self.values):
+                cache[target, :, : self.length] = cache[source, :, : self.length]
+        before = self.questions
+        self.questions = [0] * len(slots)
+        for slot, parent in zip(slots, parents, strict=True):
+            self.questions[slot] = before[parent]
+        return slots
+
+    def _to_seats(self, x_NRD: Tensor) -> Tensor:
+        """[B*K, R, D] -> [Q*K, A*R, D], with zeros where a question has fewer branches than another."""
+        _, R, D = x_NRD.shape
+        seats = x_NRD.new_zeros(len(self.prompt_keys[0]) * self.widest, R * D)
+        return seats.index_copy_(0, self.seats, x_NRD.reshape(-1, R * D)).view(-1, self.widest * R, D)
+
+    def _from_seats(self, x: Tensor) -> Tensor:
+        """The inverse of `_to_seats`."""
+        R, D = self.shape.queries_per_kv, x.shape[-1]
+        return x.view(-1, R * D).index_select(0, self.seats).view(-1, R, D)

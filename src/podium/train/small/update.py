@@ -1,0 +1,142 @@
+"""One GRPO update: add up the gradients of the micro-batches, then take one optimiser step. Also the reference policy.
+
+`objective` has the loss, `batch` makes the tensors of a micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from podium.train.objective import LOSSES, kl_to_reference, mean_over_tokens
+from podium.train.small.batch import Group, MicroBatch, micro_batches
+from podium.train.small.model import PolicyModel
+from podium.train.small.optimizer import Optimizers, step
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The result of one update."""
+
+    loss: float
+    grad_norm: float
+    """Before clipping."""
+    stepped: bool
+    """False: no group had a gradient, so the policy stayed as it was."""
+
+
+def completion_logprobs(model: PolicyModel, batch: MicroBatch, temperature: float = 1.0) -> Tensor:
+    """Log-probabilities [N] of the targets under the model."""
+    prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
+    hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.grid_QGT, prompt)
+    return model.logprobs(hidden_ND, batch.targets_N, temperature)
+
+
+def accumulate(
+    model: PolicyModel,
+    groups: Sequence[Group],
+    *,
+    loss_type: str,
+    max_tokens: int,
+    clip: float = 0.2,
+    temperature: float = 1.0,
+    beta: float = 0.0,
+    questions: int = 1,
+) -> float | None:
+    """Add the gradient of the batch to the parameters' gradients. Returns the loss; None if no group has a gradient.
+
+    Args:
+        loss_type: a name in `LOSSES`.
+        beta: weight of the KL term. Groups without log-probabilities of the reference have no KL term.
+        questions: groups in a micro-batch. It changes memory and time, not the gradient.
+    """
+    loss_of = LOSSES[loss_type]
+    batches = micro_batches(groups, loss_of.token_weights, max_tokens=max_tokens, questions=questions)
+    if not batches:
+        return None
+    total = 0.0
+    for batch in batches:
+        logprobs_N = completion_logprobs(model, batch, temperature)
+        # A token of a prompt suffix may be so unlikely that its ratio overflows; infinity times the weight 0 is NaN.
+        trained = batch.token_weights_N.nonzero().flatten()
+        logprobs_N = logprobs_N[trained]
+        old_N = None if batch.old_logprobs_N is None else batch.old_logprobs_N[trained]
+        # A row may stand for completions of both signs. The clip bounds the ratio from above where the advantage is
+        # positive and from below where it is negative, so each sign has a surrogate of its own.
+        positive_N, negative_N = batch.positive_advantages_N[trained], batch.negative_advantages_N[trained]
+        loss = loss_of.surrogate(logprobs_N, positive_N, old_logprobs_N=old_N, clip=clip)
+        loss = loss + loss_of.surrogate(logprobs_N, negative_N, old_logprobs_N=old_N, clip=clip)
+        if batch.reference_logprobs_N is not None:
+            kl_N = kl_to_reference(logprobs_N, batch.reference_logprobs_N[trained], old_logprobs_N=old_N)
+            loss = loss + beta * (kl_N * batch.token_weights_N[trained]).sum()
+        torch.autograd.backward(loss)
+        total += float(loss.detach())
+    return total
+
+
+def update(
+    model: PolicyModel,
+    optimizers: Optimizers,
+    groups: Sequence[Group],
+    *,
+    rate: float,
+    loss_type: str = "bnpo",
+    max_tokens: int,
+    clip: float = 0.2,
+    temperature: float = 1.0,
+    beta: float = 0.0,
+    max_norm: float = 1.0,
+) -> Update:
+    """Take one optimiser step on the whole batch.
+
+    If no group has a gradient, no step is taken: Adam's momentum would move the policy without evidence.
+    """
+    loss = accumulate(
+        model,
+        groups,
+        loss_type=loss_type,
+        max_tokens=max_tokens,
+        clip=clip,
+        temperature=temperature,
+        beta=beta,
+    )
+    if loss is None:
+        return Update(loss=0.0, grad_norm=0.0, stepped=False)
+    return Update(
+        loss=loss,
+        grad_norm=step(optimizers, model, rates=[rate] * len(optimizers), max_norm=max_norm),
+        stepped=True,
+    )
+
+
+class ReferencePolicy:
+    """A frozen copy of the policy that training started from. The KL term measures the divergence from it."""
+
+    def __init__(self, model: PolicyModel, temperature: float = 1.0) -> None:
+        self._model = model.frozen()
+        self._temperature = temperature
+
+    def logprobs(
+        self,
+        prompt: Sequence[int],
+        prompt_suffixes: Sequence[tuple[int, ...]],
+        completions: Sequence[tuple[int, ...]],
+    ) -> tuple[tuple[float, ...], ...]:
+        """Log-probabilities of each completion's tokens. A completion follows the prompt and its own prompt suffix."""
+        group = Group(
+            tuple(prompt),
+            completions=tuple(completions),
+            advantages=(1.0,) * len(completions),
+            prompt_suffixes=tuple(prompt_suffixes),
+        )
+        (batch,) = micro_batches([group], mean_over_tokens, max_tokens=1)
+        with torch.no_grad():
+            logprobs = completion_logprobs(self._model, batch, self._temperature).tolist()
+        (rows,) = batch.rows
+        return tuple(
+            tuple(logprobs[n] for n in rows[(*suffix, *completion), len(suffix)][len(suffix) :])
+            for suffix, completion in zip(prompt_suffixes, completions, strict=True)
+        )

@@ -1,0 +1,81 @@
+"""Writes the completions of a round with the engine small: the prompt of a group is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podium.conductor.guide import Guide
+from podium.train.rollouts import OnEnd, SampledCompletion
+from podium.train.small.model import PolicyModel
+from podium.train.small.sampler import sample
+
+
+class GroupWriter:
+    """A `Writer` for one batch.
+
+    Args:
+        end: id of the token that ends a completion.
+        seed: names the randomness.
+        guide: guides the sampling; None: every token may be drawn.
+    """
+
+    def __init__(
+        self,
+        model: PolicyModel,
+        *,
+        end: int,
+        max_tokens: int,
+        temperature: float,
+        seed: str,
+        guide: Guide | None,
+    ) -> None:
+        self.ends = (end,)
+        self._model = model
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._seed = seed
+        self._guide = guide
+
+    def write(
+        self, samples: Sequence[SampledCompletion], on_end: OnEnd, *, number: int, most: int, greedy: bool
+    ) -> None:
+        """See `Writer.write`. The samples of a question are drawn together."""
+        groups = by_row(samples)
+        if not groups:
+            return
+        prompts = [common_start([one.prompt for one in group]) for group in groups]
+        drawn = sample(
+            self._model,
+            prompts,
+            prompt_suffixes=[
+                [one.prompt[len(prompt) :] for one in group]
+                for prompt, group in zip(prompts, groups, strict=True)
+            ],
+            max_tokens=self._max_tokens,
+            end=self.ends[0],
+            seed=f"{self._seed}/{number}" if number else self._seed,
+            temperature=self._temperature,
+            greedy=greedy,
+            guide=self._guide,
+            on_end=lambda question, row, tokens: on_end(groups[question][row], tokens),
+        )
+        for group, of_group in zip(groups, drawn, strict=True):
+            for one, logprobs in zip(group, of_group.logprobs, strict=True):
+                one.logprobs = list(logprobs)
+
+
+def by_row(samples: Sequence[SampledCompletion]) -> list[list[SampledCompletion]]:
+    """The samples that have a prompt, those of one question and round together, in order."""
+    groups: dict[object, list[SampledCompletion]] = {}
+    for one in samples:
+        if one.prompt:
+            groups.setdefault(one.row, []).append(one)
+    return list(groups.values())
+
+
+def common_start(prompts: Sequence[list[int]]) -> tuple[int, ...]:
+    """The tokens with which all prompts begin."""
+    # All prompts lie between the first and the last in sorted order, so they begin with what these two share.
+    first, last = min(prompts), max(prompts)
+    shared = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    return tuple(first[: next(shared, len(first))])

@@ -1,0 +1,367 @@
+"""GRPO with TRL's GRPOTrainer.
+
+TRL has the optimiser, the loss, generation and checkpoints. This file gives TRL the rows, the rollouts and the rewards,
+and sends our figures to its trackers.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from zipfile import is_zipfile
+
+from datasets import Dataset
+from transformers import PrinterCallback, TrainerCallback
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+from trl.trainer.sft_config import SFTConfig
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.config import closest_name
+from podium.errors import CheckpointError, ConfigError, PodiumError
+from podium.train.engine import Job
+from podium.train.metrics import batch_figures, numbers
+from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
+from podium.train.schedule import by_label
+from podium.train.settings import TrainSettings
+from podium.train.trl.ranks import AcceleratedRanks
+from podium.train.trl.writer import TRLWriter
+
+open_ranks = AcceleratedRanks
+
+GRPO_SETTINGS = {
+    "output_dir": "--run",
+    "max_steps": "grpo.iterations",
+    "num_train_epochs": "grpo.iterations",
+    "learning_rate": "grpo.lr",
+    "warmup_ratio": "grpo.warmup",
+    "warmup_steps": "grpo.warmup",
+    "num_generations": "grpo.group",
+    "generation_batch_size": "grpo.questions and grpo.group",
+    "steps_per_generation": "grpo.questions and grpo.group",
+    "gradient_accumulation_steps": "grpo.micro_batch",
+    "per_device_train_batch_size": "grpo.micro_batch",
+    "num_iterations": "grpo.num_iterations",
+    "max_completion_length": "grpo.max_tokens",
+    "temperature": "grpo.temperature",
+    "loss_type": "grpo.loss_type",
+    "scale_rewards": "grpo.scale_rewards",
+    "beta": "grpo.beta",
+    "epsilon": "grpo.clip",
+    "max_grad_norm": "grpo.max_norm",
+    "save_steps": "grpo.save_every",
+    "save_strategy": "grpo.save_every",
+    "seed": "seed",
+    "shuffle_dataset": "seed",
+    "chat_template_kwargs": "chat_template_kwargs",
+    "logging_steps": "grpo.iterations",
+    "remove_unused_columns": "tasks",
+}
+"""Arguments of GRPOConfig that Podium sets, and the setting that decides each."""
+
+TRL_DEFAULTS: dict[str, Any] = {
+    "lr_scheduler_type": "cosine",
+    "report_to": "none",
+    "bf16": False,
+    "save_total_limit": 2,
+    "disable_tqdm": True,
+}
+"""Of both stages, where `[trl]` has no value."""
+
+
+def trl_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig:
+    """The trainer's configuration.
+
+    Args:
+        folder: for its checkpoints.
+        ranks: processes that train together.
+
+    Raises:
+        ConfigError: a setting under [trl] that TRL does not know, or that a setting of Podium decides; a batch that the
+            ranks cannot share.
+    """
+    given = TRL_DEFAULTS | trl_arguments(settings.trl, GRPOConfig, GRPO_SETTINGS)
+    grpo = settings.grpo
+    micro = min(grpo.micro_batch, max(1, settings.batch // ranks))
+    if settings.batch % (ranks * micro):
+        raise ConfigError(
+            f"A batch of {settings.batch} completions (grpo.questions x grpo.group) cannot be shared by {ranks} "
+            f"ranks in micro-batches of {micro}; change grpo.questions, grpo.group or grpo.micro_batch."
+        )
+    if settings.rounds > 1 and grpo.questions % ranks:
+        raise ConfigError(
+            f"With several rounds a question stays on one rank: grpo.questions = {grpo.questions} is no multiple of "
+            f"the {ranks} ranks."
+        )
+    accumulation = settings.batch // (ranks * micro)
+    steps = grpo.iterations * grpo.num_iterations
+    try:
+        return GRPOConfig(
+            output_dir=str(folder),
+            max_steps=steps,
+            learning_rate=grpo.lr,
+            warmup_steps=round(grpo.warmup * steps),
+            num_generations=settings.samples,
+            steps_per_generation=accumulation,
+            gradient_accumulation_steps=accumulation,
+            per_device_train_batch_size=micro,
+            num_iterations=grpo.num_iterations,
+            max_completion_length=grpo.max_tokens,
+            temperature=grpo.temperature,
+            loss_type=grpo.loss_type,
+            scale_rewards=grpo.scale_rewards,
+            beta=grpo.beta,
+            epsilon=grpo.clip,
+            max_grad_norm=grpo.max_norm,
+            save_strategy="steps",
+            save_steps=grpo.save_every * grpo.num_iterations,
+            logging_steps=1,
+            seed=settings.seed,
+            shuffle_dataset=False,
+            remove_unused_columns=False,
+            **given,
+        )
+    except (ValueError, TypeError, ImportError) as error:
+        raise ConfigError(f"TRL refuses the configuration: {error}") from None
+
+
+def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments in `[trl]` that one stage's trainer takes.
+
+    One file serves both stages, so arguments that only the other stage's trainer knows are left out.
+
+    Args:
+        config: GRPOConfig or SFTConfig.
+        ours: the arguments that settings of Podium decide, each with its setting.
+
+    Raises:
+        ConfigError: an argument that no trainer knows, with the closest known name; or one that is in `ours`.
+    """
+    known = {field.name for each in (GRPOConfig, SFTConfig) for field in fields(each)}
+    for key in table:
+        if key in ours:
+            raise ConfigError(f"trl.{key} is decided by {ours[key]}; set that.", ("trl", key))
+        if key not in known:
+            near = closest_name(key, known)
+            way_out = f"; did you mean {near!r}?" if near else "."
+            raise ConfigError(f"trl.{key}: {config.__name__} has no such argument{way_out}", ("trl", key))
+    taken = {field.name for field in fields(config)}
+    return {key: value for key, value in table.items() if key in taken}
+
+
+def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+    """See `Engine`."""
+    found: list[PodiumError] = []
+
+    def attempt(make: Any) -> None:
+        try:
+            make()
+        except PodiumError as error:
+            found.append(error)
+
+    for key, value in settings.trl.items():
+        attempt(lambda key=key, value=value: trl_arguments({key: value}, GRPOConfig, GRPO_SETTINGS))
+    if not found:
+        attempt(lambda: trl_config(settings, Path("checkpoints"), ranks))
+    attempt(lambda: lora_config(settings))
+    attempt(lambda: quantization(settings))
+    if settings.prompt.guide:
+        found.append(ConfigError('TRL samples without a guide; set prompt.guide = "".', ("prompt", "guide")))
+    found.extend(_missing_packages(settings))
+    return found
+
+
+def _missing_packages(settings: TrainSettings) -> Iterator[ConfigError]:
+    if settings.trl.get("use_vllm") and find_spec("vllm") is None:
+        yield ConfigError(
+            "trl.use_vllm needs vLLM; install it with: pip install 'trl[vllm]', or leave it out."
+        )
+    reports = settings.trl.get("report_to", "none")
+    if reports in ("none", ["none"], []):
+        return
+    from transformers.integrations.integration_utils import (  # noqa: PLC0415
+        get_reporting_integration_callbacks,
+    )
+
+    try:
+        get_reporting_integration_callbacks(reports)  # type: ignore[no-untyped-call]
+    except (RuntimeError, ValueError, ImportError) as error:
+        yield ConfigError(f"trl.report_to = {reports!r} cannot be used: {error}")
+
+
+def train(job: Job) -> None:
+    """See `Engine`."""
+    run = TRLRun(job)
+    checkpoint = latest_checkpoint(job.checkpoints)
+    passes = job.settings.grpo.num_iterations
+    job.recorder.begin(0 if checkpoint is None else step_of(checkpoint) // passes)
+    run.trainer.remove_callback(PrinterCallback)
+    run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if job.rollouts.stop.is_set():
+        raise TrainingInterruptedError
+    run.trainer.save_model(str(job.trained))
+
+
+class TRLRun(TrainerCallback):
+    """TRL's trainer for one run on this rank, with its rollout function, reward function and callback."""
+
+    def __init__(self, job: Job) -> None:
+        settings = self._settings = job.settings
+        self._job = job
+        self._rows = by_label(job.rows)
+        self.samples: list[SampledCompletion] = []
+        """Of the latest batch, of all ranks."""
+        self._seconds: dict[str, float] = {}
+        self._began = time.perf_counter()
+        self._evaluation: dict[str, Any] | None = None
+        """Of the policy after the latest iteration, if that was due."""
+        # It prints every dropped rollout whole.
+        logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
+        try:
+            self.trainer = GRPOTrainer(
+                model=str(job.start.path),
+                reward_funcs=self._reward,
+                args=trl_config(settings, job.checkpoints, job.rollouts.ranks.size),
+                train_dataset=Dataset.from_list([{"prompt": row.label} for row in job.rows]),
+                processing_class=job.tokenizer,
+                callbacks=[self],
+                peft_config=lora_config(settings),
+                quantization_config=quantization(settings),
+                rollout_func=self._roll,
+            )
+        except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
+        self.writer = TRLWriter(self.trainer, job.rollouts.stop)
+
+    def _roll(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
+        """TRL's rollout function: the batch of the rows that `prompts` name, each as often as it has samples."""
+        first = trainer.accelerator.process_index * len(prompts)
+        # Ranks hold parts of the batch in order, and samples of one row stand together.
+        samples = [
+            SampledCompletion(self._rows[label], (first + place) % trainer.num_generations)
+            for place, label in enumerate(prompts)
+        ]
+        most = len(prompts) // self._settings.rounds
+        self._seconds = self._job.rollouts.run(samples, self.writer, most=most)
+        self.samples = self._job.rollouts.ranks.gather(samples)
+        # A round that a rollout does not reach has one token that nothing is learned from.
+        nothing = trainer.processing_class.eos_token_id
+        return {
+            "prompt_ids": [sample.prompt or [nothing] for sample in samples],
+            "completion_ids": [sample.tokens or [nothing] for sample in samples],
+            "logprobs": _all_or_none([sample.logprobs for sample in samples]),
+            "env_mask": [[int(bool(sample.tokens))] * max(1, len(sample.tokens)) for sample in samples],
+            "podium_reward": [sample.reward for sample in samples],
+        }
+
+    def _reward(self, podium_reward: list[float | None], log_metric: Any, **_: Any) -> list[float | None]:
+        """TRL's reward function: returns the rewards that the rollout function has already computed."""
+        for name, value in numbers(batch_figures(self.samples)).items():
+            log_metric(f"podium/{name}", value)
+        return podium_reward
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        passes = self._settings.grpo.num_iterations
+        if state.global_step % passes == 0:  # The first pass over a batch also generates it.
+            self._began = time.perf_counter()
+            self._job.recorder.start(state.global_step // passes)
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_training_stop = control.should_training_stop or self._job.rollouts.stop.is_set()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.on_substep_end(args, state, control)  # A step of one micro-batch has no substeps.
+        self._evaluation = None
+        if (
+            self._job.evaluation is not None
+            and state.global_step % self._settings.grpo.num_iterations == 0
+            and self._job.recorder.is_evaluation_due
+        ):
+            self._evaluation = self._job.evaluation(self.writer)
+            for name, value in self._evaluation.items():  # TRL logs them with the figures of the step.
+                self.trainer._metrics["train"][f"podium/evaluation/{name}"].append(float(value))
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        logs: dict[str, Any] = kwargs["logs"]
+        if "loss" not in logs or state.global_step % self._settings.grpo.num_iterations:
+            return
+        evaluated = 0.0 if self._evaluation is None else self._evaluation["seconds"]
+        took = time.perf_counter() - self._began - sum(self._seconds.values()) - evaluated
+        goes_on = self._job.recorder.record(
+            self.samples,
+            loss=logs["loss"],
+            seconds={**self._seconds, "update": max(0.0, took)},
+            evaluation=self._evaluation,
+            entropy=logs.get("entropy", 0.0),
+            kl=logs.get("kl", 0.0),
+            grad_norm=logs.get("grad_norm", 0.0),
+            lr=logs["learning_rate"],
+        )
+        if not self._job.rollouts.ranks.of_first(goes_on):
+            control.should_training_stop = True
+
+
+def _all_or_none(logprobs: Sequence[list[float] | None]) -> list[list[float]] | None:
+    """vLLM gives log-probabilities, transformers none."""
+    if all(row is None for row in logprobs):
+        return None
+    return [row or [0.0] for row in logprobs]
+
+
+def latest_checkpoint(folder: Path) -> Path | None:
+    """The newest whole checkpoint; a kill may leave one that lacks its last file.
+
+    Raises:
+        CheckpointError: the state of its optimiser is cut or damaged.
+    """
+    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    newest = max(whole, key=step_of, default=None)
+    state = None if newest is None else newest / "optimizer.pt"
+    if state is not None and state.is_file() and not is_zipfile(state):  # torch's files are archives.
+        raise CheckpointError(
+            f"{state} is cut or damaged; restore it, or remove its folder to go on from the checkpoint before."
+        )
+    return newest
+
+
+def step_of(checkpoint: Path) -> int:
+    """The steps of the optimiser that a checkpoint holds."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def lora_config(settings: TrainSettings) -> Any:
+    """peft's LoraConfig; None: all weights are trained.
+
+    Raises:
+        ConfigError: peft is not installed, or refuses an argument.
+    """
+    if settings.lora is None:
+        return None
+    try:
+        from peft import LoraConfig  # noqa: PLC0415 - an extra's part
+
+        return LoraConfig(**{"task_type": "CAUSAL_LM", "target_modules": "all-linear", **settings.lora})
+    except (ImportError, TypeError, ValueError) as error:
+        raise ConfigError(f"[lora] cannot be used: {error}") from None
+
+
+def quantization(settings: TrainSettings) -> Any:
+    """transformers' BitsAndBytesConfig; None: weights are loaded as they are.
+
+    Raises:
+        ConfigError: bitsandbytes is not installed, or refuses an argument.
+    """
+    if settings.quantization is None:
+        return None
+    try:
+        from transformers import BitsAndBytesConfig  # noqa: PLC0415
+
+        return BitsAndBytesConfig(**settings.quantization)  # type: ignore[no-untyped-call]
+    except (ImportError, TypeError, ValueError) as error:
+        raise ConfigError(f"[quantization] cannot be used: {error}") from None

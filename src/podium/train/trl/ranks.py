@@ -1,0 +1,53 @@
+"""The processes that accelerate launches."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TypeVar
+
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list, gather_object
+from datasets import disable_progress_bars
+from transformers.utils import logging
+
+from podium.train.ranks import Ranks
+
+T = TypeVar("T")
+
+
+class AcceleratedRanks(Ranks):
+    """The ranks of `accelerate launch`; one without it.
+
+    Opening them turns off the progress bars of the libraries that train, and their warnings of renamed arguments.
+    """
+
+    def __init__(self) -> None:
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        disable_progress_bars()
+        warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
+        warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
+        warnings.filterwarnings("ignore", message=".*pin_memory.*")
+        self._state = PartialState()
+        self.size, self.index = self._state.num_processes, self._state.process_index
+
+    def gather(self, items: list[T]) -> list[T]:
+        return gather_object(items)  # type: ignore[no-any-return]
+
+    def of_first(self, value: T) -> T:
+        values = [value]
+        if self.size > 1:
+            broadcast_object_list(values)
+        return values[0]
+
+    def wait(self) -> None:
+        self._state.wait_for_everyone()
+
+    @property
+    def listening(self) -> str:
+        """This machine's own address if all ranks are on it, else all addresses."""
+        alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+        return "127.0.0.1" if alone else "0.0.0.0"
+
+    def reachable(self, url: str) -> str:
+        return url.replace("0.0.0.0", os.environ.get("MASTER_ADDR", "127.0.0.1"))

@@ -1,0 +1,135 @@
+"""Writes the completions of a round with TRL's trainer.
+
+With transformers a plan is handed on as soon as its last token is sampled, so that workers answer while other plans are
+still generated; with vLLM, when the whole batch is generated.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from transformers import GenerationConfig
+
+from podium.train.rollouts import OnEnd, SampledCompletion, TrainingInterruptedError
+
+_SAMPLING = ("temperature", "top_p", "top_k", "min_p")
+"""Generation arguments that are left out of greedy decoding."""
+
+
+class TRLWriter:
+    """A `Writer`.
+
+    Args:
+        trainer: TRL's GRPOTrainer.
+        stop: set when the run is to end.
+    """
+
+    def __init__(self, trainer: Any, stop: threading.Event) -> None:
+        self._trainer = trainer
+        self._stop = stop
+
+    @property
+    def ends(self) -> Collection[int]:
+        """See `Writer`."""
+        return self._trainer.eos_token_ids  # type: ignore[no-any-return]
+
+    def write(
+        self, samples: Sequence[SampledCompletion], on_end: OnEnd, *, number: int, most: int, greedy: bool
+    ) -> None:
+        """See `Writer.write`."""
+        trainer = self._trainer
+        reached = [sample for sample in samples if sample.prompt]
+        alone = trainer.accelerator.num_processes == 1
+        if not reached and alone:
+            return
+        # Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
+        asked: list[SampledCompletion | None] = [*reached] or [None]
+        if not alone and self._counts_places:
+            asked = [sample if sample.prompt else None for sample in samples]
+            asked += [None] * (most - len(samples))
+        nothing = [trainer.processing_class.eos_token_id]
+        prompts = [nothing if sample is None else sample.prompt for sample in asked]
+        handed: set[int] = set()
+
+        def hand_on(position: int, tokens: list[int]) -> None:
+            handed.add(position)
+            if (owner := asked[position]) is not None:
+                on_end(owner, tokens)
+
+        together = 1 if greedy or number else trainer.num_generations
+        with self._greedy() if greedy else nullcontext(), self._watch(len(asked), hand_on):
+            completions, logprobs = trainer._generate_single_turn(prompts, None, {}, together)
+        for position, owner in enumerate(asked):
+            if owner is None:
+                continue
+            owner.logprobs = None if logprobs is None else list(logprobs[position])
+            if position not in handed:
+                on_end(owner, list(completions[position]))
+
+    @contextmanager
+    def _watch(self, rows: int, on_end: Callable[[int, list[int]], None]) -> Iterator[None]:
+        """While transformers generates: call `on_end` for each row, as soon as its last token is read by the model."""
+        trainer = self._trainer
+        if trainer.use_vllm:
+            yield
+            return
+        ends = set(trainer.eos_token_ids)
+        written: list[list[int]] = [[] for _ in range(rows)]
+        begun = False
+
+        def see(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            nonlocal begun
+            if self._stop.is_set():
+                raise TrainingInterruptedError
+            ids = kwargs.get("input_ids", args[0] if args else None)
+            if not begun or ids is None or ids.shape[1] != 1:
+                begun = True  # The prompts.
+                return
+            for position, token in enumerate(ids[:rows, 0].tolist()):
+                tokens = written[position]
+                if not tokens or tokens[-1] not in ends:
+                    tokens.append(token)
+                    if token in ends:
+                        on_end(position, tokens)
+
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        model = model.get_base_model() if hasattr(model, "get_base_model") else model
+        hook = model.register_forward_pre_hook(see, with_kwargs=True)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    @contextmanager
+    def _greedy(self) -> Iterator[None]:
+        """Make the trainer decode greedily (temperature 0) inside this context."""
+        trainer = self._trainer
+        if trainer.use_vllm:
+            engine = trainer.vllm_generation
+            temperature, engine.temperature = engine.temperature, 0.0
+            try:
+                yield
+            finally:
+                engine.temperature = temperature
+            return
+        before = trainer.generation_config, trainer.generation_kwargs
+        plain = {key: value for key, value in trainer.generation_kwargs.items() if key not in _SAMPLING}
+        plain["do_sample"] = False
+        trainer.generation_config = GenerationConfig(**plain, disable_compile=True)  # type: ignore[no-untyped-call]
+        trainer.generation_kwargs = plain
+        try:
+            yield
+        finally:
+            trainer.generation_config, trainer.generation_kwargs = before
+
+    @property
+    def _counts_places(self) -> bool:
+        """Whether TRL generates for several ranks at once, and finds a rank's completions by counting.
+
+        It takes every rank to have given as many prompts, and every group of equal prompts to be whole.
+        """
+        engine = self._trainer.vllm_generation if self._trainer.use_vllm else None
+        return engine is not None and (engine.mode == "server" or engine.tensor_parallel_size > 1)

@@ -1,0 +1,171 @@
+"""`podium train --dry-run`: what it tells, whom it asks, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.cli import run
+from podium.executor import Dispatcher
+from podium.tasks import open_tasks
+from podium.team.opening import open_pool
+from podium.testing import Answer, FaultServer, Rule, Status
+from podium.train.dry_run import Trial
+
+WORKER = """
+[[worker]]
+name = "{name}"
+kind = "openai"
+model = "{name}"
+base_url = "{url}"
+price = {{ input = 1.0, output = 2.0 }}
+limits = {{ retries = 0 }}
+"""
+VOTE = '[[worker]]\nname = "vote"\nkind = "vote"\n'
+
+
+@pytest.fixture
+def config(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run over simulated workers, as a file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
+    prompt = {key: value for key, value in settings["prompt"].items() if value is not None}
+    grpo = settings["grpo"]
+    lines = ['engine = "trl"', 'start = "warmstart"', "task_limit = 20"]
+    for table, values in (("prompt", prompt), ("grpo", grpo), ("trl", settings["trl"])):
+        lines += [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())]
+    path = tmp_path / "run.toml"
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    """Answers as one model, and fails as another."""
+    rules = [Rule(fault=Status(code=401), model="bo")]
+    with FaultServer(
+        models={"ada": Answer("Answer: 42", input_tokens=100, output_tokens=10), "bo": "never"}, rules=rules
+    ).in_thread() as made:
+        yield made
+
+
+def dry_run(config: Path, *more: str) -> int:
+    return run(["train", "--dry-run", "--config", str(config), *more])
+
+
+def test_a_run_over_simulated_workers_is_estimated_and_tried_and_leaves_nothing(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert dry_run(config) == 0
+    told = capsys.readouterr().out
+
+    assert "2 iterations of 2 questions x 4 plans, from warmstart" in told
+    assert "all of them are simulated or recorded, so nothing is paid." in told
+    assert "This assumes 16 plans" in told
+    assert "GPU, by formulas" in told
+    assert "Nothing stops this run." in told
+    assert "7 of 7 answered; $0 spent." in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_as_json_it_is_one_object(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dry_run(config, "--json", "grpo.eval_every=2", "grpo.eval_questions=3") == 0
+    told = json.loads(capsys.readouterr().out)
+
+    assert told["refusals"] == []
+    assert told["workers"]["plans"] == 16 + 3  # Of the batches, and of one evaluation.
+    assert told["workers"]["cost_usd"]["low"] < told["workers"]["cost_usd"]["likely"]
+    assert told["gpu"]["memory"]["weights"] > 0
+    assert told["hours"] > 0
+    assert {trial["worker"] for trial in told["trials"]} == set(open_pool("embedded").names)
+    assert all(trial["answered"] and trial["score"] in (0.0, 1.0) for trial in told["trials"])
+
+
+def test_a_run_that_would_be_refused_lists_all_reasons_and_calls_no_worker(
+    config: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("pool.toml").write_text(WORKER.format(name="ada", url=server.url) + VOTE)
+    status = dry_run(
+        config, "pool=pool.toml", "trl.learn=1", "grpo.max_tokens=1000", "--run-budget-usd", "0.0001"
+    )
+    told = capsys.readouterr().out
+
+    assert status == 1
+    assert "This run would be refused, for 3 reasons:" in told
+    assert "1. trl.learn: GRPOConfig has no such argument" in told
+    assert "2. The prompt of " in told
+    assert "3. The first batch of 8 plans is likely to cost $" in told
+    assert not server.requests
+
+
+def test_every_worker_is_called_once_and_one_that_fails_is_named(
+    config: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workers = [WORKER.format(name=name, url=server.url) for name in ("ada", "bo")]
+    Path("pool.toml").write_text("".join(workers) + VOTE)
+
+    status = dry_run(config, "pool=pool.toml", "--json")
+    told = json.loads(capsys.readouterr().out)
+
+    assert status == 1
+    ada, bo, vote = told["trials"]
+    assert (ada["answered"], ada["cost_usd"], ada["simulated"]) == (True, 100 / 1e6 + 20 / 1e6, False)
+    assert (bo["answered"], bo["score"]) == (False, None)
+    assert "401" in bo["error"]
+    assert vote["answered"]
+    assert sorted(one.body["model"] for one in server.requests) == ["ada", "bo"]
+
+
+def test_the_price_is_printed_before_any_worker_is_called(
+    config: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("pool.toml").write_text(WORKER.format(name="ada", url=server.url) + VOTE)
+    assert dry_run(config, "pool=pool.toml") == 0
+    told = capsys.readouterr().out
+
+    assert "a grader grades the answer. This costs about $0.0011 (" in told
+    assert told.index("This costs about") < told.index("2 of 2 answered; $0.00012 spent.")
+
+
+def test_a_budget_that_will_not_last_is_reported(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dry_run(config, "--json")
+    likely = json.loads(capsys.readouterr().out)["workers"]["cost_usd"]["likely"]
+
+    assert dry_run(config, "--run-budget-usd", str(0.75 * likely)) == 0
+    assert "is likely to stop the run after 1 of 2 iterations" in capsys.readouterr().out
+
+
+def test_each_part_of_a_task_set_is_graded_once_at_least() -> None:
+    tasks = {
+        f"{part}/{task.id}": replace(task, id=f"{part}/{task.id}", facts={"set": part})
+        for part in "abcdefghi"
+        for task in open_tasks("embedded", "train", size=2)
+    }
+    trial = Trial.of(open_pool("embedded"), tasks)
+    trials = asyncio.run(trial.run(Dispatcher()))
+
+    assert {one.task[0] for one in trials} == set("abcdefghi")
+    assert {one.worker for one in trials} == set(open_pool("embedded").names)
+    assert all(one.score is not None for one in trials)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["train", "--json", "--run", "r"], "--json is for --dry-run"),
+        (["train", "--dry-run", "--stage", "sft"], "--dry-run is for --stage grpo"),
+        (["train"], "Training needs --run FOLDER"),
+    ],
+)
+def test_words_that_do_not_go_together_are_refused(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    assert sentence in capsys.readouterr().err

@@ -1,0 +1,221 @@
+"""The training loop, on a real run that takes a second."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+import tiny_run
+import torch
+from pydantic import ValidationError
+from tiny_run import SETTINGS, make_settings, run, write_start
+from transformers import AutoModelForCausalLM
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import RunMismatchError
+from podium.rollout.run_folder import RunFolder
+from podium.train.display import NoDisplay
+from podium.train.metrics import alarms
+from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
+from podium.train.settings import GRPOSettings
+from podium.train.small.checkpoints import read_model
+from podium.train.small.engine import refusals
+
+
+def rows(folder: Path) -> list[dict]:
+    """Metrics without what the clock says."""
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in RunFolder(folder).rows().read()]
+
+
+async def test_a_run_that_is_killed_and_resumed_has_the_metrics_of_one_that_is_not(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    whole = await run(tmp_path / "whole", start)
+
+    killed = tmp_path / "killed"
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, tiny_run.__file__, str(killed), str(start.path)
+    )
+    metrics = RunFolder(killed).rows()
+    async with asyncio.timeout(60):
+        while len(metrics.read()) < 6 and child.returncode is None:  # noqa: ASYNC110 (it is another process)
+            await asyncio.sleep(0.002)
+    child.kill()
+    assert await child.wait() == -9, "the run ended before it could be killed"
+    assert 6 <= len(metrics.read()) < SETTINGS.iterations
+    resumed = await run(killed, start)
+
+    assert rows(killed) == rows(tmp_path / "whole")
+    assert len(rows(killed)) == SETTINGS.iterations
+    for name, weight in read_model(Checkpoint.read(whole)).state_dict().items():
+        assert torch.equal(weight, read_model(Checkpoint.read(resumed)).state_dict()[name]), name
+
+
+async def test_training_raises_the_reward(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    await run(folder, write_start(tmp_path / "start"), SETTINGS.model_copy(update={"iterations": 60}))
+    rewards = [row["reward"] for row in rows(folder)]
+    assert fmean(rewards[:2]) < 0.5
+    assert fmean(rewards[-10:]) > 0.85
+    assert rows(folder)[-1]["workers"]["good"] > 0.6
+
+
+async def test_the_trained_policy_is_a_checkpoint_that_transformers_loads(tmp_path: Path) -> None:
+    policy = await run(tmp_path / "run", write_start(tmp_path / "start"))
+    checkpoint = Checkpoint.read(policy)
+    assert checkpoint.prompt.style == "brief"
+    theirs = AutoModelForCausalLM.from_pretrained(policy)
+    tokens = torch.tensor([[1, 5, 9, 7]])
+    torch.testing.assert_close(read_model(checkpoint)(tokens), theirs(tokens).logits, atol=1e-5, rtol=1e-5)
+
+
+async def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    await run(tmp_path / "run", start)
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    await run(tmp_path / "run", start)
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+
+
+async def test_the_time_limit_ends_a_run_that_a_longer_one_continues(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    hurried = SETTINGS.model_copy(update={"minutes": 1e-6})
+    await run(tmp_path / "run", start, hurried)
+    assert len(rows(tmp_path / "run")) == 1
+    await run(tmp_path / "run", start)
+    await run(tmp_path / "whole", start)
+    assert rows(tmp_path / "run") == rows(tmp_path / "whole")
+
+
+async def test_a_run_that_was_stopped_when_it_went_on_gives_the_policy_of_its_newest_checkpoint(
+    tmp_path: Path,
+) -> None:
+    start = write_start(tmp_path / "start")
+    hurried = SETTINGS.model_copy(update={"minutes": 1e-6})
+    policy = await run(tmp_path / "run", start, hurried)
+
+    class InterruptionError(Exception):
+        pass
+
+    class Stops(NoDisplay):
+        def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
+            if row["iteration"] == SETTINGS.save_every:
+                raise InterruptionError
+
+    with pytest.raises(InterruptionError):
+        await run(tmp_path / "run", start, display=Stops())
+    (newest,) = (tmp_path / "run" / "checkpoints").glob("[0-9]*")
+    assert newest.name == f"{SETTINGS.save_every:06d}"
+    await run(tmp_path / "run", start, hurried)
+    assert (policy / "model.safetensors").read_bytes() == (newest / "model.safetensors").read_bytes()
+
+
+async def test_evaluations_stand_in_the_rows_and_change_nothing_that_is_learned(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    settings = SETTINGS.model_copy(update={"iterations": 6})
+    evaluated = settings.model_copy(update={"eval_every": 2})
+    policies = [await run(tmp_path / f"{of.eval_every}", start, of) for of in (settings, evaluated)]
+    found = rows(tmp_path / "2")
+    assert [row["iteration"] for row in found if "evaluation" in row] == [1, 3, 5]
+    assert found[1]["evaluation"]["questions"] == 3
+    assert all(0 <= row["evaluation"]["accuracy"] <= 1 for row in found if "evaluation" in row)
+    assert [{k: v for k, v in row.items() if k != "evaluation"} for row in found] == rows(tmp_path / "0")
+    plain, measured = ((policy / "model.safetensors").read_bytes() for policy in policies)
+    assert plain == measured
+
+
+async def test_the_rows_say_when_all_plans_become_alike(tmp_path: Path) -> None:
+    await run(
+        tmp_path / "run", write_start(tmp_path / "start"), SETTINGS.model_copy(update={"iterations": 60})
+    )
+    first, last = rows(tmp_path / "run")[0], rows(tmp_path / "run")[-1]
+    assert first["commonest_plan"] < last["commonest_plan"]
+    assert first["worker_entropy"] > last["worker_entropy"]
+    assert first["topology_entropy"] > 0
+    for row in rows(tmp_path / "run"):
+        assert row["unreadable"] == pytest.approx(1 - row["valid"])
+        assert row["alarms"] == alarms(row)
+
+
+async def test_dropped_rollouts_are_counted_and_not_rewarded(tmp_path: Path) -> None:
+    await run(tmp_path / "run", write_start(tmp_path / "start"))
+    assert sum(row["dropped"] for row in rows(tmp_path / "run")) > 10
+
+
+async def test_another_configuration_is_refused(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    await run(tmp_path / "run", start, SETTINGS.model_copy(update={"iterations": 2}))
+    with pytest.raises(RunMismatchError, match=r"lr was 0\.03 and is now 0\.001"):
+        await run(tmp_path / "run", start, SETTINGS.model_copy(update={"iterations": 2, "lr": 1e-3}))
+
+
+async def test_a_prompt_too_long_for_the_policy_leaves_its_group_out(tmp_path: Path) -> None:
+    settings = SETTINGS.model_copy(update={"max_tokens": 120, "iterations": 1})
+    await run(tmp_path / "run", write_start(tmp_path / "start"), settings)
+    assert rows(tmp_path / "run")[0]["dropped"] == settings.questions * settings.group
+
+
+def test_what_the_engine_cannot_train_is_refused(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    settings = make_settings(start)
+    assert refusals(settings, start, 1) == []
+    changed = settings.model_copy(update={"trl": {"bf16": True}, "stage": "sft"})
+    changed = changed.model_copy(update={"grpo": SETTINGS.model_copy(update={"loss_type": "dapo"})})
+    (start.path / "podium.json").write_text('{"prompt": {"style": "full"}}')
+    (start.path / "chat_template.jinja").write_text("{{ messages }}")
+    said = " ".join(map(str, refusals(changed, Checkpoint.read(start.path), 1)))
+    assert all(key in said for key in ("[trl]", "sft", "loss_type", "chat template"))
+
+
+async def test_several_steps_on_each_batch_learn_from_fewer_rollouts(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    few = SETTINGS.model_copy(update={"iterations": 16, "lr": 5e-3})
+    await run(tmp_path / "one", start, few)
+    await run(tmp_path / "three", start, few.model_copy(update={"num_iterations": 3}))
+    one, three = (fmean(row["reward"] for row in rows(tmp_path / run_)) for run_ in ("one", "three"))
+    assert three > one + 0.05
+
+
+def leave_one_out(groups: Sequence[Rewards], *, scale_rewards: str, std_eps: float) -> list[Advantages]:
+    """Each reward less the mean of the others in its group."""
+    return [
+        tuple(
+            None
+            if reward is None
+            else reward - fmean([0.0, *(r for other, r in enumerate(group) if other != k and r is not None)])
+            for k, reward in enumerate(group)
+        )
+        for group in groups
+    ]
+
+
+def unclipped(
+    logprobs_N: torch.Tensor,
+    weighted_advantages_N: torch.Tensor,
+    *,
+    old_logprobs_N: torch.Tensor | None = None,
+    clip: float = 0.2,
+) -> torch.Tensor:
+    """REINFORCE."""
+    return -(logprobs_N * weighted_advantages_N).sum()
+
+
+async def test_an_advantage_and_a_loss_of_ones_own_take_a_function_and_a_line_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = write_start(tmp_path / "start")
+    monkeypatch.setitem(ADVANTAGES, "leave_one_out", leave_one_out)
+    monkeypatch.setitem(LOSSES, "reinforce", Loss(mean_over_completions, unclipped))
+    changed = {"iterations": 60, "advantage": "leave_one_out", "loss_type": "reinforce"}
+    settings = GRPOSettings.model_validate(SETTINGS.model_dump() | changed)
+    await run(tmp_path / "run", start, settings)
+    assert fmean(row["reward"] for row in rows(tmp_path / "run")[-10:]) > 0.8
+
+
+def test_an_advantage_that_is_not_in_the_table_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"advantage\n.*'grpos' is not known; did you mean 'grpo'"):
+        GRPOSettings(advantage="grpos")

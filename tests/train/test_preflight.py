@@ -1,0 +1,258 @@
+"""What a run is refused for: each reason alone, all at once, and the same by a dry run and by a real start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import UsageError
+from podium.executor import Dispatcher
+from podium.scoring import RolloutRequest, ScoringSession, open_session
+from podium.scoring.service import serve_session
+from podium.testing import FaultServer
+from podium.train.preflight import Preflight, preflight
+from podium.train.settings import TrainSettings
+from podium.types import Message
+
+Settings = dict[str, Any]
+WORKER = """
+[[worker]]
+name = "{name}"
+kind = "openai"
+model = "m"
+base_url = "{url}"
+api_key_env = "{key}"
+price = {{ input = 1000.0, output = 2000.0 }}
+"""
+
+
+def inspect(settings: Settings, folder: Path | None = None, **options: Any) -> list[str]:
+    async def refusals() -> list[str]:
+        async with preflight(TrainSettings.model_validate(settings), folder, **options) as found:
+            return [str(refusal) for refusal in found.refusals]
+
+    return asyncio.run(refusals())
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> str:
+    """A pool of two workers whose keys are missing."""
+    return write_pool(tmp_path, "http://127.0.0.1:9/v1")
+
+
+def write_pool(folder: Path, url: str) -> str:
+    path = folder / "pool.toml"
+    path.write_text(
+        "".join(WORKER.format(name=name, url=url, key=f"{name.upper()}_KEY") for name in ("ada", "bo"))
+    )
+    return str(path)
+
+
+def test_nothing_is_in_the_way_of_a_run_that_works(settings: Settings) -> None:
+    assert inspect(settings, ranks=2) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"trl": {"learning_rate": 1e-4}}, "trl.learning_rate is decided by grpo.lr; set that."),
+        ({"trl": {"learn": 1}}, "trl.learn: GRPOConfig has no such argument"),
+        ({"trl": {"use_vllm": True}}, "trl.use_vllm needs vLLM"),
+        ({"trl": {"report_to": "nobody"}}, "trl.report_to = 'nobody' cannot be used"),
+        ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
+        ({"start": "nowhere"}, "nowhere is not a folder"),
+        ({"prompt": {"style": "full"}}, "has no chat template: it is a base model"),
+        ({"pool": "none.toml"}, "none.toml: there is no such file"),
+        ({"pool_draw": {"without": ["nobody"]}}, "pool_draw.without names 'nobody'"),
+        ({"tasks": "nothing"}, "There is no task set 'nothing'"),
+    ],
+)
+def test_each_reason_is_one_sentence(settings: Settings, change: Settings, sentence: str) -> None:
+    (refusal,) = inspect(settings | change)
+    assert sentence in refusal
+
+
+def test_a_prompt_of_guided_policies_is_refused(settings: Settings) -> None:
+    (refusal,) = inspect(settings | {"prompt": settings["prompt"] | {"guide": "plan-lists"}})
+    assert "TRL samples without a guide" in refusal
+
+
+def test_a_setting_of_the_other_engine_is_refused(settings: Settings) -> None:
+    changed = settings | {"grpo": settings["grpo"] | {"advantage": "maxrl"}}
+    (refusal,) = inspect(changed)
+    assert refusal.startswith("grpo.advantage is a setting of the engine small")
+
+
+def test_a_task_without_a_grader_is_refused(settings: Settings, tmp_path: Path) -> None:
+    tasks = tmp_path / "mine.toml"
+    (tmp_path / "q.jsonl").write_text('{"question": "What?", "answer": "42"}\n')
+    tasks.write_text('[[part]]\nset = "own"\nfile = "q.jsonl"\ngrader = "nobody"\n')
+
+    (refusal,) = inspect(settings | {"tasks": str(tasks)})
+
+    assert "grader" in refusal
+
+
+def test_questions_that_the_policy_is_measured_on_are_refused(settings: Settings, tmp_path: Path) -> None:
+    row = '{{"question": "How many apples are {0} crates of {0} apples each, all told?", "answer": "{1}"}}\n'
+    for name in ("mine.jsonl", "exam.jsonl"):
+        (tmp_path / name).write_text("".join(row.format(n, n * n) for n in range(40)))
+
+    (refusal,) = inspect(
+        settings | {"tasks": str(tmp_path / "mine.jsonl"), "held_out": (str(tmp_path / "exam.jsonl"),)}
+    )
+
+    assert "are held-out questions too" in refusal
+
+
+def test_ranks_that_cannot_share_the_batch_are_refused(settings: Settings) -> None:
+    (refusal,) = inspect(settings, ranks=3)
+    assert "cannot be shared by 3 ranks" in refusal
+    (refusal,) = inspect(settings, ranks=16)
+    assert "cannot be shared by 16 ranks" in refusal
+    (refusal,) = inspect(settings | {"rounds": 2}, ranks=4)
+    assert "a question stays on one rank" in refusal
+
+
+def test_a_prompt_that_leaves_no_room_is_refused(settings: Settings) -> None:
+    (refusal,) = inspect(settings | {"grpo": settings["grpo"] | {"max_tokens": 1000}})
+    assert "exceeds the 1,024 that the model can read" in refusal
+
+
+def test_every_worker_without_a_key_is_named(settings: Settings, pool: str) -> None:
+    refusals = inspect(settings | {"pool": pool})
+    assert [refusal.partition(" cannot")[0] for refusal in refusals] == [
+        f"{pool}: worker 'ada'",
+        f"{pool}: worker 'bo'",
+    ]
+    assert all("_KEY is not set" in refusal for refusal in refusals)
+    assert inspect(settings | {"pool": pool}, asks=False) == []
+
+
+def test_a_first_batch_that_would_break_the_budget_is_refused_but_not_a_later_start(
+    settings: Settings, pool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("ADA_KEY", "BO_KEY"):
+        monkeypatch.setenv(key, "made-up")
+    dear = settings | {"pool": pool}
+    (refusal,) = inspect(dear, tmp_path / "run", run_budget_usd=1.0)
+
+    assert refusal.startswith("The first batch of 8 plans is likely to cost $")
+    assert "--run-budget-usd is $1.00" in refusal
+    assert inspect(dear, tmp_path / "run", run_budget_usd=1e6) == []
+    (tmp_path / "run").mkdir()
+    stored = TrainSettings.model_validate(dear).model_dump(mode="json")
+    (tmp_path / "run" / "config.json").write_text(json.dumps(stored))
+    assert inspect(dear, tmp_path / "run", run_budget_usd=1.0) == []
+
+
+def test_a_folder_of_something_else_is_refused_and_left_as_it_is(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    (refusal,) = inspect(settings, tmp_path)
+    assert "holds something other than a run" in refusal
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_start_lists_all_reasons_before_it_calls_or_writes(
+    train: Any, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer().in_thread() as server:
+        monkeypatch.setenv("ADA_KEY", "made-up")
+        monkeypatch.delenv("BO_KEY", raising=False)
+        wrong = settings | {
+            "pool": write_pool(tmp_path, server.url),
+            "trl": {"learn": 1, "bf32": True},
+            "grpo": settings["grpo"] | {"max_tokens": 1000},
+        }
+        expected = inspect(wrong, tmp_path / "run")
+        with pytest.raises(UsageError) as refused:
+            train(wrong)
+
+    assert len(expected) == 4
+    assert str(refused.value).startswith("This run has 4 problems: (1) trl.learn")
+    assert all(refusal in str(refused.value) for refusal in expected)
+    assert not server.requests
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_single_reason_is_raised_as_it_is() -> None:
+    found = Preflight()
+    found.attempt(lambda: Checkpoint.read("nowhere"))
+    with pytest.raises(UsageError, match=r"^nowhere is not a folder"):
+        found.require()
+
+
+def test_a_run_whose_plans_a_service_scores_is_held_to_the_service_s_prompts(settings: Settings) -> None:
+    async def refusals() -> tuple[list[str], list[str]]:
+        async with (
+            open_session(TrainSettings.model_validate(settings), Dispatcher()) as session,
+            serve_session(session) as url,
+        ):
+            served = settings | {"scoring_url": url}
+            long = served | {"grpo": settings["grpo"] | {"max_tokens": 1000}}
+            found = []
+            for chosen in (served, long):
+                async with preflight(TrainSettings.model_validate(chosen), None) as one:
+                    assert one.workers is None
+                    assert one.longest_prompt > 100
+                    found.append([str(refusal) for refusal in one.refusals])
+            return found[0], found[1]
+
+    fits, too_long = asyncio.run(refusals())
+
+    assert fits == []
+    assert ["exceeds the 1,024 that the model can read" in refusal for refusal in too_long] == [True]
+
+
+class TogetherOnly(ScoringSession):
+    """Gives no prompt before all of its 20 are asked for."""
+
+    asked = 0
+    all_asked: asyncio.Event
+
+    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        self.asked += 1
+        if self.asked == len(self.tasks):
+            self.all_asked.set()
+        await self.all_asked.wait()
+        return await super().prompt(request)
+
+
+async def test_a_service_is_asked_for_prompts_together_and_by_the_first_rank_alone(
+    settings: Settings,
+) -> None:
+    experiment = TrainSettings.model_validate(settings)
+    async with open_session(experiment, Dispatcher()) as opened:
+        session = TogetherOnly(experiment, opened.tasks, opened.pool, Dispatcher())
+        session.all_asked = asyncio.Event()
+        async with serve_session(session, drain_s=0) as url, asyncio.timeout(60):
+            served = experiment.model_copy(update={"scoring_url": url})
+            async with preflight(served, None, ranks=2, asks=False) as found:
+                assert (found.refusals, session.asked) == ([], 0)
+            async with preflight(served, None, ranks=2) as found:
+                assert (found.refusals, session.asked) == ([], 20)
+
+
+def test_a_model_on_the_hub_is_described_without_its_weights(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the hub's cache, as it is on the disk: no network is needed."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    repository = tmp_path / "models--someone--tiny"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    shutil.copytree(
+        Checkpoint.read("warmstart").path, snapshot, ignore=shutil.ignore_patterns("*.safetensors")
+    )
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+
+    assert inspect(settings | {"start": "someone/tiny"}, weights=False) == []
+    (refusal,) = inspect(settings | {"start": "someone/tiny"})
+    assert "weights" in refusal

@@ -1,0 +1,59 @@
+"""Lines of progress come from a thread, so a step that takes minutes is told too."""
+
+from __future__ import annotations
+
+import threading
+
+from podium.train.progress import Progress
+
+
+class Said:
+    """Lines, and a way to wait for the next."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.told = threading.Event()
+
+    def __call__(self, line: str) -> None:
+        self.lines.append(line)
+        self.told.set()
+
+
+def test_a_line_comes_while_nothing_is_done_yet() -> None:
+    said = Said()
+    with Progress(said, noun="examples", first_s=0.01) as progress:
+        progress.phase("loading the model")
+        said.told.clear()
+        assert said.told.wait(30)
+    assert said.lines[-1] == "loading the model, 0:00 gone"
+
+
+def test_a_line_says_how_much_is_done_how_fast_and_what_is_left() -> None:
+    progress = Progress(print, noun="plans", total=1000)
+    progress.phase("iteration 2/5")
+    progress.begin(200)
+    progress.advance(100, tokens=5000)
+    phase, done, speed, gone, left = progress.line().split(", ")
+    assert (phase, done) == ("iteration 2/5", "300 of 1,000 plans")
+    assert speed.endswith(" tokens a second")
+    assert gone.endswith(" gone")
+    assert left.endswith(" left")
+
+
+def test_the_first_and_the_last_step_are_told_at_once() -> None:
+    said = Said()
+    progress = Progress(said, noun="examples", total=3)
+    progress.begin(0)
+    for loss in (3.0, 2.0, 1.0):
+        progress.advance(1, tokens=10)
+        progress.learned(loss)
+    assert ["loss 3" in said.lines[0], "loss 1" in said.lines[1], len(said.lines)] == [True, True, 2]
+
+
+def test_what_was_left_out_counts_as_done() -> None:
+    progress = Progress(print, noun="plans", total=100)
+    progress.begin(0)
+    progress.advance(10, tokens=10)
+    progress.phase("iteration 2/2", done=50)
+    progress.advance(1, tokens=1)
+    assert "51 of 100 plans" in progress.line()

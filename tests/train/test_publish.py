@@ -1,0 +1,86 @@
+"""Publishing the policy of a run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import UsageError
+from podium.train.publish import model_card, publish
+from podium.train.settings import GRPOSettings, TrainSettings
+from podium_lab.warmstart.supervised import SupervisedStage, WarmStartSettings
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run's folder as it is left, with the shipped warm start for its policy."""
+    folder = tmp_path / "run"
+    shutil.copytree(Checkpoint.read("warmstart").path, folder / "policy")
+    settings = TrainSettings.model_validate(
+        {"engine": "trl", "start": "someone/some-model", "lora": {"r": 8}}
+    )
+    (folder / "config.json").write_text(settings.model_dump_json())
+    rows = [
+        {"iteration": n, "reward": n / 20, "valid": 1.0, "accuracy": 0.5, "cost_usd": 0.001}
+        for n in range(20)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_the_card_says_what_the_run_was(run: Path, tmp_path: Path) -> None:
+    publish(run, str(tmp_path / "published"))
+
+    card = (tmp_path / "published" / "README.md").read_text()
+    assert "base_model: someone/some-model" in card
+    assert "tags: [podium, conductor, trl]\n" in card
+    assert "LoRA adapters, merged" in card
+    assert "| reward | 0.225 | 0.725 |" in card
+    assert "Its workers were simulated." in card
+    assert "podium serve --conductor" in card
+    assert Checkpoint.read(tmp_path / "published").conducts.simulated
+
+
+def card_of(run: Path, settings: BaseModel) -> str:
+    (run / "config.json").write_text(settings.model_dump_json())
+    return model_card(run, "mine")
+
+
+def test_the_card_of_a_warm_start_says_on_which_examples_it_was_trained(run: Path) -> None:
+    stages = (SupervisedStage(steps=1500), SupervisedStage(steps=500))
+    card = card_of(run, WarmStartSettings(stages=stages))
+    assert "supervised on examples of embedded, 2000 steps of 32 examples, learning rate 0.002\n" in card
+    assert "from fresh weights." in card
+    assert "tags: [podium, conductor]\n" in card
+    assert "None" not in card
+
+
+def test_the_card_of_a_run_of_the_small_engine_says_how_many_rounds_it_had(run: Path) -> None:
+    settings = TrainSettings(start="-", engine="small", rounds=2, grpo=GRPOSettings(iterations=130, group=16))
+    card = card_of(run, settings)
+    assert "130 iterations of 4 questions with 16 rollouts each, 2 round(s)," in card
+    assert "tags: [podium, conductor]\n" in card
+
+
+def test_a_folder_that_holds_something_is_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds something already; give a new folder"):
+        publish(run, str(tmp_path))
+    with pytest.raises(UsageError, match="give a new folder"):
+        publish(run, str(run / "config.json"))
+
+
+def test_the_card_of_a_policy_on_the_hub_fetches_it_first(run: Path) -> None:
+    card = model_card(run, "me/mine", on_hub=True)
+
+    assert "hf download me/mine --local-dir mine\n" in card
+    assert "podium serve --conductor mine --pool" in card
+
+
+def test_a_run_that_has_not_ended_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no trained policy yet"):
+        publish(tmp_path, "hub:me/mine")

@@ -1,0 +1,218 @@
+"""Formulas: against transformers, peft and figures worked out by hand; and the page that shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
+
+from podium.executor.estimate import estimate
+from podium.scoring import ScoringSettings
+from podium.tasks import open_tasks
+from podium.tasks.task import Grade, Task
+from podium.team.opening import open_pool
+from podium.trace.answers import PastAnswers
+from podium.train.estimate import (
+    GIB,
+    GPU,
+    GPUS,
+    PEAK_SHARE,
+    SHAPES,
+    LMShape,
+    Training,
+    generation_seconds,
+    gpu_named,
+    memory,
+    update_flops,
+    update_seconds,
+)
+from podium.train.worker_estimate import RESPONSE_TOKENS, estimate_workers
+from podium.types import Limits, Price, Profile, Question
+from podium.workers.base import Reply, Request
+from podium.workers.pool import Pool
+from podium.workflow import Step, Workflow
+
+ROOT = Path(__file__).parents[2]
+SHAPE = LMShape(100, 8, 2, 4, 2, 2, 16, tied=True)
+TRAINING = Training(
+    SHAPE, batch=8, questions=2, prompt_tokens=30, completion_tokens=10, micro_batch=4, vllm=False
+)
+CARD = GPU("card", memory_gib=1.0, tflops=1e-6, bandwidth=1e-6)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_has_the_parameters_that_transformers_makes_of_it(name: str) -> None:
+    shape = SHAPES[name]
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(_config(name, shape))
+    made = sum(weight.numel() for weight in model.parameters())
+
+    assert abs(shape.parameters / made - 1) < 1e-3
+    assert LMShape.of(model.config.to_dict()) == shape
+
+
+def test_an_adapter_has_the_parameters_that_peft_gives_it() -> None:
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(_config("Qwen2", SHAPE))
+        adapted = get_peft_model(model, LoraConfig(r=3, target_modules="all-linear", task_type="CAUSAL_LM"))
+    assert SHAPE.adapter(3) == adapted.get_nb_trainable_parameters()[0]
+
+
+def _config(name: str, shape: LMShape) -> Qwen2Config | Qwen3Config:
+    kind = Qwen3Config if "Qwen3" in name else Qwen2Config
+    return kind(
+        vocab_size=shape.vocab,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.inner,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head_size,
+        tie_word_embeddings=shape.tied,
+    )
+
+
+def test_a_mixture_of_experts_has_no_formula() -> None:
+    assert LMShape.of({"num_experts": 8, "vocab_size": 10}) is None
+    assert LMShape.of({"vocab_size": 10}) is None
+
+
+def test_memory_is_what_the_formulas_give_by_hand() -> None:
+    # A layer: 8x8 + 2 x 8x4 + 8x8 and 3 x 8x16, 576 in all; 2 layers and 100 x 8 embeddings, once.
+    parameters = 2 * 576 + 800
+    held = memory(TRAINING, gpu=CARD, ranks=2)
+
+    assert SHAPE.parameters == parameters
+    assert (held.weights, held.gradients, held.moments) == (parameters * 2, parameters * 2, parameters * 4)
+    assert held.compute_copy == parameters * 2 / 2
+    assert held.activations == 4 * 40 * (2 * 8 + 8 * 8 + 3 * 16) * 2
+    assert held.logits == 4 * 10 * 100 * 8
+    assert held.generation == 4 * 40 * (2 * 2 * 2 * 2) * 2  # half of the 8 sequences, in bfloat16
+    assert held.peak == held.weights + held.moments + max(held.update, held.generation)
+
+
+def test_vllm_takes_its_share_at_the_same_time_unless_it_sleeps() -> None:
+    awake = replace(TRAINING, vllm=True, vllm_share=0.5)
+    for training, together in ((awake, True), (replace(awake, vllm_sleeps=True), False)):
+        held = memory(training, gpu=CARD)
+        assert held.generation == GIB / 2
+        assert held.together == together
+    assert memory(replace(awake, vllm_share=0.0), gpu=CARD).generation == 0
+
+
+def test_an_adapter_alone_has_gradients_and_moments() -> None:
+    lora = replace(TRAINING, lora_rank=2, weight_bytes=2)
+    held = memory(lora, gpu=CARD)
+
+    assert lora.trained == SHAPE.adapter(2)
+    assert held.weights == SHAPE.parameters * 2 + lora.trained * 4
+    assert (held.gradients, held.moments, held.compute_copy) == (lora.trained * 4, lora.trained * 8, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "each"),
+    [
+        ({"checkpointing": False}, 6),
+        ({}, 8),
+        ({"lora_rank": 2, "checkpointing": False}, 4),
+        ({"lora_rank": 2}, 6),
+        ({"passes": 2}, 16),
+        ({"reference": True}, 10),
+    ],
+)
+def test_an_update_has_so_many_operations_for_each_parameter_and_token(
+    change: dict[str, object], each: int
+) -> None:
+    assert update_flops(replace(TRAINING, **change)) == each * SHAPE.matrices * 8 * 40  # type: ignore[arg-type]
+
+
+def test_ranks_share_the_update_and_the_writing() -> None:
+    alone, shared = (update_seconds(TRAINING, gpu=CARD, ranks=ranks) for ranks in (1, 4))
+    assert alone == pytest.approx(4 * shared)
+    assert alone == pytest.approx(update_flops(TRAINING) / 1e6 / PEAK_SHARE)
+    assert generation_seconds(TRAINING, gpu=CARD) > generation_seconds(TRAINING, gpu=CARD, ranks=4)
+    assert generation_seconds(TRAINING, gpu=CARD) > generation_seconds(replace(TRAINING, vllm=True), gpu=CARD)
+
+
+def test_a_card_is_known_by_the_name_that_its_driver_gives_it() -> None:
+    assert gpu_named("NVIDIA H100 80GB HBM3") == next(gpu for gpu in GPUS if gpu.name == "H100")
+    assert gpu_named("NVIDIA GeForce RTX 4090") is not None
+    assert gpu_named("Some card") is None
+
+
+class Priced:
+    """A worker that would be asked for real."""
+
+    profile = Profile(name="priced", price=Price(input=1.0, output=2.0))
+    limits = Limits(concurrency=4)
+    fallback = None
+    identity = None
+
+    async def answer(self, request: Request) -> Reply:
+        raise AssertionError("an estimate asks nobody")
+
+    async def close(self) -> None:
+        return None
+
+
+async def _never(response: str, gold: str) -> Grade:
+    raise AssertionError("an estimate grades nothing")
+
+
+TASK = Task("one", Question(text="What is 17 plus 25?"), "42", _never)
+
+
+def test_plans_of_one_step_cost_what_the_executor_estimates() -> None:
+    pool = Pool([Priced()])
+    told = estimate_workers(ScoringSettings(max_steps=1), pool, [TASK])
+    one = estimate(Workflow((Step(0, "Add."),)), pool, TASK.question, response_tokens=RESPONSE_TOKENS)
+
+    assert told.paid
+    assert told.calls.likely == 1
+    # Subtasks of random plans differ by some words.
+    assert told.cost_usd.likely == pytest.approx(one.likely.cost_usd, rel=0.02)
+    assert told.cost_usd.low == pytest.approx(one.low.cost_usd, rel=0.1)
+    assert told.cost_usd.high == pytest.approx(one.high.cost_usd, rel=0.02)
+
+
+def test_the_interval_holds_all_and_the_same_arguments_give_the_same() -> None:
+    pool = Pool([Priced()])
+    told = estimate_workers(ScoringSettings(), pool, [TASK])
+
+    assert told == estimate_workers(ScoringSettings(), pool, [TASK])
+    for figure in (told.calls, told.tokens, told.cost_usd):
+        assert figure.low < figure.likely < figure.high
+    assert list(told.by_steps) == [1, 2, 3, 4, 5]
+    assert told.by_steps[1] < told.by_steps[5]
+
+
+def test_workers_take_as_long_as_the_busiest_is_busy() -> None:
+    past = {"priced": PastAnswers((100,) * 9, (8.0,) * 9)}
+    told = estimate_workers(ScoringSettings(max_steps=1), Pool([Priced()]), [TASK], past=past)
+
+    assert told.seconds(1) == 8.0
+    assert told.seconds(400) == pytest.approx(400 * 8.0 / 4)
+
+
+def test_simulated_workers_are_priced_but_not_paid_and_take_no_time() -> None:
+    tasks = list(open_tasks("embedded", "train", size=5))
+    told = estimate_workers(ScoringSettings(), open_pool("embedded"), tasks)
+
+    assert not told.paid
+    assert told.cost_usd.likely > 0
+    assert told.seconds(1000) == 0
+
+
+def test_the_page_on_scaling_shows_what_the_formulas_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    printed = run_path(str(ROOT / "runs" / "scaling.py"))
+    page = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+
+    assert "\n".join(printed["machines"]()) in page
+    assert "\n".join(printed["dollars"]()) in page

@@ -1,0 +1,251 @@
+"""The update: what must not change it, and that TRL's is the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+import torch
+from datasets import Dataset
+from tiny_run import SHAPE, write_start
+from transformers import AutoTokenizer
+from trl import GRPOConfig, GRPOTrainer
+
+from podium.train.objective import LOSSES, clipped_surrogate, mean_over_tokens
+from podium.train.runtime import generator
+from podium.train.small.batch import Group, micro_batches
+from podium.train.small.checkpoints import read_model, stored_tensors
+from podium.train.small.model import PolicyModel
+from podium.train.small.optimizer import adamw
+from podium.train.small.update import accumulate, completion_logprobs, update
+
+MAX_TOKENS = 9
+
+
+@pytest.fixture
+def model() -> PolicyModel:
+    made = PolicyModel(SHAPE)
+    made.initialise(generator("tests/grpo"), deviation=0.2)
+    return made
+
+
+def group(name: str, *, rows: int = 4, advantages: tuple[float | None, ...] | None = None) -> Group:
+    rng = Random(f"group/{name}")
+    drawn = tuple(rng.gauss(0, 1) for _ in range(rows))
+    return Group(
+        prompt=tuple(rng.randrange(3, 23) for _ in range(rng.randint(3, 8))),
+        completions=tuple(
+            tuple(rng.randrange(2, 23) for _ in range(rng.randint(1, MAX_TOKENS))) for _ in range(rows)
+        ),
+        advantages=drawn if advantages is None else advantages,
+    )
+
+
+def gradient(
+    model: PolicyModel, groups: list[Group], loss_type: str = "bnpo", questions: int = 1
+) -> tuple[float | None, dict[str, torch.Tensor]]:
+    model.zero_grad()
+    loss = accumulate(model, groups, loss_type=loss_type, max_tokens=MAX_TOKENS, questions=questions)
+    return loss, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(value, other[name], atol=1e-6, rtol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_micro_batches_give_the_gradient_of_the_batch(model: PolicyModel, loss_type: str) -> None:
+    groups = [group("a"), group("b"), group("c", rows=6), group("d")]
+    loss, whole = gradient(model, groups, loss_type, questions=4)
+    for questions in (1, 2, 3):
+        parts_loss, parts = gradient(model, groups, loss_type, questions)
+        assert parts_loss == pytest.approx(loss, rel=1e-4)
+        assert_same(parts, whole)
+
+
+def test_padding_changes_nothing(model: PolicyModel) -> None:
+    """A micro-batch with room to spare: more rows, longer rows, longer prompts than any that is real."""
+    (tight,) = micro_batches([group("a")], mean_over_tokens, max_tokens=MAX_TOKENS)
+    T = tight.grid_QGT.shape[2]
+    more = torch.nn.functional.pad(tight.grid_QGT, (0, 5, 0, 2), value=1)
+    places = tight.places_N.div(T, rounding_mode="floor") * (T + 5) + tight.places_N % T
+    prompts = torch.nn.functional.pad(tight.prompt_QP, (0, 4), value=7)
+    prompt = model.prompt(tight.prompt_QP, tight.prompt_lengths_Q)
+    padded = model.prompt(prompts, tight.prompt_lengths_Q)
+    torch.testing.assert_close(
+        model.completions(tight.inputs_N, places, more, padded),
+        model.completions(tight.inputs_N, tight.places_N, tight.grid_QGT, prompt),
+        atol=1e-5,
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_a_group_of_equal_rewards_has_no_gradient(model: PolicyModel, loss_type: str) -> None:
+    """Left out, it gives the gradient of the batch in which it is computed."""
+    equal, alive = group("equal", advantages=(0.0,) * 4), group("alive")
+    # 0 within the precision of a float, so that the group is computed and not left out.
+    barely = group("equal", advantages=(1e-30,) * 4)
+    _, left_out = gradient(model, [alive, equal], loss_type)
+    _, computed = gradient(model, [alive, barely], loss_type)
+    assert_same(left_out, computed)
+    loss, none = gradient(model, [equal, equal], loss_type)
+    assert loss is None
+    assert not none
+
+
+def test_a_batch_of_zero_variance_groups_leaves_the_policy_as_it_is(model: PolicyModel) -> None:
+    optimizer = adamw(model)
+    update(model, optimizer, [group("a")], rate=1e-2, max_tokens=MAX_TOKENS)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    result = update(model, optimizer, [group("b", advantages=(0.0,) * 4)], rate=1e-2, max_tokens=MAX_TOKENS)
+    assert not result.stepped
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_a_rollout_whose_workers_failed_is_as_if_never_sampled(model: PolicyModel, loss_type: str) -> None:
+    whole = group("a")
+    advantages = (whole.advantages[0], None, *whole.advantages[2:])
+    failed = Group(whole.prompt, whole.completions, advantages)
+    keep = (0, 2, 3)
+    without = Group(
+        whole.prompt,
+        tuple(whole.completions[k] for k in keep),
+        tuple(whole.advantages[k] for k in keep),
+    )
+    assert_same(gradient(model, [failed], loss_type)[1], gradient(model, [without], loss_type)[1])
+
+
+def test_the_ratio_stops_to_earn_beyond_the_clip() -> None:
+    old = torch.zeros(4)
+    logprobs = torch.tensor([0.3, -0.3, 0.3, -0.3], requires_grad=True)
+    advantages = torch.tensor([1.0, 1.0, -1.0, -1.0])
+    clipped_surrogate(logprobs, advantages, old_logprobs_N=old, clip=0.2).backward()
+    assert [value != 0 for value in logprobs.grad.tolist()] == [False, True, True, False]
+
+
+def test_the_clip_binds_when_the_policy_has_moved_since_it_sampled(model: PolicyModel) -> None:
+    """Equal completions of either sign are one row, and each is clipped on its own side."""
+    better = Group((1, 4, 9), ((5, 6, 2),), (1.0,))
+    (batch,) = micro_batches([better], mean_over_tokens, max_tokens=MAX_TOKENS)
+    now = completion_logprobs(model, batch).tolist()
+    rose, fell = tuple(value - 0.5 for value in now), tuple(value + 0.5 for value in now)
+    worse = replace(better, advantages=(-1.0,))
+    both = Group((1, 4, 9), ((5, 6, 2),) * 2, (1.0, -1.0), old_logprobs=(rose, rose))
+    moving = [
+        any(bool(grad.any()) for grad in gradient(model, [g])[1].values())
+        for g in (
+            replace(better, old_logprobs=(rose,)),
+            replace(better, old_logprobs=(fell,)),
+            replace(worse, old_logprobs=(rose,)),
+            replace(worse, old_logprobs=(fell,)),
+        )
+    ]
+    assert moving == [False, True, True, False]
+    # Of the two completions the better one is clipped; what is left is half of what the worse one alone has.
+    _, together = gradient(model, [both])
+    _, alone = gradient(model, [replace(worse, old_logprobs=(rose,))])
+    assert_same(together, {name: grad / 2 for name, grad in alone.items()})
+
+
+def test_token_weights() -> None:
+    assert LOSSES["bnpo"].token_weights([3, 1], max_tokens=8) == (0.25, 0.25)
+    assert LOSSES["grpo"].token_weights([3, 1], max_tokens=8) == pytest.approx((1 / 6, 1 / 2))
+    assert LOSSES["dr_grpo"].token_weights([3, 1], max_tokens=8) == (1 / 16, 1 / 16)
+
+
+@pytest.fixture(scope="module")
+def trl_parts(tmp_path_factory: pytest.TempPathFactory) -> tuple:
+    """TRL's own trainer, built on the same checkpoint for each loss type when asked."""
+    root = tmp_path_factory.mktemp("trl")
+    start = write_start(root / "start")
+
+    def trainer(loss_type: str) -> GRPOTrainer:
+        return GRPOTrainer(
+            model=str(start.path),
+            reward_funcs=lambda completions, **_: [0.0] * len(completions),
+            args=GRPOConfig(
+                output_dir=str(root / "out"),
+                loss_type=loss_type,
+                beta=0.0,
+                epsilon=0.2,
+                num_generations=4,
+                per_device_train_batch_size=8,
+                max_completion_length=MAX_TOKENS,
+                activation_checkpointing=False,
+                use_cpu=True,
+                bf16=False,
+                report_to=[],
+                model_init_kwargs={"dtype": "float32"},
+            ),
+            train_dataset=Dataset.from_dict({"prompt": ["Plan:"] * 8}),
+            processing_class=AutoTokenizer.from_pretrained(start.path),
+        )
+
+    return start, trainer
+
+
+@pytest.mark.parametrize(("beta", "moved"), [(0.0, False), (0.1, False), (0.0, True), (0.1, True)])
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_the_update_equals_trls(trl_parts: tuple, loss_type: str, beta: float, moved: bool) -> None:
+    """Also where the policy has moved since it sampled, so that the clip binds for some tokens."""
+    start, make = trl_parts
+    groups = [group("a"), group("b", advantages=(0.0,) * 4)]
+    if moved:
+        groups = [replace(g, old_logprobs=made_up_logprobs(g)) for g in groups]
+    if beta:
+        groups = [replace(g, reference_logprobs=made_up_logprobs(g)) for g in groups]
+    rows = [
+        (g.prompt, completion, advantage)
+        for g in groups
+        for completion, advantage in zip(g.completions, g.advantages, strict=True)
+    ]
+    trainer = make(loss_type)
+    trainer.beta = beta
+    theirs = trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    inputs = trl_inputs(rows)
+    if beta:
+        inputs["ref_per_token_logps"] = padded([row for g in groups for row in g.reference_logprobs])
+    if moved:
+        inputs["old_per_token_logps"] = padded([row for g in groups for row in g.old_logprobs])
+    loss = trainer.compute_loss(theirs, inputs)
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+    torch.optim.AdamW(theirs.parameters(), lr=1e-2, weight_decay=0.0).step()
+
+    ours = read_model(start)
+    result = update(
+        ours, adamw(ours), groups, rate=1e-2, loss_type=loss_type, max_tokens=MAX_TOKENS, beta=beta
+    )
+    assert result.loss == pytest.approx(loss.item(), rel=1e-4, abs=1e-6)
+    assert result.grad_norm == pytest.approx(float(norm), rel=1e-4)
+    expected = theirs.state_dict()
+    for name, weight in stored_tensors(ours):
+        torch.testing.assert_close(weight, expected[name], atol=1e-4, rtol=1e-3, msg=name)
+
+
+def made_up_logprobs(group: Group) -> tuple[tuple[float, ...], ...]:
+    rng = Random("log-probabilities")
+    return tuple(tuple(rng.uniform(-4, -2) for _ in row) for row in group.completions)
+
+
+def padded(rows: list[tuple[float, ...]]) -> torch.Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([list(row) + [0.0] * (longest - len(row)) for row in rows])
+
+
+def trl_inputs(rows: list[tuple]) -> dict[str, torch.Tensor]:
+    """Prompts padded on the left, completions on the right, as TRL's own generation leaves them."""
+    P, T = max(len(prompt) for prompt, _, _ in rows), max(len(completion) for _, completion, _ in rows)
+    return {
+        "prompt_ids": torch.tensor([[0] * (P - len(prompt)) + list(prompt) for prompt, _, _ in rows]),
+        "prompt_mask": torch.tensor([[0] * (P - len(p)) + [1] * len(p) for p, _, _ in rows]),
+        "completion_ids": torch.tensor([list(c) + [0] * (T - len(c)) for _, c, _ in rows]),
+        "completion_mask": torch.tensor([[1] * len(c) + [0] * (T - len(c)) for _, c, _ in rows]),
+        "advantages": torch.tensor([advantage for _, _, advantage in rows]),
+    }

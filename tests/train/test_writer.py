@@ -1,0 +1,149 @@
+"""The samples of a round are drawn together, question by question, and grouped as the update needs them."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from math import log
+
+import pytest
+from tiny_run import END, write_start
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.train.rollouts import SampledCompletion
+from podium.train.schedule import Row
+from podium.train.settings import GRPOSettings
+from podium.train.small.batch import Group
+from podium.train.small.checkpoints import read_model
+from podium.train.small.engine import advantages_of, make_group
+from podium.train.small.model import PolicyModel
+from podium.train.small.update import ReferencePolicy
+from podium.train.small.writer import GroupWriter, common_start
+
+GROUP = 3
+PROMPTS = ([1, 4, 8, 9, 7], [1, 4, 10, 11, 12, 7])
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    return write_start(tmp_path_factory.mktemp("rounds") / "start", accepts=True)
+
+
+@pytest.fixture(scope="module")
+def model(start: Checkpoint) -> PolicyModel:
+    return read_model(start)
+
+
+def make_writer(model: PolicyModel, seed: str = "turns", temperature: float = 1.0) -> GroupWriter:
+    return GroupWriter(model, end=END, max_tokens=4, temperature=temperature, seed=seed, guide=None)
+
+
+def first_round() -> list[SampledCompletion]:
+    return [
+        SampledCompletion(Row(0, question, 0, "t", f"{question}"), rollout, prompt=prompt)
+        for question, prompt in enumerate(PROMPTS)
+        for rollout in range(GROUP)
+    ]
+
+
+def second_round() -> list[SampledCompletion]:
+    """Rollout 1 of the first question has ended, and of the second question all but rollout 1."""
+    ends = {(0, 0): [8, 2], (0, 2): [9, 3, 3], (1, 1): []}
+    return [
+        SampledCompletion(
+            Row(0, question, 1, "t", f"{question}"),
+            rollout,
+            prompt=[*PROMPTS[question], *ends[question, rollout]] if (question, rollout) in ends else [],
+        )
+        for question in range(2)
+        for rollout in range(GROUP)
+    ]
+
+
+def write(
+    writer: GroupWriter, samples: list[SampledCompletion], *, number: int = 0, greedy: bool = False
+) -> list[list[int]]:
+    def on_end(sample: SampledCompletion, tokens: list[int]) -> None:
+        assert not sample.tokens, "called twice"
+        sample.tokens = list(tokens)
+
+    writer.write(samples, on_end, number=number, most=len(samples), greedy=greedy)
+    return [sample.tokens for sample in samples]
+
+
+def test_every_sample_with_a_prompt_is_written_once(model: PolicyModel) -> None:
+    for number, samples in enumerate((first_round(), second_round())):
+        written = write(make_writer(model), samples, number=number)
+        assert [bool(tokens) for tokens in written] == [bool(sample.prompt) for sample in samples]
+        assert all(len(one.logprobs or ()) == len(one.tokens) for one in samples)
+        assert len({tuple(tokens) for tokens in written}) > 1
+
+
+def test_what_is_drawn_has_the_probability_that_the_whole_prompt_gives_it(model: PolicyModel) -> None:
+    reference = ReferencePolicy(model, temperature=0.7)
+    for number, samples in enumerate((first_round(), second_round())):
+        write(make_writer(model, temperature=0.7), samples, number=number)
+        for one in samples:
+            if one.prompt:
+                ((*whole,),) = reference.logprobs(one.prompt, [()], [tuple(one.tokens)])
+                assert one.logprobs == pytest.approx(whole, abs=1e-4)
+
+
+def test_each_round_draws_anew_and_the_same_seed_draws_the_same(model: PolicyModel) -> None:
+    one, same, other = (make_writer(model, seed) for seed in ("a", "a", "b"))
+    first, second = write(one, first_round()), write(one, first_round(), number=1)
+    assert first != second
+    assert [write(same, first_round()), write(same, first_round(), number=1)] == [first, second]
+    assert write(other, first_round()) != first
+
+
+def test_greedily_the_most_likely_tokens_are_written(model: PolicyModel) -> None:
+    import torch  # noqa: PLC0415
+
+    samples = first_round()
+    write(make_writer(model), samples, greedy=True)
+    for one in samples:
+        with torch.no_grad():
+            logits = model(torch.tensor([[*one.prompt, *one.tokens]]))[0]
+        assert one.tokens == logits.argmax(-1)[len(one.prompt) - 1 : -1].tolist()
+
+
+def written(row: int, rollout: int, reward: float | None, tokens: list[int]) -> SampledCompletion:
+    return SampledCompletion(
+        Row(0, 0, row, "t", "0"), rollout, prompt=[1, 4, 8] if tokens else [], tokens=tokens, reward=reward
+    )
+
+
+@pytest.mark.parametrize(("discount", "later"), [("none", [-1.0, 1.0]), (0.25, [1.0, -1.0])])
+def test_a_later_round_is_compared_by_its_own_rewards_where_there_is_a_discount(
+    discount: float, later: list[float]
+) -> None:
+    samples = [written(0, 0, 0.0, [5]), written(0, 1, 1.0, [6]), written(0, 2, None, [7])]
+    samples += [written(1, 0, 1.0, [5]), written(1, 1, 0.5, [6]), written(1, 2, None, [])]
+    first, second = advantages_of(samples, GRPOSettings(discount=discount))
+    scale = 2**0.5
+    assert first[1] == [pytest.approx(-1 / scale, abs=1e-3), pytest.approx(1 / scale, abs=1e-3), None]
+    assert [one.tokens for one in second[0]] == [[5], [6]]
+    assert second[1] == pytest.approx([value / scale for value in later], abs=1e-3)
+
+
+def test_a_group_has_the_trainable_tokens_of_its_samples() -> None:
+    samples = [written(0, 3, 0.0, [5, 6, 2]), written(0, 1, 0.0, [7, 2])]
+    samples[0].prompt, samples[1].prompt = [1, 4, 8], [1, 4, 9, 9]
+    samples[0].logprobs, samples[1].logprobs = [log(0.5), -1e-6, 0.0], [-1e-6, log(0.9)]
+    assert make_group(samples, [-0.5, 1.5], 0.99, None) == Group(
+        (1, 4),
+        ((5, 6, 2), (7, 2)),
+        (-0.5, 1.5),
+        prompt_suffixes=((8,), (9, 9)),
+        trainable_tokens=(1, 2),
+        old_logprobs=((log(0.5), -1e-6, 0.0), (-1e-6, log(0.9))),
+    )
+    assert make_group(samples, [0.0, 0.0], 1.0, None).trainable_tokens == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "prompts", [([3], [3], [3]), ([1, 3], [1, 4], [1, 3]), ([1, 2, 3], [1, 2, 4], [1, 5]), ([1], [1, 2])]
+)
+def test_what_prompts_share_is_the_longest_beginning_of_all(prompts: tuple[list[int], ...]) -> None:
+    alike = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*prompts, strict=False))
+    assert common_start(prompts) == tuple(tokens[0] for tokens in alike)

@@ -1,0 +1,175 @@
+"""Reinforcement through TRL: whole runs on the shipped warm start."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import CheckpointError, ConfigError
+from podium.trace.store import TraceStore
+from podium.train.display import NoDisplay
+from podium.train.trl.engine import latest_checkpoint
+from podium.workers.failing import ENVIRONMENT
+
+Settings = dict[str, Any]
+
+
+def _rows(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_leaves_a_policy_its_metrics_and_a_trace_of_each_rollout(plain_run: Path) -> None:
+    rows = _rows(plain_run)
+    assert [row["iteration"] for row in rows] == [0, 1]
+    assert all(0 < row["valid"] <= 1 and row["dropped"] == 0 for row in rows)
+    with TraceStore(plain_run / "traces.sqlite", create=False) as store:
+        assert len(store.list()) == 16
+        assert store.get(rows[0]["trace_id"]).metadata["task"].startswith("embedded/train/")
+    checkpoint = Checkpoint.read(plain_run / "policy")
+    assert checkpoint.prompt.style == "brief"
+    assert checkpoint.plan is not None
+    assert checkpoint.plan.max_plan_tokens == 64
+    assert checkpoint.conducts.simulated
+    assert _changed(plain_run / "policy", Checkpoint.read("warmstart").path)
+
+
+def test_a_run_that_ended_early_goes_on_with_the_same_batches_and_weights(
+    train: Any, settings: Settings, plain_run: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(_CrashError):
+        train(settings, "halves", display=_CrashingDisplay(at=1))
+    assert len(_rows(tmp_path / "halves")) == 2  # The second one's weights are lost.
+
+    halves = train(settings, "halves")
+
+    def figures(run: Path) -> list[dict[str, Any]]:
+        return [{key: value for key, value in row.items() if key != "seconds"} for row in _rows(run)]
+
+    assert figures(tmp_path / "halves") == figures(plain_run)
+    assert not _changed(plain_run / "policy", halves)
+
+
+class _CrashError(Exception):
+    pass
+
+
+class _CrashingDisplay(NoDisplay):
+    """Ends the run when it is to show an iteration, before the checkpoint of that is written."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+
+    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
+        if row["iteration"] == self._at:
+            raise _CrashError
+
+
+def test_the_prompt_of_a_second_round_has_the_answer_of_the_first(
+    train: Any, settings: Settings, tmp_path: Path
+) -> None:
+    train(settings | {"rounds": 2, "grpo": settings["grpo"] | {"iterations": 1, "group": 8}})
+
+    with TraceStore(tmp_path / "run" / "traces.sqlite", create=False) as store:
+        later = [trace for trace in store.iterate() if len(trace.rounds) == 2]
+    assert later
+    assert all(trace.rounds[0].workflow is not None for trace in later)
+
+
+def test_drawn_pools_failing_workers_two_rounds_and_lists_of_all_or_none_go_through_one_run(
+    train: Any, settings: Settings, tmp_path: Path
+) -> None:
+    draw = {"random": True, "min_workers": 3, "max_workers": 6, "failing": 0.5}
+    grpo = settings["grpo"] | {"iterations": 1, "questions": 4, "group": 8}
+    prompt = settings["prompt"] | {"access": "all_or_none"}
+    train(settings | {"pool_draw": draw, "prompt": prompt, "rounds": 2, "grpo": grpo})
+
+    (row,) = _rows(tmp_path / "run")
+    with TraceStore(tmp_path / "run" / "traces.sqlite", create=False) as store:
+        traces = list(store.iterate())
+    assert row["dropped"] == 0
+    assert len({len(trace.pool) for trace in traces}) > 1
+    assert {len(trace.rounds) for trace in traces} == {1, 2}
+    kinds = {attempt.error_kind for trace in traces for span in trace.spans for attempt in span.attempts}
+    assert {None, ENVIRONMENT} <= kinds
+    assert all(
+        len(span.reads) in (0, span.position)
+        for trace in traces
+        for span in trace.spans
+        if span.status != "skipped"
+    )
+
+
+def test_an_adapter_is_trained_and_the_merged_policy_computes_what_it_did(
+    train: Any, settings: Settings, tmp_path: Path
+) -> None:
+    start = tmp_path / "start"
+    shutil.copytree(Checkpoint.read("warmstart").path, start)
+    AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32).save_pretrained(
+        start
+    )  # It ships in bfloat16.
+    settings = settings | {"start": str(start)}
+
+    policy = train(settings | {"lora": {"r": 4}, "grpo": settings["grpo"] | {"iterations": 1, "lr": 1e-2}})
+
+    tokens = torch.arange(5, 25)[None]
+    with torch.no_grad():
+        base = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
+        before = base(tokens).logits
+        apart = PeftModel.from_pretrained(base, tmp_path / "run" / "trained")(tokens).logits
+        merged = AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32)(tokens).logits
+    torch.testing.assert_close(merged, apart, atol=1e-3, rtol=1e-3)
+    assert (merged - before).abs().max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"trl": {"learning_rate": 1e-4}}, "trl.learning_rate is decided by grpo.lr; set that."),
+        ({"trl": {"gradient_checkpoints": True}}, "GRPOConfig has no such argument"),
+        ({"task_limit": 1, "tasks": "nothing"}, "There is no task set 'nothing'"),
+        ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
+    ],
+)
+def test_unusable_settings_are_refused_before_any_call(
+    train: Any, settings: Settings, change: Settings, sentence: str
+) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        train(settings | change)
+
+    assert sentence in str(refusal.value)
+
+
+def test_a_prompt_that_leaves_no_room_for_a_plan_is_refused(train: Any, settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="exceeds the 1,024 that the model can read"):
+        train(settings | {"grpo": settings["grpo"] | {"max_tokens": 1000}})
+
+
+def test_a_base_model_without_a_chat_template_is_refused(train: Any, settings: Settings) -> None:
+    with pytest.raises(CheckpointError, match="has no chat template: it is a base model"):
+        train(settings | {"prompt": {"style": "full"}})
+
+
+def _changed(one: Path, other: Path) -> bool:
+    first, second = (AutoModelForCausalLM.from_pretrained(path).state_dict() for path in (one, other))
+    return any(not torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_checkpoint_whose_optimiser_is_cut_is_refused(tmp_path: Path) -> None:
+    newest = tmp_path / "checkpoint-4"
+    newest.mkdir()
+    (newest / "trainer_state.json").write_text("{}")
+    torch.save({"state": {0: torch.zeros(100)}}, newest / "optimizer.pt")
+    assert latest_checkpoint(tmp_path) == newest
+    whole = (newest / "optimizer.pt").read_bytes()
+    (newest / "optimizer.pt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CheckpointError, match=r"optimizer\.pt is cut or damaged"):
+        latest_checkpoint(tmp_path)

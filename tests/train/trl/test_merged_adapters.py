@@ -1,0 +1,98 @@
+"""The policy that a LoRA run publishes writes what the trained model wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, Qwen2Config
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.team.opening import open_pool
+from podium.train.policy import write_policy
+from podium.train.settings import TrainSettings
+
+SIZES = {
+    "vocab_size": 96,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+}
+IDS = torch.arange(3, 90)[None]
+
+
+def logits(model: Any) -> torch.Tensor:
+    with torch.no_grad():
+        found: torch.Tensor = model.eval()(IDS).logits
+    return found
+
+
+def start(folder: Path, config: Any) -> Checkpoint:
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    return Checkpoint(folder, config.to_dict(), TrainSettings(start="someone/some-model").prompt)
+
+
+def adapt(base: Checkpoint, saved: Path, lora: dict[str, Any]) -> torch.Tensor:
+    """Save an adapter that training has changed, and return the logits of the model in memory."""
+    model = get_peft_model(
+        AutoModelForCausalLM.from_pretrained(base.path),
+        LoraConfig(task_type="CAUSAL_LM", **{"target_modules": "all-linear", "r": 4, **lora}),
+    )
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.requires_grad:
+                weight.add_(0.1 * torch.randn_like(weight))
+    model.save_pretrained(saved)
+    return logits(model)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Qwen2Config(**SIZES, tie_word_embeddings=True),
+        LlamaConfig(**SIZES, tie_word_embeddings=False),
+        Gemma2Config(**SIZES, tie_word_embeddings=True, head_dim=8),
+    ],
+    ids=["qwen2-tied", "llama-untied", "gemma2-tied"],
+)
+@pytest.mark.parametrize(
+    "lora",
+    [
+        {},
+        {"target_modules": ["q_proj", "embed_tokens"]},
+        {"target_modules": ["q_proj", "lm_head"]},
+        {"target_modules": ["embed_tokens", "lm_head"]},
+        {"modules_to_save": ["lm_head"]},
+        {"modules_to_save": ["embed_tokens"]},
+        {"modules_to_save": ["embed_tokens", "lm_head"]},
+        {"target_modules": ["q_proj", "lm_head"], "modules_to_save": ["embed_tokens"]},
+        {"target_modules": ["q_proj", "embed_tokens"], "modules_to_save": ["lm_head"]},
+        {"modules_to_save": ["embed_tokens"], "ensure_weight_tying": True},
+        {"target_modules": ["q_proj", "embed_tokens"], "ensure_weight_tying": True},
+        {"trainable_token_indices": [5, 6, 7]},
+        {"use_dora": True},
+    ],
+    ids=str,
+)
+def test_the_published_policy_has_the_logits_of_the_trained_one(
+    config: Any, lora: Any, tmp_path: Path
+) -> None:
+    base = start(tmp_path / "start", config)
+    trained = adapt(base, tmp_path / "run" / "trained", lora)
+    assert not torch.allclose(trained, logits(AutoModelForCausalLM.from_pretrained(base.path)), atol=1e-2)
+    write_policy(
+        tmp_path / "run",
+        TrainSettings(engine="trl", start="someone/some-model", lora=lora),
+        base,
+        open_pool("embedded"),
+    )
+    published = AutoModelForCausalLM.from_pretrained(tmp_path / "run" / "policy")
+    assert torch.allclose(trained, logits(published), atol=1e-4)
+    if not lora:
+        assert published.config.tie_word_embeddings == config.tie_word_embeddings

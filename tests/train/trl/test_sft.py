@@ -1,0 +1,275 @@
+"""The supervised stage: where examples come from, what is learned of them, and a whole small run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.sft_config import SFTConfig
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.errors import BudgetError, ConfigError
+from podium.executor import Dispatcher
+from podium.executor.accounts import Account
+from podium.planners.registry import open_baseline
+from podium.scoring import RolloutRequest, open_session
+from podium.tasks import open_tasks
+from podium.team import Runner
+from podium.team.opening import open_pool
+from podium.testing import FaultServer
+from podium.trace.store import TraceStore
+from podium.train.examples import Demonstration, collect_demonstrations
+from podium.train.settings import TrainSettings
+from podium.train.trl.engine import trl_arguments
+from podium.train.trl.sft import make_dataset, run_sft
+from podium.types import Message, Question
+from podium.workers.pool import Pool
+from podium.workflow import Workflow, parse
+
+Settings = dict[str, Any]
+
+
+async def _collected(settings: Settings, warnings: list[str] | None = None) -> list[Demonstration]:
+    experiment = TrainSettings.model_validate(settings)
+    async with open_session(experiment, Dispatcher()) as session:
+        return await collect_demonstrations(
+            experiment, session, [].append if warnings is None else warnings.append
+        )
+
+
+async def test_random_examples_are_valid_plans_for_the_runs_prompts(settings: Settings) -> None:
+    examples = await _collected(settings | {"sft": {"examples": "random", "count": 30}})
+
+    plans = [parse(example.completion, workers=7) for example in examples]
+    assert all(isinstance(plan, Workflow) for plan in plans)
+    assert len({example.completion for example in examples}) > 20
+    assert len({example.messages for example in examples}) == 20  # The tasks come in turn.
+
+
+async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
+    settings: Settings, tmp_path: Path
+) -> None:
+    pool = open_pool("embedded")
+    planner = open_baseline("single:gus", pool.profiles, seed="0")
+    tasks = list(open_tasks("embedded", "train", size=20))
+    foreign = list(open_tasks("embedded", "validation", size=3))
+    right = 0
+    with TraceStore(tmp_path / "teacher.sqlite") as store:
+        for task in (*tasks, *foreign):
+            trace = await Runner(planner, pool).answer(task.question)
+            store.add(trace)
+            right += task in tasks and trace.answer is not None and (await task.grade(trace.answer)).correct
+        other = await Runner(planner, pool.subset([5, 6])).answer(tasks[0].question)
+        store.add(other)
+        # What ran was not what the planner wrote.
+        for task in tasks:
+            trace = await Runner(planner, pool).answer(task.question)
+            kept = trace.rounds[0].model_copy(update={"plan_reason": "Kept with gus."})
+            store.add(trace.model_copy(update={"rounds": (kept,)}))
+    warnings: list[str] = []
+
+    examples = await _collected(settings | {"sft": {"examples": str(tmp_path / "teacher.sqlite")}}, warnings)
+
+    assert 0 < right < 20
+    assert len(examples) == right
+    assert warnings == [
+        f"{tmp_path / 'teacher.sqlite'}: 3 traces are of other questions than those of embedded."
+    ]
+
+
+DRAWN: Settings = {
+    "pool_draw": {"random": True, "min_workers": 3, "max_workers": 5},
+    "cost_weights": [0.0, 1.0, 2.0],
+}
+PLAN = 'Two steps.\nmodel_id = [2, 0]\nsubtasks = ["Add.", "Check."]\naccess_list = [[], ["all"]]'
+
+
+async def test_a_rollouts_trace_is_learned_from_the_prompt_that_it_answered(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
+    with TraceStore(tmp_path / "run.sqlite") as store:
+        async with open_session(
+            TrainSettings.model_validate(settings), Dispatcher(), keep=store.add
+        ) as session:
+            requests = [RolloutRequest(task=task, seed="train/1", plans=(PLAN,)) for task in session.tasks]
+            scores = [await session.score(request) for request in requests]
+            prompts = {await session.prompt(one.model_copy(update={"plans": ()})) for one in requests}
+    assert all(score.valid for score in scores)
+    sft = {"examples": str(tmp_path / "run.sqlite"), "min_score": 0.0}
+
+    examples = await _collected(settings | {"sft": sft})
+
+    assert {example.messages for example in examples} == prompts
+    assert {example.completion for example in examples} == {PLAN}
+    assert len({re.findall("Thrift: .", example.messages[0].content)[0] for example in examples}) == 3
+
+
+async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
+    settings: Settings, tmp_path: Path
+) -> None:
+    pool = open_pool("embedded")
+    planner = open_baseline("single:gus", pool.profiles, seed="0")
+    with TraceStore(tmp_path / "teacher.sqlite") as store:
+        for task in open_tasks("embedded", "train", size=8):
+            store.add(await Runner(planner, pool).answer(task.question))
+    row = {"question": "1 + 1?", "plan": PLAN}
+    (tmp_path / "plans.jsonl").write_text(json.dumps(row) + "\n")
+    settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
+    teacher = {"examples": str(tmp_path / "teacher.sqlite"), "min_score": 0.0}
+
+    for examples, names in (
+        (await _collected(settings | {"sft": teacher}), ["gus"]),
+        (
+            await _collected(settings | {"sft": {"examples": str(tmp_path / "plans.jsonl")}}),
+            [pool.names[2], pool.names[0]],
+        ),
+    ):
+        shown = [re.findall(r"(\d+): (\w+):", example.messages[0].content) for example in examples]
+        assert examples
+        assert all(3 <= len(offered) <= 5 for offered in shown)
+        for example, offered in zip(examples, shown, strict=True):
+            plan = parse(example.completion, workers=len(offered))
+            assert isinstance(plan, Workflow)
+            assert [dict(offered)[str(step.worker)] for step in plan.steps] == names
+
+
+async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "plans.jsonl"
+    plan = 'model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
+    path.write_text(json.dumps({"question": "1 + 1?", "plan": plan}) + "\n")
+    (example,) = await _collected(settings | {"sft": {"examples": str(path)}})
+    assert example.completion == plan
+    assert "1 + 1?" in example.messages[-1].content
+
+    row = json.dumps({"question": "1 +\u2028 1?", "plan": plan}, ensure_ascii=False)
+    path.write_text(row + "\n", encoding="utf-8")
+    (example,) = await _collected(settings | {"sft": {"examples": str(path)}})
+    assert "1 +\u2028 1?" in example.messages[-1].content
+
+    path.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
+        await _collected(settings | {"sft": {"examples": str(path)}})
+
+    path.write_text(json.dumps({"question": "1 + 1?", "plan": plan.replace("[0]", "[9]")}) + "\n")
+    with pytest.raises(ConfigError, match=r"plans.jsonl, line 1: the plan cannot be run"):
+        await _collected(settings | {"sft": {"examples": str(path)}})
+
+
+def test_only_the_completion_is_learned_after_the_tokens_of_the_policys_prompt() -> None:
+    start = Checkpoint.read("warmstart")
+    codec = Codec.of(start)
+    example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")
+
+    (row,) = make_dataset([example], codec, 1, start)
+
+    learned = [token for token, mask in zip(row["input_ids"], row["completion_mask"], strict=True) if mask]
+    assert codec.decode(learned[:-1]) == "model_id = [0]"
+    assert learned[-1] == 1
+    assert row["input_ids"][: -len(learned)] == codec.encode(example.messages)
+
+
+def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings, tmp_path: Path) -> None:
+    sft = {"examples": "random", "count": 8, "epochs": 3, "batch": 4, "lr": 1e-3, "save_every": 2}
+    experiment = TrainSettings.model_validate(settings | {"stage": "sft", "sft": sft})
+
+    said: list[str] = []
+    policy = run_sft(experiment, tmp_path / "run", say=said.append)
+
+    assert re.fullmatch(
+        r"4 of 24 examples, [\d,]+ tokens a second, loss [\d.]+, \d+:\d\d gone, \d+:\d\d left", said[0]
+    )
+    assert said[-1].startswith("24 of 24 examples, ")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    assert Checkpoint.read(policy).prompt.style == "brief"
+    assert run_sft(experiment, tmp_path / "run") == policy
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 6
+
+
+async def _judged(folder: Path, settings: Settings, url: str) -> Settings:
+    """A trace of a teacher, whose answer a paid judge has to grade."""
+    (folder / "train.jsonl").write_text('{"question": "What is 6 times 7?", "answer": "42"}\n')
+    (folder / "own.toml").write_text(
+        '[[part]]\nset = "own"\nfiles = { train = "train.jsonl" }\n[part.grader]\nkind = "judge"\n'
+        '[part.grader.worker]\nname = "judy"\nkind = "openai"\nmodel = "j"\n'
+        f'base_url = "{url}"\nprice = {{ input = 1000.0, output = 2000.0 }}\n'
+        "limits = { max_tokens = 100, retries = 0 }\n"
+    )
+    (folder / "pool.toml").write_text('[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = ["42"]\n')
+    pool = open_pool(str(folder / "pool.toml"))
+    planner = open_baseline("single:ada", pool.profiles, seed="0")
+    with TraceStore(folder / "teacher.sqlite") as store:
+        store.add(await Runner(planner, pool).answer(Question(text="What is 6 times 7?")))
+    files = {"tasks": "own.toml", "pool": "pool.toml"}
+    return settings | {key: str(folder / name) for key, name in files.items()} | {
+        "stage": "sft", "sft": {"examples": str(folder / "teacher.sqlite")}
+    }  # fmt: skip
+
+
+async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings, tmp_path: Path) -> None:
+    async with FaultServer("It says the same.\nRIGHT") as provider:
+        experiment = TrainSettings.model_validate(await _judged(tmp_path, settings, provider.url))
+        with closing(Account(None, "run", 100.0)) as account:
+            async with open_session(experiment, Dispatcher(accounts=[account])) as session:
+                assert len(await collect_demonstrations(experiment, session, [].append)) == 1
+            words = sum(1000 * one.input_tokens + 2000 * one.output_tokens for one in provider.requests)
+            assert account.spent_usd == pytest.approx(words / 1e6)
+        asked = len(provider.requests)
+
+        @asynccontextmanager
+        async def poor(pool: Pool) -> AsyncIterator[Dispatcher]:
+            with closing(Account(None, "run", 0.01)) as account:
+                yield Dispatcher(accounts=[account])
+
+        with pytest.raises(BudgetError, match="The answer is not judged"):
+            await asyncio.to_thread(run_sft, experiment, tmp_path / "run", dispatch=poor)
+        assert len(provider.requests) == asked
+
+
+def test_a_run_needs_no_key_of_a_worker_and_its_policy_still_conducts_real_ones(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ADA_KEY", raising=False)
+    (tmp_path / "pool.toml").write_text(
+        '[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
+        'api_key_env = "ADA_KEY"\n'
+    )
+    sft = {"examples": "random", "count": 2, "batch": 2, "micro_batch": 2}
+    experiment = TrainSettings.model_validate(
+        settings | {"stage": "sft", "sft": sft, "pool": str(tmp_path / "pool.toml")}
+    )
+
+    policy = run_sft(experiment, tmp_path / "run")
+
+    assert not Checkpoint.read(policy).conducts.simulated
+
+
+def test_a_batch_that_micro_batches_cannot_make_up_is_refused(settings: Settings, tmp_path: Path) -> None:
+    experiment = TrainSettings.model_validate(settings | {"stage": "sft", "sft": {"batch": 10}})
+
+    with pytest.raises(ConfigError, match=r"10 examples .* make sft.batch a multiple of 4, or"):
+        run_sft(experiment, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match=r"give NAME.jsonl, a store of traces NAME.sqlite, or random"):
+        asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))
+
+
+def test_a_file_for_both_stages_gives_each_the_arguments_that_its_trainer_knows() -> None:
+    table = {"use_vllm": True, "packing": False, "weight_decay": 0.1}
+    assert trl_arguments(table, SFTConfig, {}) == {"packing": False, "weight_decay": 0.1}
+    assert trl_arguments(table, GRPOConfig, {}) == {"use_vllm": True, "weight_decay": 0.1}
+    with pytest.raises(ConfigError, match="SFTConfig has no such argument; did you mean 'use_vllm'"):
+        trl_arguments({"use_vlm": True}, SFTConfig, {})
