@@ -67,7 +67,7 @@ def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: 
     Path("policy", name).unlink(missing_ok=True)
     Path("policy", name).symlink_to(target if target.startswith("/") else Path(target).absolute())
     assert name in one_sentence(
-        podium("ask", "Q?", "--pool", "embedded", "--conductor", "policy", "--no-store")
+        podium("ask", "Q?", "--pool", "pool.toml", "--conductor", "policy", "--no-store")
     )
 
 
@@ -77,7 +77,7 @@ def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, te
     shutil.copytree(checkpoint_folder("warmstart"), "policy")
     Path("policy", name).write_bytes(text.encode("utf-8", "surrogatepass"))
     assert name in one_sentence(
-        podium("ask", "Q?", "--pool", "embedded", "--conductor", "policy", "--no-store")
+        podium("ask", "Q?", "--pool", "pool.toml", "--conductor", "policy", "--no-store")
     )
 
 

@@ -12,6 +12,7 @@ from podium.conductor.checkpoint import checkpoint_folder
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.vote import NOTHING
+from scripted_team import write_team
 
 VOTE = '[[worker]]\nname = "vote"\nkind = "vote"\n'
 
@@ -55,7 +56,8 @@ def test_seeds_differ_from_question_to_question_unless_given(ask):
 
 
 def test_a_vote_may_stop_early_and_workers_that_were_not_called_are_named(podium):
-    sampled = ("--pool", "embedded", "--planner", "self-consistency:ada:5", "--seed", "s", "--no-store")
+    write_team(Path("two.toml"))
+    sampled = ("--pool", "two.toml", "--planner", "self-consistency:ada:5", "--seed", "s", "--no-store")
     question = ("ask", "What is 2 + 3?", *sampled)
     everybody = Trace.model_validate_json(podium(*question, "--json").out)
     stopped = Trace.model_validate_json(podium(*question, "plan.early_stop=true", "--json").out)

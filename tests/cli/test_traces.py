@@ -8,6 +8,7 @@ from podium.cli.options import read_time
 from podium.errors import UsageError
 from podium.trace import Trace
 from podium.trace.store import TraceStore
+from scripted_team import write_team
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -59,7 +60,8 @@ def test_showing_takes_the_newest_or_the_beginning_of_an_id(podium, ask):
 
 
 def test_why_this_answer_is_said_below_the_drawing(podium):
-    podium("ask", "What is 6 x 7?", "--pool", "embedded", "--planner", "single:gus")
+    write_team(Path("two.toml"))
+    podium("ask", "What is 6 x 7?", "--pool", "two.toml", "--planner", "single:ada")
     shown = " ".join(podium("traces", "show").out.split())
     assert "Why this answer The team cost $" in shown
     assert "It would have cost about $" in shown

@@ -8,23 +8,24 @@ import pytest
 
 from podium.evals import Comparison
 from podium.trace import Trace
-from podium_lab.warmstart.data import open_data
-from podium_lab.warmstart.examples import PROMPT
-from podium_lab.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, save_policy
+from scripted_team import write_sums, write_team
+from tiny_policy import FIRST, write_policy
 
-TINY = WarmStartSettings(
-    vocabulary=600, vocabulary_examples=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32
-)
-SHORT = ("grpo.iterations=2", "grpo.questions=2", "grpo.group=2", "grpo.max_tokens=16")
+DATA = ("tasks=sums.jsonl", "pool=two.toml")
+SHORT = ("grpo.iterations=2", "grpo.questions=2", "grpo.group=2", "grpo.max_tokens=16", *DATA)
 
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """A policy that has learned nothing."""
-    folder = tmp_path_factory.mktemp("start") / "policy"
-    tokenizer = make_tokenizer(TINY, open_data(TINY.recorded))
-    save_policy(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, PROMPT, folder)
-    return folder
+    """A policy that has learned nothing: half of what it writes is no plan."""
+    return write_policy(tmp_path_factory.mktemp("start") / "policy", "no plan", FIRST)
+
+
+@pytest.fixture(autouse=True)
+def _data():
+    """30 questions of each split, and two workers that each give one answer to all."""
+    write_sums(Path("sums.jsonl"), 30, ("train", "validation", "test"))
+    write_team(Path("two.toml"))
 
 
 def rows(run):
@@ -62,7 +63,7 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
     assert evaluated.status == 0
     comparison = Comparison.model_validate_json(evaluated.out)
     assert comparison == Comparison.load(Path("r/comparison.json"))
-    assert {"conductor", "untrained", "single", "random", "oracle"} <= {row.kind for row in comparison.rows}
+    assert {"conductor", "untrained", "single", "random"} <= {row.kind for row in comparison.rows}
     beside, before = comparison.rows[1:3]
     assert (beside.label, before.label) == ("Conductor, second", "Conductor, untrained")
     assert beside.accuracy == before.accuracy
@@ -96,7 +97,7 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
             ["train", "--run", "r", "--stage", "orchestra", "workers=['jori']"],
             "'jori' is no worker of the orchestra; did you mean 'jory'?",
         ),
-        (["train", "--run", "r", "--stage", "warm"], '"warm"'),
+        (["train", "--run", "r", "--stage", "warm"], "no stage 'warm'"),
         (
             ["train", "--run", "r", "engine=trl", "start=warmstart", "stage=sft"],
             "stage = 'sft', and the command says --stage grpo: give --stage sft",
@@ -136,9 +137,18 @@ def test_the_training_of_a_worker_prints_each_of_its_rows(podium):
     assert last == "The workers are in r; their pool file is r/pool.toml"
 
 
-def test_a_checkpoint_folder_conducts(podium, start):
+def test_a_checkpoint_folder_conducts(podium):
+    start = write_policy(Path("policy"), "no plan")
     asked = podium(
-        "ask", "What is 2 + 3?", "--pool", "embedded", "--conductor", str(start), "--json", "--max-steps", "2"
+        "ask",
+        "What is 2 + 3?",
+        "--pool",
+        "pool.toml",
+        "--conductor",
+        str(start),
+        "--json",
+        "--max-steps",
+        "2",
     )
     trace = Trace.model_validate_json(asked.out)
     assert trace.planner == "conductor:policy"

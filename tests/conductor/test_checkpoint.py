@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from podium.conductor import Checkpoint, PromptSettings, open_policy
 from podium.conductor.checkpoint import EMBEDDED_QUESTIONS, Conducts
 from podium.errors import CheckpointError, ConfigError, UsageError
-from podium.team.opening import open_pool
+from scripted_team import open_team
 from tiny_models import CHAT
 
 Make = Callable[..., Path]
@@ -143,7 +143,7 @@ print(sorted(heavy & set(sys.modules)))
 
 
 def test_what_a_trained_policy_conducts_is_said_by_its_tasks_and_its_pool() -> None:
-    pool = open_pool("embedded")
+    pool = open_team()
     named = Conducts.trained("embedded", pool, anonymous=False, random_pools=False)
     assert named == EMBEDDED_QUESTIONS
     numbered = Conducts.trained("world", pool, anonymous=True, random_pools=False)

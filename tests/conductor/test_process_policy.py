@@ -17,9 +17,8 @@ from podium.conductor import Checkpoint, Completion, Policy, Sampling, build_pro
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
 from podium.planner import PlanRequest
-from podium.tasks.embedded import EmbeddedTasks
-from podium.team.opening import open_pool
 from podium.types import Message
+from scripted_team import Sums, open_team
 
 Make = Callable[..., Path]
 
@@ -66,8 +65,8 @@ async def together(
 
 async def test_plans_of_several_processes_are_those_of_one() -> None:
     checkpoint = Checkpoint.read("conductor")
-    team = open_pool("embedded").profiles
-    requests = [PlanRequest(task.question, team) for task in EmbeddedTasks("validation", size=40, seed=9)]
+    profiles = open_team().profiles
+    requests = [PlanRequest(task.question, profiles) for task in Sums("validation", size=40, seed=9)]
     prompts = [build_prompt(request, checkpoint.prompt) for request in requests]
     samplings = [Sampling(temperature=number % 2, seed=f"{number}") for number in range(len(prompts))]
     alone = await together(open_policy(checkpoint), prompts, samplings)

@@ -1,11 +1,9 @@
-"""A small world that is real: specialists over embedded tasks."""
+"""A small pool and questions that it answers."""
 
 import pytest
-from made import specialist
 
-from podium.lab import SKILLS
-from podium.tasks.embedded import EmbeddedTasks
 from podium.workers.pool import Pool
+from scripted_team import SKILLS, Sums, calculator
 
 
 @pytest.fixture(scope="session")
@@ -13,18 +11,18 @@ def specialists() -> Pool:
     """Two that know half of the skills each, and one that is middling at all and dear."""
     return Pool(
         [
-            specialist("left", SKILLS[: len(SKILLS) // 2], 1.0),
-            specialist("right", SKILLS[len(SKILLS) // 2 :], 1.0),
-            specialist("all", (), 4.0, rest=0.7),
+            calculator("left", *SKILLS[:2], price=1.0, rest=0.1),
+            calculator("right", *SKILLS[2:], price=1.0, rest=0.1),
+            calculator("all", price=4.0, rest=0.7),
         ]
     )
 
 
 @pytest.fixture(scope="session")
 def tasks():
-    return list(EmbeddedTasks("test", 60))
+    return list(Sums("test", 60))
 
 
 @pytest.fixture(scope="session")
 def tuning():
-    return list(EmbeddedTasks("validation", 40))
+    return list(Sums("validation", 40))

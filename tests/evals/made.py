@@ -1,22 +1,15 @@
-"""Specialists for a small world, and evaluations made by hand, whose right statistics are known."""
+"""Evaluations made by hand, whose right statistics are known."""
 
 from collections.abc import Sequence
 
 from podium.evals import Evaluation
-from podium.lab import SKILLS
 from podium.rollout import Reward, Rollout
 from podium.tasks.task import Grade
 from podium.trace import RoundTrace, Trace
-from podium.types import Price, Profile, Question
-from podium.workers.specialist import Specialist
+from podium.types import Profile, Question
 from podium.workflow import Access, Step, Workflow
 
 POOL = tuple(Profile(name=name) for name in ("a", "b", "c", "d"))
-
-
-def specialist(name: str, good_at: tuple[str, ...], price: float, rest: float = 0.1) -> Specialist:
-    ability = {skill: 0.98 if skill in good_at else rest for skill in SKILLS}
-    return Specialist(Profile(name=name, price=Price(input=price, output=price)), ability)
 
 
 def rollout(task_id: str, workers: Sequence[int], *, correct: bool = True) -> Rollout:

@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from made import specialist
 from recorded_world import TOKENS, UNIT, Right, pool_of, replayed, tasks_of, world, write_recording
 from rich.console import Console
 
@@ -30,17 +29,16 @@ from podium.evals.plan_selection import best_plans_by_family
 from podium.evals.report import render_page
 from podium.evals.table import markdown, notes, terminal
 from podium.executor import ExecutionSettings
-from podium.lab import SKILLS
 from podium.planner import Plan, Planner, PlanRequest
 from podium.planners import Committee, Constant, SelfConsistency, Single
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
-from podium.tasks.embedded import EmbeddedTasks
 from podium.workers import Pool, ScriptedWorker, VoteWorker, Worker
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Access, PlanError, Step, Workflow
+from scripted_team import SKILLS, Sums, calculator
 
 NAMES = ("ada", "bob", "cy")
 ALIKE = 1 + 1e-9
@@ -440,7 +438,7 @@ async def test_without_recorded_workers_or_training_questions_there_is_nothing_t
 ) -> None:
     test, train = tasks_of(recording, "test"), tasks_of(recording, "train")
     only = replayed(recording)[0]
-    live = specialist("live", SKILLS, 1.0)
+    live = calculator("live", *SKILLS)
     for bad in (
         ComparisonSettings(Pool([live, VoteWorker()]), test, train),
         ComparisonSettings(Pool([only, live, VoteWorker()]), test, train),
@@ -551,8 +549,8 @@ def test_the_page_shows_every_row(conducted: Comparison) -> None:
 
 
 async def test_a_simulated_comparison_is_not_called_recorded() -> None:
-    pool = Pool([specialist("left", SKILLS, 1.0)])
-    found = await compare(ComparisonSettings(pool, list(EmbeddedTasks("test", 3))), Single("left"))
+    pool = Pool([calculator("left", *SKILLS)])
+    found = await compare(ComparisonSettings(pool, list(Sums("test", 3))), Single("left"))
     assert (found.recorded, found.simulated) == (False, True)
     assert RECORDED not in markdown(found) + render_page("made", [], found)
     assert "Recorded responses" not in drawn(found)
@@ -560,7 +558,7 @@ async def test_a_simulated_comparison_is_not_called_recorded() -> None:
 
 
 async def test_a_comparison_over_both_says_both(recording: Recording) -> None:
-    simulated = specialist("live", SKILLS, 1.0)
+    simulated = calculator("live", *SKILLS)
     contested = contest(recording, simulated)
     found = await compare(ComparisonSettings(contested.pool, contested.tasks[:2]), Single("ada"))
     assert (found.recorded, found.simulated) == (True, True)
@@ -571,7 +569,7 @@ async def test_a_simulated_conductors_row_beside_recorded_ones_is_called_simulat
     recording: Recording,
 ) -> None:
     found = await compare_recorded(
-        contest(recording, specialist("live", SKILLS, 1.0), questions=2), {"Conductor": Single("live")}
+        contest(recording, calculator("live", *SKILLS), questions=2), {"Conductor": Single("live")}
     )
     assert (found.recorded, found.simulated) == (True, True)
 
@@ -591,6 +589,6 @@ async def test_a_simulated_conductors_row_beside_recorded_ones_is_called_simulat
 async def test_an_evaluation_knows_whether_a_recording_or_a_simulation_had_a_part_in_it(
     recording: Recording, planner: Planner, recorded: bool, simulated: bool
 ) -> None:
-    others = (specialist("live", SKILLS, 1.0), ScriptedWorker("script", {"": "Answer: yes"}))
+    others = (calculator("live", *SKILLS), ScriptedWorker("script", {"": "Answer: yes"}))
     found = await evaluate(planner, tasks_of(recording, "test")[:2], pool_of(recording, *others))
     assert (found.recorded, found.simulated) == (recorded, simulated)

@@ -8,7 +8,6 @@ from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate, merge_evaluations
 from podium.evals.comparison import row
 from podium.planners import Constant, RandomPlans, Single
-from podium.tasks import open_tasks
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -17,6 +16,7 @@ from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker
 from podium.workflow import Step, Workflow
+from scripted_team import Sums
 
 TASKS = [
     Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold=str(k), grader=Exact()) for k in range(4)
@@ -138,7 +138,7 @@ async def test_a_learner_forgets_between_repeats_of_generated_questions(speciali
             forgotten.append(self.learned)
             type(self).learned = 0
 
-    tasks = open_tasks("embedded", "train", size=3)
+    tasks = Sums("train", size=3)
     await evaluate(Counting("left"), tasks, specialists, repeats=2, concurrency=1)
     assert forgotten == [0, 3]
 

@@ -60,7 +60,7 @@ async def test_a_cost_in_numbers_is_what_is_paid_beside_one_who_was_not_measured
     tallies = {
         name: {"": Tally(right=5, questions=10, cost_usd=10 * cost)} for name, cost in MEASURED.items()
     }
-    pool = Pool([*workers, VoteWorker()], Ratings(kinds={}, workers=tallies))
+    pool = Pool([*workers, VoteWorker()], Ratings(clusters={}, workers=tallies))
     told = VoterPrices.from_profiles([pool.profiles_for(task.question.text)[:4] for task in tasks])
     answers = await read_answers(tasks, workers)
     counted = committee_cost(answers, members, early_stop=True, price_QW=told.among(members))

@@ -13,12 +13,10 @@ import pytest
 
 from podium.config import build
 from podium.errors import RunMismatchError, WorkerError
-from podium.lab import SKILLS
 from podium.planners import Single
 from podium.ratings.recorder import Progress, record
 from podium.recordings import Recording, RecordingWriter, Response
 from podium.rollout import roll
-from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.recorded import RecordedTasks
@@ -27,11 +25,11 @@ from podium.team import Runner
 from podium.team.team_worker import TeamWorker
 from podium.types import Budget, Limits, Message, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
-from podium.workers.specialist import Specialist
+from scripted_team import SKILLS, Calculator, Sums
 
 MakeRecording = Callable[..., Recording]
 PRICE = Price(input=1.0, output=6.0)
-TASKS = EmbeddedTasks("test", 8)
+TASKS = Sums("test", 8)
 
 
 def to_test(question_id: str) -> str:
@@ -41,9 +39,7 @@ def to_test(question_id: str) -> str:
 def specialists() -> Pool:
     return Pool(
         [
-            Specialist(
-                Profile(name=name, price=PRICE), dict.fromkeys(SKILLS, ability), limits=Limits(retries=0)
-            )
+            Calculator(Profile(name=name, price=PRICE), dict.fromkeys(SKILLS, ability))
             for name, ability in (("able", 0.9), ("weak", 0.5))
         ]
     )
@@ -121,7 +117,7 @@ async def test_an_answer_that_could_not_be_judged_is_kept_without_a_verdict(tmp_
 
 async def test_without_a_split_questions_are_split_by_a_hash(tmp_path: Path) -> None:
     with RecordingWriter() as writer:
-        await record(specialists(), EmbeddedTasks("test", 40), writer)
+        await record(specialists(), Sums("test", 40), writer)
         header = writer.write(tmp_path / "r.parquet", name="r")
     assert header.splits.keys() == {"train", "validation", "test"}
 
@@ -228,7 +224,7 @@ async def test_questions_with_a_past_or_images_are_left_out_and_counted(tmp_path
 @pytest.mark.parametrize("dollars", [0.0, 2.0, 99.0, 120.0, 350.0, 1700.0])
 async def test_with_16_at_once_spending_never_passes_the_budget(dollars: float) -> None:
     worker = dear("Answer: 4, at some length")
-    tasks = EmbeddedTasks("test", 60)
+    tasks = Sums("test", 60)
     seen: list[float] = []
     with RecordingWriter() as writer:
         progress = await record(
@@ -258,7 +254,7 @@ async def test_a_worker_without_a_price_is_held_at_the_most_that_its_limits_let_
     )
     with RecordingWriter() as writer:
         progress = await record(
-            Pool([team]), EmbeddedTasks("test", 16), writer, budget=Budget(usd=4.5), concurrency=16
+            Pool([team]), Sums("test", 16), writer, budget=Budget(usd=4.5), concurrency=16
         )
     assert progress.kept == 4
     assert progress.usd == pytest.approx(4.0)
@@ -281,7 +277,7 @@ async def test_once_a_call_is_refused_no_more_are_made_and_the_reason_stays() ->
     workers = [priced("dear", 1.0), priced("dear2", 1.0), priced("cheap", 0.1)]
     with RecordingWriter() as writer:
         progress = await record(
-            Pool(workers), EmbeddedTasks("test", 1), writer, budget=Budget(usd=1.05), concurrency=1
+            Pool(workers), Sums("test", 1), writer, budget=Budget(usd=1.05), concurrency=1
         )
     assert [len(worker.requests) for worker in workers] == [1, 0, 0]
     assert (progress.kept, progress.failed, progress.wanted) == (1, 0, 3)
@@ -300,7 +296,7 @@ async def test_every_try_of_a_recorded_call_is_reserved() -> None:
     )
     with RecordingWriter() as writer:
         progress = await record(
-            Pool([worker]), EmbeddedTasks("test", 1), writer, budget=Budget(usd=3.5), concurrency=1
+            Pool([worker]), Sums("test", 1), writer, budget=Budget(usd=3.5), concurrency=1
         )
     assert (len(worker.requests), progress.usd, progress.kept) == (2, 2.0, 0)
     assert progress.refusal is not None
@@ -334,7 +330,7 @@ async def test_calls_that_failed_are_counted_and_made_again() -> None:
         "Answer: 6",
     ]
     worker = ScriptedWorker("moody", replies)
-    tasks = EmbeddedTasks("test", 3)
+    tasks = Sums("test", 3)
     with RecordingWriter() as writer:
         first = await record(Pool([worker]), tasks, writer, concurrency=1)
         second = await record(Pool([worker]), tasks, writer, concurrency=1)
@@ -362,7 +358,7 @@ async def test_a_time_limit_stops_it_too() -> None:
     with RecordingWriter() as writer:
         progress = await record(
             Pool([dear("Answer: 4")]),
-            EmbeddedTasks("test", 400),
+            Sums("test", 400),
             writer,
             concurrency=1,
             budget=Budget(seconds=0.1),

@@ -16,7 +16,6 @@ from podium.planners import SelfConsistency, Single
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.recordings import Recording, RecordingWriter, Response
 from podium.recordings.importers import ImportReport, import_from_traces, read_traces
-from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.text_graders import Exact
 from podium.team import Runner
 from podium.trace import Trace
@@ -26,9 +25,9 @@ from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.response_cache import ResponseCache
-from podium.workers.specialist import Specialist
 from podium.workers.view import requests_whole_question
 from podium.workflow import Access, Step, Workflow
+from scripted_team import Sums, calculator
 
 MakeRecording = Callable[..., Recording]
 
@@ -193,8 +192,8 @@ async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
 
 
 async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_path: Path) -> None:
-    (task,) = EmbeddedTasks("test", 1)
-    pool = Pool([Specialist(Profile(name="sim"), {}), ScriptedWorker("live", ["Answer: 4"])])
+    (task,) = Sums("test", 1)
+    pool = Pool([calculator("sim"), ScriptedWorker("live", ["Answer: 4"])])
     traces = await store_of(
         tmp_path / "traces.sqlite", *((Single(name), pool, task.question) for name in pool.names)
     )

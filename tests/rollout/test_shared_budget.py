@@ -17,7 +17,6 @@ from podium.executor.accounts import Account
 from podium.planner import Planner
 from podium.planners import Committee, SelfConsistency, Single
 from podium.rollout import FixedPlan, Scorer, roll
-from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -27,6 +26,7 @@ from podium.workers import Pool
 from podium.workers.base import Reply, Request
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker
+from scripted_team import Sums
 
 CALL_USD = 1.0
 """The most that a call may cost: 100 tokens of output, a cent each; input is free."""
@@ -104,7 +104,7 @@ async def test_an_evaluation_stops_with_the_sentence_of_the_account(account: Acc
     dispatcher = Dispatcher(accounts=[account])
     with pytest.raises(BudgetError, match=r"of the run's \$40 are left"):
         await evaluate(
-            Single("meter"), EmbeddedTasks("test", 256), Pool([meter]), concurrency=16, dispatcher=dispatcher
+            Single("meter"), Sums("test", 256), Pool([meter]), concurrency=16, dispatcher=dispatcher
         )
     assert account.spent_usd == pytest.approx(meter.paid), "calls in flight were not cut off"
     assert account.reserved_usd == 0.0
@@ -115,7 +115,7 @@ async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets
 ) -> None:
     evaluation = await evaluate(
         Single("meter"),
-        EmbeddedTasks("test", 4),
+        Sums("test", 4),
         Pool([meter]),
         budget=Budget(usd=0.5),
         dispatcher=Dispatcher(accounts=[account]),
@@ -148,7 +148,7 @@ async def test_a_batch_of_a_training_is_given_up_once_what_is_in_flight_was_answ
 ) -> None:
     scorer = Scorer(dispatcher=Dispatcher(accounts=[account]))
     plan = FixedPlan('model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]')
-    tasks, pool = EmbeddedTasks("test", 256), Pool([meter])
+    tasks, pool = Sums("test", 256), Pool([meter])
 
     async def score() -> None:
         async with asyncio.TaskGroup() as group:

@@ -304,7 +304,7 @@ def test_in_such_a_folder_one_can_work_without_trust(
     own = {
         "--pool": ("--pool", str(tmp_path / "mine.toml"), "--planner", "single:w"),
         "--team": ("--team", str(tmp_path / "settings.toml"), "--planner", "single:w"),
-        "--no-team": ("--no-team", "--pool", "embedded"),
+        "--no-team": ("--no-team", "--pool", str(tmp_path / "mine.toml"), "--planner", "single:w"),
     }
     asked = podium("ask", "Hm?", *own[named])
     assert asked.status == 0, asked

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import run_command
+from scripted_team import write_team
 
 POOL = """
 [[worker]]
@@ -32,7 +33,7 @@ HOSTILE: dict[str, tuple[list[str], str]] = {
     "a loop of links": ([*ASK, "--pool", "one"], "one"),
     "a loop of links above": ([*ASK, "--pool", "one/pool.toml"], "one/pool.toml"),
     "another database": (
-        ["ask", "What is 2 + 2?", "--pool", "embedded", "--store", "mysql://me:hush-hush@host/db"],
+        ["ask", "What is 2 + 2?", "--pool", "pool.toml", "--store", "mysql://me:hush-hush@host/db"],
         "is the address of a database",
     ),
     "another database, read": (
@@ -41,11 +42,11 @@ HOSTILE: dict[str, tuple[list[str], str]] = {
     ),
     "a name of two lines": ([*ASK, "--pool", "lines.toml"], "on one line"),
     "millions of samples": (
-        ["ask", "2 + 2?", "--pool", "embedded", "--planner", "self-consistency:ada:99999999"],
+        ["ask", "2 + 2?", "--pool", "pool.toml", "--planner", "self-consistency:ada:99999999"],
         "1 to 1000 samples",
     ),
     "samples beyond numbers": (
-        ["ask", "2 + 2?", "--pool", "embedded", "--planner", "self-consistency:ada:" + "9" * 5000],
+        ["ask", "2 + 2?", "--pool", "pool.toml", "--planner", "self-consistency:ada:" + "9" * 5000],
         "samples",
     ),
 }
@@ -59,6 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("dear.toml").write_text(POOL.format(name="a", price="1e308", most=1))
     Path("dear_call.toml").write_text(POOL.format(name="a", price=1, most="1e308"))
     Path("lines.toml").write_text(POOL.format(name="a\\nb", price=1, most=1))
+    write_team(Path("pool.toml"))
     Path("one").symlink_to("two")
     Path("two").symlink_to("one")
     return tmp_path

@@ -13,9 +13,7 @@ from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import WorkerError
 from podium.planners.controls import Constant
-from podium.tasks.embedded import EmbeddedTasks
 from podium.team import Runner
-from podium.team.opening import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.testing import POISONS
 from podium.trace import Trace
@@ -27,6 +25,7 @@ from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
+from scripted_team import Sums, open_team
 
 WRITABLE = {name: text for name, text in POISONS.items() if name != "surrogate" and text.strip()}
 
@@ -109,9 +108,9 @@ def many(count: int) -> Iterator[Trace]:
 
 def embedded(count: int) -> list[Trace]:
     """Questions of the embedded train split, each answered by two workers of the embedded pool."""
-    workers = list(open_pool("embedded"))
+    workers = list(open_team())
     steps = [Step(0, "Take the first step."), Step(1, "Give the answer.", Access(all=True))]
-    return [answered(workers, steps, task.question.text) for task in EmbeddedTasks(size=count)]
+    return [answered(workers, steps, task.question.text) for task in Sums(size=count)]
 
 
 def keep(path: Path, *traces: Trace) -> Path:

@@ -26,6 +26,7 @@ from podium.team.planning import open_planner
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from scripted_team import open_team
 
 KNOWS = {"ada": "rivers", "bob": "planets", "cy": "metals"}
 POOL = """
@@ -82,7 +83,7 @@ async def test_each_choice_scores_and_costs_what_its_planner_does_when_it_is_run
     names = set()
     for one in filter(None, chosen):
         rated = Pool(
-            [*open_pool("my.toml"), *(w for w in open_pool("embedded") if w.profile.name == "vote")],
+            [*open_pool("my.toml"), *(w for w in open_team() if w.profile.name == "vote")],
             one.ratings,
         )
         ran = await evaluate(

@@ -15,11 +15,10 @@ from podium.conductor.engine import Logits, Passage
 from podium.conductor.local_policy import LocalPolicy, draw
 from podium.errors import UsageError
 from podium.planner import PlanRequest
-from podium.tasks.embedded import EmbeddedTasks
-from podium.team.opening import open_pool
 from podium.types import Message
 from podium_lab.engine.llama import KVCache, Llama, Shape, read_weights
 from podium_lab.engine.numpy_engine import NumpyEngine
+from scripted_team import Sums, open_team
 
 Make = Callable[..., Path]
 
@@ -78,8 +77,8 @@ async def test_plans_of_the_shipped_policies_are_token_by_token_those_of_the_pla
     name: str, temperature: float
 ) -> None:
     checkpoint = Checkpoint.read(name)
-    team = open_pool("embedded").profiles
-    requests = [PlanRequest(task.question, team) for task in EmbeddedTasks("validation", size=20, seed=5)]
+    profiles = open_team().profiles
+    requests = [PlanRequest(task.question, profiles) for task in Sums("validation", size=20, seed=5)]
     prompts = [build_prompt(request, checkpoint.prompt) for request in requests]
     samplings = [Sampling(temperature=temperature, seed=f"{number}") for number in range(len(prompts))]
     policy = open_policy(checkpoint)

@@ -3,22 +3,18 @@
 import pytest
 
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
-from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
-from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
-from podium.team.opening import open_pool
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
-from podium_research.planners.masrouter import MasRouter
-from podium_research.planners.masrouter_controller import Controller
 from podium_research.search.controllers import train_controller_live
 from podium_research.search.settings import ControllerSearch
+from scripted_team import Sums
 
-EMBEDDED = list(EmbeddedTasks(split="train", size=240))
+SUMS = list(Sums(split="train", size=240))
 SUMS = [
     Task(
         id=f"t/{k}",
@@ -41,17 +37,6 @@ async def epochs(pool, tasks, **settings):
     options = {name: settings.pop(name) for name in ("kept", "dispatcher") if name in settings}
     training = train_controller_live(pool, tasks, ControllerSearch(**settings), **options)
     return [epoch async for epoch in training]
-
-
-async def test_training_on_embedded_questions_makes_the_controller_better_than_untrained():
-    pool = open_pool("embedded")
-    found = await epochs(pool, EMBEDDED, epochs=5)
-    unseen = list(EmbeddedTasks(split="validation", size=150))
-    untrained = Controller.untrained(found[-1].controller.workers)
-    before = await evaluate(MasRouter(untrained), unseen, pool)
-    after = await evaluate(MasRouter(found[-1].controller), unseen, pool)
-    assert after.accuracy.mean > before.accuracy.mean + 0.08
-    assert sum(found[-1].utilities) > sum(found[0].utilities) + 0.08 * len(EMBEDDED)
 
 
 async def test_a_utility_is_one_for_a_right_answer_minus_the_price_of_its_dollars():
