@@ -144,10 +144,10 @@ smoke-train: setup-dev
 	runs/smoke-train.sh
 
 demo: setup
-	runs/demo.sh
+	lab/runs/demo.sh
 
 orchestra: setup
-	runs/orchestra.sh
+	lab/runs/orchestra.sh
 
 long: setup
 	runs/embedded-long.sh

@@ -10,7 +10,7 @@ from accelerate.commands.config.config_args import load_config_from_file
 from trl.trainer.grpo_config import GRPOConfig
 
 import podium
-from podium.config import Settings, load
+from podium.config import load
 from podium.evals.suite.cells import tables_of
 from podium.evals.suite.opening import check_suite
 from podium.evals.suite.settings import SuiteSettings
@@ -24,21 +24,12 @@ from podium.types import Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file
 from podium.workers.spec import OpenAISpec, with_workers
-from podium_lab.small_workers.abilities import ABILITIES
-from podium_lab.small_workers.training import OrchestraSettings
-from podium_lab.warmstart.supervised import WarmStartSettings
 
-CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+WARMSTART = Path(__file__).parent.parent / "configs" / "warmstart.toml"
+CONFIGS = sorted(set((Path(__file__).parent.parent / "configs").glob("*.toml")) - {WARMSTART})
 SUITES = sorted((CONFIGS[0].parent / "eval").glob("*.toml"))
 RECIPES = sorted((CONFIGS[0].parent / "train").glob("*.toml"))
 LAUNCHES = sorted((CONFIGS[0].parent / "accelerate").glob("*.yaml"))
-NINE = CONFIGS[0].parent / "pools" / "orchestra-nine.toml"
-FORMS: dict[str, type[Settings]] = {
-    "warmstart": WarmStartSettings,
-    "taught": WarmStartSettings,
-    "orchestra": OrchestraSettings,
-}
-"""Of configurations whose names begin so; the others are for GRPO."""
 POOL_FORM = with_workers(
     TeamSettings,
     [
@@ -52,10 +43,7 @@ POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_configuration_loads(path: Path) -> None:
-    form: type[Settings] = next(
-        (form for start, form in FORMS.items() if path.stem.startswith(start)), TrainSettings
-    )
-    load(path, form)
+    load(path, TrainSettings)
 
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
@@ -172,16 +160,6 @@ def test_the_paper_s_pools_have_its_seven_slots_of_six_models(name: str, max_tok
             "reasoning": {"enabled": on},
             "provider": None,
         }
-
-
-def test_the_orchestra_has_the_workers_that_its_command_trains_and_nine_of_them_are_seen_in_training() -> (
-    None
-):
-    said = {ability.name: ability.profile for ability in ABILITIES}
-    whole, nine = open_pool("orchestra"), open_pool(str(NINE))
-    assert {p.name: p.description for p in whole.profiles if p.name != "vote"} == said
-    assert set(whole.names) - set(nine.names) == {"cora", "dario"}
-    assert all(whole.named(profile.name).profile == profile for profile in nine.profiles)
 
 
 def _pool(name: str) -> Path:

@@ -12,7 +12,7 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 SCRIPTS = [
     path
-    for folder in ("runs", "research/runs", "benchmarks")
+    for folder in ("runs", "lab/runs", "research/runs", "benchmarks")
     for path in sorted((REPOSITORY / folder).glob("*.py"))
 ]
 

@@ -12,7 +12,7 @@ from podium.team.planning import open_planner
 from podium.team.settings import TeamSettings
 from podium.train.settings import TrainSettings
 
-CONFIG = Path(__file__).parents[3] / "configs" / "world.toml"
+CONFIG = Path(__file__).parents[2] / "configs" / "world.toml"
 
 
 def test_the_pool_is_led_by_the_shipped_conductor_and_not_by_its_start():

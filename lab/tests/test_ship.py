@@ -13,14 +13,15 @@ import pytest
 from podium.conductor.checkpoint import checkpoint_folder
 
 SCRIPT = Path(__file__).parent.parent / "runs" / "ship-conductor.sh"
-ASSETS = Path("src/podium/assets")
+ASSETS = Path("lab/src/podium_lab/assets")
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A tree with the script, a Python where it looks for one, a conductor that ships, and an empty run."""
     (tmp_path / "runs" / "mine").mkdir(parents=True)
-    shutil.copy(SCRIPT, tmp_path / "runs")
+    (tmp_path / "lab" / "runs").mkdir(parents=True)
+    shutil.copy(SCRIPT, tmp_path / "lab" / "runs")
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
@@ -30,9 +31,9 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ship(repository: Path, *name: str) -> subprocess.CompletedProcess[str]:
+def ship(repository: Path, name: str = "conductor") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [repository / "runs" / "ship-conductor.sh", "runs/mine", *name],
+        [repository / "lab" / "runs" / "ship-conductor.sh", "runs/mine", name],
         capture_output=True,
         text=True,
         check=False,
@@ -45,7 +46,7 @@ def kept(repository: Path) -> list[str]:
 
 
 def complete(run: Path) -> None:
-    shutil.copytree(checkpoint_folder("warmstart"), run / "policy")
+    shutil.copytree(checkpoint_folder("world-warmstart"), run / "policy")
     for name in ("config.json", "metrics.jsonl"):
         (run / name).write_text("{}\n")
 

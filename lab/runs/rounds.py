@@ -1,7 +1,7 @@
 """What later rounds do in the rows of a suite: how often they are planned, mend a wrong answer, and harm a right one;
 and how many tokens the planner reads and writes for a question.
 
-    python runs/rounds.py RUN
+    python lab/runs/rounds.py RUN
 
 RUN is the folder of a suite over task sets whose grader calls no model. The answer after each row's first round is
 graded once more, and compared with the answer after its last.

@@ -1,6 +1,6 @@
 """How good plans by the parts of each question are over the orchestra, each part done by its expert.
 
-python runs/experts.py [QUESTIONS]
+python lab/runs/experts.py [QUESTIONS]
 
 Questions of the train split. The parts are known, and a part's expert is the worker whose card says that it knows best
 what the part looks up. A Conductor may find better plans, since another worker, wording or merging of parts is luckier

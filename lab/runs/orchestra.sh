@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The orchestra from nothing, several trainings at a time, each on one core. The longest start first.
-#   runs/orchestra.sh                      the workers; `make orchestra` does so
-#   runs/orchestra.sh start                also the start of the Conductors over them. It needs the workers' profiles
+#   lab/runs/orchestra.sh                      the workers; `make orchestra` does so
+#   lab/runs/orchestra.sh start                also the start of the Conductors over them. It needs the workers' profiles
 #                                          alone, so it does not wait for them
-#   AT_ONCE=12 runs/orchestra.sh start     all at the same time: for a machine with many cores and a GPU, after
+#   AT_ONCE=12 lab/runs/orchestra.sh start     all at the same time: for a machine with many cores and a GPU, after
 #                                          `make install-gpu`
 # The same command continues what was stopped.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 PATH="$PWD/.venv/bin:$PATH"
 WARMSTART=runs/world/warmstart
 began=$SECONDS
@@ -19,7 +19,7 @@ esac
 {
   # A policy that its gate does not pass is there all the same.
   [ "${1:-}" = start ] && [ ! -d $WARMSTART/policy ] &&
-    echo "podium train --stage warmstart --config configs/warmstart-world.toml --run $WARMSTART || [ -d $WARMSTART/policy ]"
+    echo "podium train --stage warmstart --config lab/configs/warmstart-world.toml --run $WARMSTART || [ -d $WARMSTART/policy ]"
   python - <<'LIST'
 from podium_lab.small_workers.abilities import ABILITIES
 

@@ -1,7 +1,7 @@
 """Where a planner that leaves a worker which turned bad gains and loses: on questions for which the worker is called
 otherwise, and on the others.
 
-    python runs/decline.py RUN
+    python lab/runs/decline.py RUN
 
 RUN is the folder of a suite whose pool has `decline` and whose first row leaves the worker (`quarantine_failing`). Only
 questions that came at least 50 after the worker turned bad count; until then the first row may still call it.

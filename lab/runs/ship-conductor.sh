@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Makes a run's policy the Conductor that comes with the package: in half precision, with the run's settings and metrics.
-#   runs/ship-conductor.sh runs/embedded-long/seed-0
-#   runs/ship-conductor.sh runs/world/seed-0 world-conductor    the one for the pool "orchestra"
-#   runs/ship-conductor.sh runs/world/warmstart world-warmstart    its start
+#   lab/runs/ship-conductor.sh runs/world/seed-0 world-conductor    the one for the pool "orchestra"
+#   lab/runs/ship-conductor.sh runs/world/warmstart world-warmstart    its start
 # It is made beside the one that ships, and takes its place when it is whole.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 RUN=${1:?give the folder of a training run}
-NAME=${2:-conductor}
-TO=src/podium/assets/$NAME
+NAME=${2:?give the name that it gets, such as world-conductor}
+TO=lab/src/podium_lab/assets/$NAME
 for needed in policy/config.json config.json metrics.jsonl; do
   [ -f "$RUN/$needed" ] || { echo "$RUN has no $needed; give the folder of a training run that has ended." >&2; exit 2; }
 done
