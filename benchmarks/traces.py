@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sqlite3
 import statistics
 import sys
@@ -34,7 +33,8 @@ from rows import Row, write
 from podium.trace import Attempt, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters, write_cursor
-from podium.trace.serialization import COLUMNS, read_jsonl, to_json, to_row
+from podium.trace.schema import TRACES
+from podium.trace.serialization import read_jsonl, to_json, to_row
 from podium.trace.spend import SPEND_BY, SpendQuery
 from podium.trace.store import TraceStore, open_store
 from podium.types import Message, Profile, Question, Usage
@@ -123,12 +123,13 @@ def plain_inserts(path: Path, count: int, words: int) -> float:
     seconds = 0.0
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"CREATE TABLE traces ({', '.join(COLUMNS)}, PRIMARY KEY (id))")
-        insert = f"INSERT INTO traces VALUES ({', '.join('?' * len(COLUMNS))})"
+        columns = [*(column.name for column in TRACES.columns), "document"]
+        connection.execute(f"CREATE TABLE traces ({', '.join(columns)}, PRIMARY KEY (id))")
+        insert = f"INSERT INTO traces VALUES ({', '.join('?' * len(columns))})"
         rows: list[tuple[Any, ...]] = []
         for number, trace in enumerate(traces(count, words), 1):
             row = to_row(trace)
-            rows.append(row._replace(workers=json.dumps(row.workers))[: len(COLUMNS)])  # type: ignore[arg-type]
+            rows.append((*row.listed, row.document))
             if len(rows) == BATCH or number == count:
                 began = time.perf_counter()
                 connection.execute("BEGIN")

@@ -63,7 +63,7 @@ class PostgresServer:
 
     def url(self, database: str = "postgres", *, password: str = PASSWORD) -> str:
         """The address of a database, as `--store` takes it."""
-        return f"postgresql+asyncpg://{USER}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{USER}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self) -> str:
         """The address of a new, empty database."""

@@ -1,14 +1,16 @@
 """Podium's SQLite files: their folder, how they are opened, and how new ones are created.
 
 A mark in the header distinguishes them from other SQLite files. The callers define the tables and own the connections.
+`trace.engine` opens those whose tables may also lie in PostgreSQL.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from typing import Literal
 
 from podium.errors import UsageError
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""A path object has one slash of "mysql://..." left."""
 IN_MEMORY = Path(":memory:")
 """In place of a file: tables that end with their connection."""
 BUSY_TIMEOUT_S = 30.0
@@ -27,6 +31,44 @@ def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
 
 
+def default_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """`$PODIUM_STORE`, else `traces.sqlite` in the folder for data.
+
+    Raises:
+        UsageError: PODIUM_STORE is the address of a database, which only servers use.
+    """
+    chosen = environ.get("PODIUM_STORE")
+    if chosen and "://" in chosen:
+        raise UsageError(
+            "PODIUM_STORE is the address of a server's database, and this needs a file; name a file instead."
+        )
+    if chosen:
+        check_is_file(chosen)
+    return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
+
+
+def check_is_file(path: Path | str) -> None:
+    """Refuse the address of a database where only a file can be read.
+
+    Raises:
+        UsageError: it does not repeat the address, which may have a password.
+    """
+    if _ADDRESS.match(str(path)):
+        raise UsageError(
+            "The store is the address of a database, and this needs a file; name a file instead."
+        )
+
+
+def check_is_address_or_file(place: Path | str) -> None:
+    """Refuse an address that has lost a slash, which would be a folder whose name has the password.
+
+    Raises:
+        UsageError: it does not repeat the address.
+    """
+    if _ADDRESS.match(str(place)) and "://" not in str(place):
+        raise UsageError("The store's address has one slash too few; write postgresql://USER@HOST/DATABASE.")
+
+
 @dataclass(frozen=True, slots=True)
 class SQLiteSchema:
     """One kind of file."""
@@ -36,23 +78,21 @@ class SQLiteSchema:
     mark: int
     """Its application id, in the file's header."""
     version: int
-    """Version of the tables. A file with a later version is refused."""
+    """Version of the tables. A file with another one is refused."""
     tables: tuple[str, ...]
-    """Statements that create missing tables and indexes. They run after the upgrade."""
+    """Statements that create missing tables and indexes."""
     way_out: str
     """What to do about a file that cannot be used, as in "give another with --store"."""
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
     """FULL: a commit survives a power cut. NORMAL: it survives the process, and takes a fifth of the time."""
     shrinks: bool = False
     """Whether `PRAGMA incremental_vacuum` gives deleted pages back to the disk."""
-    upgrade: Callable[[sqlite3.Connection, int], None] | None = None
-    """Brings the tables from the given version to this one. It runs inside a transaction."""
 
     def open(self, path: Path) -> sqlite3.Connection:
         """Open the file for writing; it and its folders are made if they are missing, the file for its owner alone.
 
         Raises:
-            UsageError: it cannot be opened, is not a file of this kind, or is from a newer Podium. It is not changed.
+            UsageError: it cannot be opened, is not a file of this kind, or has another format. It is not changed.
         """
         with ExitStack() as failing:
             try:
@@ -91,10 +131,10 @@ class SQLiteSchema:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if mark != self.mark and (tables or not empty):
             raise UsageError(f"{path} is an SQLite file, but not a {self.noun}; {self.way_out}.")
-        if version > self.version:
+        if version != self.version and (tables or not empty):
             raise UsageError(
-                f"{path} was written by a newer Podium (format {version}, this one knows {self.version}); "
-                f"update Podium or {self.way_out}."
+                f"{path} was written by another version of Podium (format {version}, this one knows "
+                f"{self.version}); {self.way_out}."
             )
 
     def _make(self, connection: sqlite3.Connection) -> None:
@@ -103,14 +143,10 @@ class SQLiteSchema:
         _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {self.synchronous}")
         connection.execute("BEGIN IMMEDIATE")
-        # Read the version again: another process may have upgraded the file since `_check`.
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if self.upgrade is not None and 0 < version < self.version:
-            self.upgrade(connection, version)
         for statement in self.tables:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {self.mark}")
-        connection.execute(f"PRAGMA user_version = {max(version, self.version)}")
+        connection.execute(f"PRAGMA user_version = {self.version}")
         connection.execute("COMMIT")
 
     def _unusable(self, path: Path, error: Exception) -> UsageError:

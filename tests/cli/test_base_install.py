@@ -11,7 +11,7 @@ import pytest
 
 EXTRAS = """
 torch transformers accelerate datasets jinja2 peft trl pyarrow sklearn scipy sentence_transformers jsonschema
-math_verify reasoning_gym regex cmaes ray asyncpg opentelemetry.sdk inspect_ai litellm
+math_verify reasoning_gym regex cmaes ray psycopg opentelemetry.sdk inspect_ai litellm
 """
 QUESTIONS = "question,answer\n" + "".join(f"What is {n} + {n % 7}?,{n + n % 7}\n" for n in range(12))
 POOL = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 3" }}\n'

@@ -241,7 +241,7 @@ async def test_a_trace_that_cannot_be_read_hides_no_other(tmp_path: Path) -> Non
     pool = Pool([ScriptedWorker("ada", ["one", "two"])])
     await store_of(path, *((Single("ada"), pool, Question(text=text)) for text in ("What?", "Why?")))
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE traces SET document = '{}' WHERE question = 'What?'")
+        database.execute("UPDATE podium_documents SET document = '{}' WHERE document LIKE '%What?%'")
     assert [trace.question.text for trace in read_traces(path)] == ["Why?"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from podium.cli.trusted import TRUST_FILE
 from podium.executor.accounts import Account
 from podium.executor.state_file import STATE
-from podium.server.keys.sqlite import KEYS
+from podium.server.keys.register import KEYS
 from podium.trace.store import TraceStore
 from podium.workers.response_cache import ResponseCache
 
@@ -23,7 +23,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "traces": TraceStore,
     "answers": ResponseCache,
     "spending": STATE.open,
-    "keys": KEYS.open,
+    "keys": KEYS.file.open,
     "trust": TRUST_FILE.open,
 }
 

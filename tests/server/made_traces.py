@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,8 +17,8 @@ from podium.team.team_worker import TeamWorker
 from podium.testing import POISONS
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
-from podium.trace.sqlite_store import insert_rows, open_writer
 from podium.trace.store import TraceStore
+from podium.trace.table import TraceTable
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
@@ -127,12 +126,14 @@ def keep_rows(path: Path, count: int) -> Path:
     def rows() -> Iterator[TraceRow]:
         for number in range(count):
             question = f"Question number {number}"
-            yield row._replace(
-                id=f"{number:032x}", started=1.7e9 + number, question=question, searched=question.lower()
-            )
+            listed = list(row.listed)
+            listed[:2] = 1.7e9 + number, f"{number:032x}"
+            listed[4], listed[10] = question, question.lower()
+            yield row._replace(listed=tuple(listed))
 
-    with closing(open_writer(path)) as writer:
-        insert_rows(writer, list(rows()))
+    table = TraceTable(path)
+    table.write(rows())
+    table.database.close()
     return path
 
 

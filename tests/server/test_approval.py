@@ -210,7 +210,7 @@ def test_a_damaged_trace_does_not_keep_a_plan_from_its_price(
         client.post("/v1/chat/completions", json={"model": "wren", "messages": ASKED})
     damaged = client.get("/api/traces").json()["traces"][0]["id"]
     with closing(sqlite3.connect(tmp_path / "traces.sqlite")) as file, file:
-        file.execute("UPDATE traces SET document = '{}' WHERE id = ?", (damaged,))
+        file.execute("UPDATE podium_documents SET document = '{}' WHERE id = ?", (damaged,))
     first, _ = plan(client)["estimate"]["steps"]
     assert first["source"].startswith("5 past answers")
 
@@ -254,7 +254,7 @@ def test_a_plan_is_given_and_runs_while_the_store_cannot_be_used(
         url = serve(pool, store=tmp_path / "traces.sqlite")
         store = serve.service(url).store
         with httpx.Client(base_url=url, timeout=30) as client, monkeypatch.context() as broken:
-            broken.setattr(store, "_rows", unreadable)
+            broken.setattr(store._database, "call", unreadable)
             broken.setattr(store, "add", full)
             waiting = plan(client)
             assert waiting["estimate"]["cost_usd"] > 0

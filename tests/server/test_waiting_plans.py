@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +46,15 @@ async def test_a_plan_whose_caller_leaves_while_it_is_taken_waits_on_unless_anot
     plan = await planned(ANN)
     here.add(plan, keep=True)
     await stores[0].flushed()
-    statement, deleted, answered = stores[0]._rows, asyncio.Event(), asyncio.Event()
+    delete, deleted, answered = stores[0].delete, asyncio.Event(), asyncio.Event()
 
-    async def slow(given: Any) -> Sequence[Sequence[Any]]:
-        rows = await statement(given)
-        if given[0].startswith("DELETE FROM traces"):
-            deleted.set()
-            await answered.wait()
-        return rows
+    async def slow(*args: Any, **options: Any) -> bool:
+        was_there = await delete(*args, **options)
+        deleted.set()
+        await answered.wait()
+        return was_there
 
-    monkeypatch.setattr(stores[0], "_rows", slow)
+    monkeypatch.setattr(stores[0], "delete", slow)
     if run_elsewhere:
         await there.take(plan)
     taking = asyncio.create_task(here.take(plan))

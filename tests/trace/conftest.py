@@ -9,8 +9,6 @@ import pytest
 
 from podium.trace import Attempt, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.postgres_store import PostgresTraceStore
-from podium.trace.sqlite_store import SqliteTraceStore
 from podium.types import Message, Profile, Question, Usage
 from podium.workflow import Access, Step, Workflow
 from postgres_server import DATABASES, PostgresServer
@@ -67,21 +65,19 @@ class Place:
 
     def open(self, **bounds: Any) -> AsyncTraceStore:
         """A store there; with `bounds` of its queue, if given."""
-        if self.server is None:
-            return SqliteTraceStore(self.url, **bounds)
-        return PostgresTraceStore(self.url, **bounds)
+        return AsyncTraceStore(self.url, **bounds)
 
     def away(self) -> None:
         if self.server is not None:
             self.server.stop()
         else:
-            self._rename("traces", "elsewhere")
+            self._rename("podium_documents", "elsewhere")
 
     def back(self) -> None:
         if self.server is not None:
             self.server.start()
         else:
-            self._rename("elsewhere", "traces")
+            self._rename("elsewhere", "podium_documents")
 
     def _rename(self, name: str, other: str) -> None:
         with closing(sqlite3.connect(self.url)) as connection:

@@ -233,7 +233,7 @@ async def test_an_export_is_what_import_reads(kept: AsyncTraceStore, make_trace:
 def test_any_text_can_be_kept(place, make_trace: MakeTrace, text: str, name: str) -> None:
     async def keep() -> None:
         store = place.open()
-        id_ = name.encode("utf-8", "replace").decode().replace("\0", "-")
+        id_ = "i" + name.encode("utf-8", "replace").decode().replace("\0", "-")
         trace = make_trace(id_, text=text, answer=text, planner=name, owner=name, error=text)
         store.add(trace)
         whole = await store.get(id_)

@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
+from sqlalchemy import update
 
 from podium.errors import LostLeaseError
 from podium.trace import background_table
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import BackgroundTable, Entry
+from podium.trace.schema import BACKGROUND
 
 LONG = 600.0
 
@@ -81,10 +83,10 @@ async def test_a_date_that_cannot_be_holds_no_response_and_keeps_no_row(
     await add(table, "held", holder="one", lease_s=date)
     taken = await table.take("two", LONG)
     assert taken is not None
-    await kept.rows("UPDATE podium_background SET created = $2 WHERE id = $1 RETURNING id", "held", date)
+    await kept.rows(update(BACKGROUND).where(BACKGROUND.c.id == "held").values(created=date))
     found = await table.find("held")
     assert found is not None
     assert found.created == 0.0
-    await kept.rows("UPDATE podium_background SET ended = $2 WHERE id = $1 RETURNING id", "held", date)
+    await kept.rows(update(BACKGROUND).where(BACKGROUND.c.id == "held").values(ended=date))
     await table.sweep()
     assert await table.find("held") is None

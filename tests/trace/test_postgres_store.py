@@ -9,16 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 
 import pytest
 
 from podium.errors import StoreError, UsageError
-from podium.trace import Feedback, Trace
-from podium.trace.postgres_connection import PostgresAddress
-from podium.trace.postgres_store import PostgresTraceStore
+from podium.trace import Trace
+from podium.trace.engine import PostgresAddress
 from podium.trace.query import Filters
-from podium.trace.spend import SpendQuery
 from podium.trace.store import open_store
 from postgres_server import PASSWORD, PostgresServer
 
@@ -79,43 +76,6 @@ def test_an_address_shows_no_password_in_any_form() -> None:
     assert address.scrub("p@ss/word p%40ss%2Fword again! u") == "*** *** *** u"
 
 
-async def test_a_database_from_before_outcomes_takes_them(
-    postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
-) -> None:
-    store = PostgresTraceStore(postgres_url)
-    store.add(make_trace("a"))
-    await store.close()
-    for change in ("ALTER TABLE podium_traces DROP COLUMN outcome", "UPDATE podium_formats SET version = 1"):
-        postgres_server.psql(change, database(postgres_url))
-    for _ in range(2):
-        store = PostgresTraceStore(postgres_url)
-        await store.judge("a", Feedback(right=True, at="2026-03-02T00:00:00+00:00"))
-        assert [row.id for row in (await store.page(Filters(outcome="right"))).traces] == ["a"]
-        await store.close()
-
-
-async def test_a_database_from_before_costs_sums_its_traces(
-    postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
-) -> None:
-    store = PostgresTraceStore(postgres_url)
-    for number in range(3):
-        store.add(make_trace(f"t{number}"))
-    query = SpendQuery(date(2026, 3, 1), date(2026, 3, 1))
-    before = await store.spend(query)
-    await store.close()
-    for change in (
-        "UPDATE podium_traces SET document = 'torn' WHERE id = 't1'",
-        "DROP TABLE podium_costs",
-        "UPDATE podium_formats SET version = 2",
-    ):
-        postgres_server.psql(change, database(postgres_url))
-    store = PostgresTraceStore(postgres_url)
-    after = await store.spend(query)
-    assert (before.total.questions, after.total.questions) == (3, 2)
-    assert after.total.cost_usd == pytest.approx(2 / 3 * before.total.cost_usd)
-    await store.close()
-
-
 async def test_what_happens_while_the_database_is_away_is_logged_without_the_password(
     postgres_url: str,
     postgres_server: PostgresServer,
@@ -160,12 +120,12 @@ async def test_a_database_that_hangs_blocks_only_its_readers(
     make_trace: MakeTrace, postgres_url: str
 ) -> None:
     """One of whose table somebody else keeps a lock."""
-    import asyncpg  # noqa: PLC0415
+    import psycopg  # noqa: PLC0415
 
     store = open_store(postgres_url)
-    other = await asyncpg.connect(postgres_url.replace("+asyncpg", ""))
+    other = await psycopg.AsyncConnection.connect(postgres_url)
     async with other.transaction():
-        await other.execute("LOCK TABLE podium_traces")
+        await other.execute("LOCK TABLE podium_documents")
         for number in range(300):
             store.add(make_trace(f"t{number}"))
         with pytest.raises(TimeoutError):
@@ -180,7 +140,7 @@ def test_a_newer_form_and_another_encoding_are_refused(
 ) -> None:
     asyncio.run(open_store(postgres_url).close())
     postgres_server.psql("UPDATE podium_formats SET version = 9", database(postgres_url))
-    with pytest.raises(UsageError, match=r"newer Podium \(format 9, this one knows 3\); update Podium"):
+    with pytest.raises(UsageError, match=r"another version of Podium \(format 9, this one knows 1\); give"):
         open_store(postgres_url)
     postgres_server.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     with pytest.raises(UsageError, match="has the encoding LATIN1"):
@@ -193,8 +153,7 @@ async def test_a_user_who_may_write_and_make_nothing_can_go_on_with_the_tables_t
     await open_store(postgres_url).close()
     for statement in (
         "CREATE ROLE clerk LOGIN PASSWORD 'clerk'",
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON podium_traces, podium_costs TO clerk",
-        "GRANT SELECT ON podium_formats TO clerk",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk",
     ):
         postgres_server.psql(statement, database(postgres_url))
     place = postgres_url.partition("@")[2]
@@ -226,19 +185,19 @@ async def test_what_the_database_refuses_for_good_is_set_aside_and_stops_nothing
 
 
 def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
-    without = "import sys; sys.modules['asyncpg'] = None; from podium.trace.store import open_store; "
+    without = "import sys; sys.modules['psycopg'] = None; from podium.trace.store import open_store; "
     told = subprocess.run(
         [sys.executable, "-c", without + "open_store(sys.argv[1])", postgres_url],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert told.stderr.splitlines()[-1].endswith(
-        "A store in PostgreSQL needs the package asyncpg; install it: pip install 'podium-conductor[postgres]'."
+        "A trace store in PostgreSQL needs the package psycopg; install it: pip install 'podium-conductor[postgres]'."
     )
 
 
 def test_a_server_that_does_not_speak_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podium.trace.postgres_store._CONNECT_S", 0.2)
+    monkeypatch.setattr("podium.trace.engine.CONNECT_S", 2)  # The driver knows no shorter time.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        with pytest.raises(UsageError, match=r"cannot be opened \(no answer in time\)"):
-            PostgresTraceStore(f"postgresql://u:p@127.0.0.1:{port}/x")
+        with pytest.raises(UsageError, match=r"cannot be opened \(.*timeout"):
+            open_store(f"postgresql://u:p@127.0.0.1:{port}/x")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from podium.database import default_path
 from podium.errors import StoreError, UsageError
-from podium.trace import Trace
-from podium.trace.sqlite_store import insert_traces as table_insert
-from podium.trace.store import TraceStore, default_path
+from podium.trace.serialization import TraceRow
+from podium.trace.store import TraceStore
+from podium.trace.table import TraceTable
 
 WRITER = """
 import sys
@@ -204,7 +205,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path):
     for path, message in [
         (text, "cannot be opened (file is not a database); give another with --store."),
         (foreign, "is an SQLite file, but not a trace store; give another with --store."),
-        (newer, "was written by a newer Podium (format 99, this one knows 6)"),
+        (newer, "was written by another version of Podium (format 99, this one knows 1)"),
         (tmp_path, "cannot be opened (unable to open database file); give another with --store."),
         (text / "below", "cannot be opened ("),
     ]:
@@ -222,9 +223,9 @@ def test_a_missing_store_is_not_made_for_reading(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace):
+def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace, monkeypatch):
+    monkeypatch.setattr("podium.database.BUSY_TIMEOUT_S", 0.001)
     store = TraceStore(tmp_path / "t.sqlite")
-    store._writer.execute("PRAGMA busy_timeout = 1")
     other = sqlite3.connect(tmp_path / "t.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     store.add(make_trace("a" * 32))
@@ -239,14 +240,15 @@ def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace)
 
 
 def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path, make_trace, monkeypatch):
+    write = TraceTable.write
+
+    def refuse(table: TraceTable, rows: list[TraceRow]) -> None:
+        if any(row.id == "b" * 32 for row in rows):
+            raise StoreError("string or blob too big", retryable=False)
+        write(table, rows)
+
+    monkeypatch.setattr(TraceTable, "write", refuse)
     store = TraceStore(tmp_path / "t.sqlite")
-
-    def insert(writer: sqlite3.Connection, traces: list[Trace]) -> int:
-        if any(trace.id == "b" * 32 for trace in traces):
-            raise sqlite3.DataError("string or blob too big")
-        return table_insert(writer, traces)
-
-    monkeypatch.setattr("podium.trace.store.insert_traces", insert)
     for letter in "abc":
         store.add(make_trace(letter * 32))
     with pytest.raises(StoreError, match="too big"):
@@ -259,7 +261,7 @@ def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path
 def test_a_failed_write_is_raised_by_flush_and_close(tmp_path, make_trace):
     store = TraceStore(tmp_path / "t.sqlite")
     with sqlite3.connect(tmp_path / "t.sqlite") as other:
-        other.execute("DROP TABLE traces")
+        other.execute("DROP TABLE podium_traces")
     store.add(make_trace())
     with pytest.raises(StoreError, match="cannot be written"):
         store.flush()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from itertools import combinations, product
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine
 
 from podium.trace import Feedback, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import Filters, Page
-from podium.trace.sqlite_store import SQLITE, SqliteTraceStore
+from podium.trace.query import Filters, Page, count_statement, end_of_scan, leading, page_statement
 
 MakeTrace = Callable[..., Trace]
 
@@ -108,19 +106,22 @@ async def test_a_trace_that_was_replaced_or_deleted_is_no_longer_found_by_its_wo
 )
 async def test_sqlite_reads_a_page_from_an_index_without_sorting(tmp_path: Path, filters: Filters) -> None:
     path = tmp_path / "traces.sqlite"
-    await SqliteTraceStore(path).close()
+    await AsyncTraceStore(path).close()
     cursor = "WzE3NzIzNTkyMDAuMCwgImEiXQ"
-    with closing(sqlite3.connect(path)) as file:
-        for statement in (
-            SQLITE.page(filters, None, 50),
-            SQLITE.page(filters, cursor, 50),
-            SQLITE.count(filters),
-            SQLITE.end_of_scan(filters, cursor) or ("SELECT 1", ()),
-        ):
-            steps = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {statement[0]}", statement[1])]
+    statements = [
+        page_statement(filters, None, 50),
+        page_statement(filters, cursor, 50),
+        count_statement(filters),
+        end_of_scan(filters, cursor),
+    ]
+    with create_engine(f"sqlite:///{path}").connect() as file:
+        for statement in statements:
+            if statement is None:
+                continue
+            text = str(statement.compile(file, compile_kwargs={"literal_binds": True}))
+            steps = [row[3] for row in file.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+            if "SCAN found" in steps:  # The traces of the page are sorted again, once they are found.
+                steps = steps[: steps.index("SCAN found")]
             assert not [step for step in steps if "TEMP B-TREE" in step], steps
-            assert not [
-                step
-                for step in steps
-                if step.startswith(("SCAN traces", "SEARCH traces")) and "COVERING" not in step
-            ], steps
+            led = leading(filters)
+            assert led is None or any(f"({led}=?" in step for step in steps), steps

@@ -142,7 +142,7 @@ VERBS = (
         "podium.cli.keys:add",
         "Make an API key for a server's clients, and print it once.",
         "podium keys add web --budget-usd 5/day --rpm 60 --deny opus\n"
-        "podium keys add me --admin --store postgresql+asyncpg://podium@db.example/podium",
+        "podium keys add me --admin --store postgresql://podium@db.example/podium",
     ),
     Verb(
         "keys list",

@@ -25,7 +25,7 @@ StorePlace = Annotated[
     Parameter(
         name="--store",
         help="The server's --store: the SQLite file of traces (keys.sqlite is in the same folder), or a database, as "
-        "postgresql+asyncpg://user:password@host/database. Default: that of team.toml, $PODIUM_STORE, else "
+        "postgresql://user:password@host/database. Default: that of team.toml, $PODIUM_STORE, else "
         "~/.local/share/podium/traces.sqlite.",
     ),
 ]

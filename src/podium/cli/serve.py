@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys, ServeOptions
+from podium.database import default_path
 from podium.errors import UsageError
 from podium.server.app import create_app
 from podium.server.keys.keys import Keys as ServerKeys
@@ -32,7 +33,7 @@ from podium.team.limit_shares import share_limits
 from podium.team.opening import TeamFile, open_pool
 from podium.team.settings import TeamSettings
 from podium.team.team import open_team
-from podium.trace.store import default_path, open_store
+from podium.trace.store import open_store
 from podium.workers.pool import Pool
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from podium.database import default_path
 from podium.errors import UsageError
-from podium.trace.store import TraceStore, default_path
+from podium.trace.store import TraceStore
 from podium.types import Question
 
 

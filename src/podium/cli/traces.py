@@ -18,12 +18,13 @@ from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, print_columns, seconds, shorten
 from podium.cli.team_file import found_store
 from podium.cli.terminal import open_console, open_trace_store
+from podium.database import default_path
 from podium.errors import UsageError
 from podium.trace import Feedback, Trace, TraceStatus
 from podium.trace.explanation import explain
 from podium.trace.query import OutcomeFilter, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
-from podium.trace.store import TraceStore, default_path
+from podium.trace.store import TraceStore
 
 
 def list_traces(

@@ -16,6 +16,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput,
 from inspect_ai.tool import ToolChoice, ToolInfo
 from rich.markup import escape
 
+from podium.database import default_path
 from podium.errors import QuestionFailedError, UsageError
 from podium.planners import baseline_forms
 from podium.tasks.sets.inspect_samples import to_question
@@ -23,7 +24,6 @@ from podium.team.opening import read_team
 from podium.team.settings import TeamSettings
 from podium.team.team import open_team, overrides_of
 from podium.trace import Trace
-from podium.trace.store import default_path
 
 _UNSUPPORTED = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")
 """Options of Inspect that a pool cannot follow; the provider refuses them."""

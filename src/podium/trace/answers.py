@@ -13,7 +13,8 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.trace.model import Trace
-from podium.trace.sqlite_store import WAY_OUT, open_reader
+from podium.trace.schema import WAY_OUT
+from podium.trace.store import open_reader
 
 NEWEST = 500
 """How many traces are read, the newest first."""
@@ -23,7 +24,8 @@ SELECT json_extract(span.value, '$.answered_by') AS worker,
        coalesce(json_extract(span.value, '$.simulated_s'),
                 json_extract(span.value, '$.ended_s') - json_extract(span.value, '$.started_s'))
 FROM (SELECT CASE WHEN json_valid(document) THEN document ELSE '{}' END AS document
-      FROM traces ORDER BY started DESC, id DESC LIMIT ?) AS newest,
+      FROM podium_traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
+      ORDER BY trace.started DESC, trace.id DESC LIMIT ?) AS newest,
      json_each(newest.document, '$.rounds') AS round,
      json_each(round.value, '$.spans') AS span
 WHERE json_extract(span.value, '$.status') = 'done'

@@ -1,57 +1,57 @@
-"""The trace store of a server: one table of a database, used from any event loop and thread.
+"""The trace store of a server, in an SQLite file or a PostgreSQL database: used from any event loop and thread.
 
-`AsyncTraceStore` is the part that SQLite and PostgreSQL share; `sqlite_store` and `postgres_store` run the statements,
-and pass the same tests. `podium.trace.store` opens the right one. Commands that run once use its `TraceStore`.
+What is added waits in a `WriteQueue`; what is read runs in a thread. Commands that run once use `TraceStore`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from sqlalchemy import Executable
+
+from podium.database import data_folder
 from podium.errors import UnknownTraceError, UsageError
-from podium.trace.background_table import DELETE_BACKGROUND
 from podium.trace.model import Feedback, Trace, TraceStatus
-from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
-from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
+from podium.trace.query import Filters, Page, documents_statement
+from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
 from podium.trace.spend import Spend, SpendQuery
+from podium.trace.table import TraceTable
 from podium.trace.write_queue import WriteQueue
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_BEYOND = 1e308
 _EXPORT_BATCH = 32
 """Traces of an export that are in memory together."""
 _READ_AFTER_WRITE_S = 5.0
 """How long a reader waits for traces that were added before; then it reads what is there."""
 
 
-class AsyncTraceStore(ABC):
-    """Keeps traces. May be used from any event loop and thread.
+class AsyncTraceStore:
+    """Keeps traces.
 
     Args:
-        place: the store as messages name it.
-        dialect: of its database.
-        spill: the folder for files of traces that cannot be written.
+        place: a file, which is made if it is missing, or "postgresql://user:password@host:port/database".
+        alone: whether no other server keeps its traces in the file; other servers may always use the database.
         bounds: passed on to the `WriteQueue`.
+
+    Raises:
+        UsageError: it cannot be opened, or is not a trace store; passwords are never repeated.
     """
 
-    def __init__(self, place: str, dialect: Dialect, spill: Path, **bounds: Any) -> None:
-        self.place = place
-        self._dialect = dialect
-        self._queue = WriteQueue(self._write, place, spill=spill, **bounds)
+    def __init__(self, place: str | Path, *, alone: bool = True, **bounds: Any) -> None:
+        self._table = TraceTable(place)
+        self._database = self._table.database
+        self.place = self._database.place
+        self.shared = not alone or self._database.path is None
+        """Whether other servers may keep their traces in it too."""
+        spill = data_folder() if self._database.path is None else self._database.path.parent
+        self._queue = WriteQueue(self._table.write, self.place, spill=spill, **bounds)
         self.written_elsewhere: Callable[[], Awaitable[object]] | None = None
         """Waits until other processes have written the traces that they have made so far; None: there are none."""
-
-    @property
-    @abstractmethod
-    def shared(self) -> bool:
-        """Whether other servers may keep their traces in it too."""
 
     @property
     def waiting(self) -> int:
@@ -80,16 +80,15 @@ class AsyncTraceStore(ABC):
             UsageError: there are several.
             StoreError: the database cannot be read.
         """
-        wanted = plain(prefix)
-        if not wanted:
+        if not prefix:
             raise UsageError("An empty trace id was given.")
-        rows = await self._read(self._dialect.beginning(wanted, owner))
-        if not rows and self.written_elsewhere is not None:
+        trace = await self._read(self._table.beginning, prefix, owner)
+        if trace is None and self.written_elsewhere is not None:
             await self.written_elsewhere()
-            rows = await self._read(self._dialect.beginning(wanted, owner))
-        if not rows:
-            raise UnknownTraceError(f"There is no trace whose id begins with {wanted[:64]!r}.")
-        return the_one(rows, wanted)
+            trace = await self._read(self._table.beginning, prefix, owner)
+        if trace is None:
+            raise UnknownTraceError(f"There is no trace whose id begins with {plain(prefix)[:64]!r}.")
+        return trace
 
     async def page(self, filters: Filters, cursor: str | None = None, limit: int = 50) -> Page:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
@@ -100,25 +99,7 @@ class AsyncTraceStore(ABC):
             UsageError: the cursor is not one of ours, or the limit is not from 1 to 200.
             StoreError: as `get`.
         """
-        rows = await self._read(self._dialect.page(filters, cursor, limit))
-        there = rows[:limit]
-        listed = [self._dialect.summary(row) for row in there]
-        last = _place(there[-1:]) if len(rows) > limit else None
-        if last is None and (scan := self._dialect.end_of_scan(filters, cursor)) is not None:
-            last = _place(await self._rows(scan))
-            if last is not None and there:  # The scan ends earlier now, if traces were added since.
-                last = min(last, (there[-1][1], there[-1][0]))
-        total: int | None = None
-        if cursor is None and last is None:
-            total = len(rows)
-        elif cursor is None and len(rows) > limit:
-            ((total,),) = await self._rows(self._dialect.count(filters))
-        return Page(
-            traces=tuple(summary for summary in listed if summary is not None),
-            next=None if last is None else write_cursor(*last),
-            total=total,
-            damaged=listed.count(None),
-        )
+        return await self._read(self._table.page, filters, cursor, limit)
 
     async def spend(self, query: SpendQuery) -> Spend:
         """What was spent in the days of `query`.
@@ -126,30 +107,24 @@ class AsyncTraceStore(ABC):
         Raises:
             StoreError: as `get`.
         """
-        sums = await self._read(query.sums(self._dialect))
-        return Spend.read(query, sums, await self._rows(query.feedback(self._dialect)))
+        return await self._read(self._table.spend, query)
 
     async def newest(self, count: int) -> tuple[Trace, ...]:
         """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
-        return _whole(await self._read(self._dialect.newest(count)))
+        return await self._read(self._table.newest, count)
 
     async def judged(self, planner: str, count: int) -> tuple[Trace, ...]:
         """The newest `count` traces of a planner whose answers were judged right or wrong, oldest first."""
-        right = await self._read(self._dialect.newest(count, Filters(planner=planner, outcome="right")))
-        wrong = await self._rows(self._dialect.newest(count, Filters(planner=planner, outcome="wrong")))
-        traces = await asyncio.to_thread(_whole, (*right, *wrong))
-        return tuple(sorted(traces, key=lambda trace: (trace.started_at, trace.id))[-count:])
+        right = await self._read(self._table.newest, count, Filters(planner=planner, outcome="right"))
+        wrong = await self._read(self._table.newest, count, Filters(planner=planner, outcome="wrong"))
+        return tuple(sorted((*right, *wrong), key=lambda trace: (trace.started_at, trace.id))[-count:])
 
     async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
         """Delete the trace with exactly this id, only of `owner` and with `status`, if given. False: there is none.
 
         Of several calls for one trace, in any process, one alone gets True.
         """
-        deleted = bool(await self._read(self._dialect.delete(id, owner, status)))
-        if deleted:
-            for statement in DELETE_BACKGROUND:
-                await self.rows(statement, plain(id))
-        return deleted
+        return await self._read(self._table.delete, id, owner, status)
 
     async def judge(self, prefix: str, outcome: Feedback | None, owner: str | None = None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
@@ -158,17 +133,17 @@ class AsyncTraceStore(ABC):
             UnknownTraceError, UsageError, StoreError: as `get`.
         """
         trace = (await self.get(prefix, owner)).model_copy(update={"outcome": outcome})
-        if not await self._rows(self._dialect.judge(to_row(trace), owner)):
+        if not await self._database.call(self._table.judge, trace, owner):
             raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile, or is another one now.")
         return trace
 
-    async def rows(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
-        """Run a statement of another table in the same database (see `Dialect.adapt`), and return its rows.
+    async def rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
+        """Run a statement about another table of `schema`, and return its rows.
 
         Raises:
             StoreError: the database cannot be used.
         """
-        return await self._rows((self._dialect.adapt(statement), values))
+        return await self._database.call(self._database.read, statement)
 
     async def flushed(self) -> None:
         """Wait until the traces that were added so far are written, or spilled to files."""
@@ -182,7 +157,7 @@ class AsyncTraceStore(ABC):
         await self._wait_for_writes()
         after: tuple[float, str] | None = None
         while True:
-            rows = await self._rows(self._dialect.documents(filters, after, _EXPORT_BATCH))
+            rows = await self.rows(documents_statement(filters, after, _EXPORT_BATCH))
             for started, id_, document in rows:
                 after = (started, id_)
                 try:
@@ -203,69 +178,14 @@ class AsyncTraceStore(ABC):
         try:
             await asyncio.to_thread(self._queue.close)
         finally:
-            await asyncio.to_thread(self._disconnect)
+            await asyncio.to_thread(self._database.close)
 
-    async def _read(self, statement: Statement) -> Sequence[Sequence[Any]]:
-        """Wait until the traces added so far are written, then run the statement and return its rows."""
+    async def _read(self, work: Callable[..., T], *args: Any) -> T:
+        """Wait until the traces added so far are written, then do the work in a thread."""
         await self._wait_for_writes()
-        return await self._rows(statement)
+        return await self._database.call(work, *args)
 
     async def _wait_for_writes(self) -> None:
         flushed = self._queue.flushed()
         if not flushed.done():
             await asyncio.wait([asyncio.wrap_future(flushed)], timeout=_READ_AFTER_WRITE_S)
-
-    @abstractmethod
-    async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
-        """Run a statement and return its rows.
-
-        Raises:
-            StoreError: the database cannot be read.
-        """
-
-    @abstractmethod
-    def _write(self, rows: Sequence[TraceRow]) -> None:
-        """Write all rows or none, in the thread of the queue.
-
-        Raises:
-            StoreError: they could not be written.
-        """
-
-    @abstractmethod
-    def _disconnect(self) -> None:
-        """Close what is open. Calling twice is fine."""
-
-
-def the_one(rows: Sequence[Sequence[Any]], wanted: str) -> Trace:
-    """The trace with the id `wanted`, or the only one, of the rows of `Dialect.beginning`, of which there is one.
-
-    Raises:
-        UsageError: there are several, or it is damaged.
-    """
-    if len(rows) > 1 and rows[0][0] != wanted:
-        some = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
-        raise UsageError(f"Several traces have an id that begins with {wanted!r}: {some}; give more of it.")
-    try:
-        return read_document(rows[0][1])
-    except DamagedTraceError as error:
-        raise UsageError(f"The trace {rows[0][0]} is damaged: its document is not a trace{error}.") from None
-
-
-def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
-    """Start and id of a trace, of a row that begins with id and start; None: there is no row."""
-    if not rows:
-        return None
-    id_, started = rows[0][:2]
-    if not isinstance(started, float | int) or not math.isfinite(started):
-        # Of a damaged row. Both databases sort what is no number above all numbers, and nothing below them.
-        started = -_BEYOND if started is None else _BEYOND
-    return started, id_
-
-
-def _whole(rows: Sequence[Sequence[Any]]) -> tuple[Trace, ...]:
-    """The traces of rows of one document, without those that are damaged."""
-    traces = []
-    for (document,) in rows:
-        with suppress(DamagedTraceError):
-            traces.append(read_document(document))
-    return tuple(traces)

@@ -40,12 +40,6 @@ class Cost(NamedTuple):
         return type(self)(self.worker, *sums)
 
 
-SUMS_OF_COSTS = "day, owner, planner, worker, count(*) AS questions, " + ", ".join(
-    f"sum({name}) AS {name}" for name in Cost._fields[1:]
-)
-"""Columns of the sums that the stores make of these rows, by day, key, planner and worker."""
-
-
 def costs_of(trace: Trace) -> tuple[Cost, ...]:
     """The plans first, then each worker once, in the order of the steps.
 

@@ -1,6 +1,6 @@
-"""Filters of traces, and the SQL that finds these traces, written once for SQLite and PostgreSQL.
+"""Filters of traces, and the statements that find these traces.
 
-This module builds statements and reads their rows; the stores run them.
+This module builds statements and reads their rows; `table` runs them.
 """
 
 from __future__ import annotations
@@ -8,14 +8,31 @@ from __future__ import annotations
 import json
 import math
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    case,
+    func,
+    literal,
+    literal_column,
+    select,
+    text,
+    tuple_,
+)
+from sqlalchemy.sql import visitors
+
 from podium.errors import UsageError
+from podium.trace.engine import contains
 from podium.trace.model import TraceStatus, Verdict
-from podium.trace.serialization import TraceRow, plain, to_searched
+from podium.trace.schema import DOCUMENTS, TRACES, WORKED
+from podium.trace.serialization import plain, to_searched
 
 MAX_PAGE = 200
 """Traces that one page may have."""
@@ -83,19 +100,20 @@ class TraceSummary:
     """None: nobody has judged the answer."""
 
 
-LISTED = "id, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome"
+_NAMES = "id started planner status question calls cost_usd seconds workers owner outcome"
+LISTED = [TRACES.c[name] for name in _NAMES.split()]
 _COUNTED, _COUNTED_FILTERED = 100_000, 10_000
 """Traces that are counted at most: without filters or by owner alone, and with other filters."""
 SCANNED = 10_000
 """Traces that one page reads at most to find those that pass filters without an index."""
-_NEWEST_FIRST = "ORDER BY started DESC, id DESC LIMIT"
 
-Statement = tuple[str, tuple[Any, ...]]
 Leading = Literal["outcome", "status", "owner", "worker", "planner"]
+_Columns = Any
+"""Those of a table or of a subquery."""
 
 
 def leading(filters: Filters) -> Leading | None:
-    """The filter whose index is read; None: the index of all traces is. All indexes are in the order of the start."""
+    """The filter whose index is read; None: the table itself is. All are in the order of the start."""
     if filters.outcome not in (None, "none"):
         return "outcome"
     if filters.status not in (None, "ok"):
@@ -104,231 +122,199 @@ def leading(filters: Filters) -> Leading | None:
     return next((name for name in found if getattr(filters, name) is not None), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """What differs between the two databases."""
+def page_statement(filters: Filters, cursor: str | None, limit: int) -> Select[Any]:
+    """Rows for summaries, newest first: one more than `limit` if there are more.
 
-    name: str
-    """Of the table."""
-    costs: str
-    """Of the table of what the questions cost."""
-    spent: str
-    """What has the sums of that table by day, key, planner and worker."""
-    paid: str
-    """The condition that a row of the costs belongs to a trace."""
-    tables: Mapping[Leading | None, str]
-    """The table to search, with a hint at its index, by the filter that `leading` names."""
-    mark: Callable[[int], str]
-    """The placeholder of the value with this number, from 1."""
-    worker: Callable[[str, bool], tuple[str, Any]]
-    """The condition that a worker with this name had a step, with {} for the value, and the value. True: the table is
-    that of the workers."""
-    contains: str
-    """The condition that the column `searched` contains the value {}."""
-    workers: Callable[[Any], Sequence[str]]
-    """The names in the column `workers`."""
-    now: str
-    """Seconds since 1970, by the clock of the database."""
-    lock: str
-    """At the end of a SELECT: locks its rows until the transaction ends."""
-    skip_locked: str
-    """The same, without rows that others have locked."""
+    If `end_of_scan` is a statement too, some may be missing: the page reads only the traces before that end.
 
-    def adapt(self, statement: str) -> str:
-        """A statement for this database. It is written with $1, $2, ..., and with {now}, {lock} and {skip_locked}."""
-        filled = statement.format(now=self.now, lock=self.lock, skip_locked=self.skip_locked)
-        return filled if self.mark(1) == "$1" else filled.replace("$", "?")
+    Raises:
+        UsageError: the cursor or the limit cannot be used.
+    """
+    if not 1 <= limit <= MAX_PAGE:
+        raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
+    if not _rest(filters, TRACES.c):
+        return _newest_first(_scan(LISTED, filters, cursor), filters, limit + 1)
+    # What does not pass is read no further than its filters need.
+    scanned = _newest_first(_scan(_read_by(filters), filters, cursor), filters, SCANNED).subquery("scanned")
+    # Without an order of its own, this keeps that of the inner one, and ends at its limit.
+    passing = select(scanned.c.started, scanned.c.id).where(*_rest(filters, scanned.c))
+    found = passing.limit(_count(limit + 1)).subquery("found")
+    same = and_(TRACES.c.started == found.c.started, TRACES.c.id == found.c.id)
+    listed = select(*LISTED).select_from(found).join(TRACES, same)
+    return listed.order_by(found.c.started.desc(), found.c.id.desc())
 
-    def page(self, filters: Filters, cursor: str | None, limit: int) -> Statement:
-        """Rows for summaries, newest first: one more than `limit` if there are more.
 
-        If `end_of_scan` is a statement too, some may be missing: the page reads only the traces before that end.
+def end_of_scan(filters: Filters, cursor: str | None) -> Select[Any] | None:
+    """A row of id and start: the last trace that the page reads, if there may be others after it.
 
-        Raises:
-            UsageError: the cursor or the limit cannot be used.
-        """
-        if not 1 <= limit <= MAX_PAGE:
-            raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
-        values = _Values(self)
-        scan, rest = self._scan(filters, cursor, values), _all(self._rest(filters, values))
-        if not rest:
-            return f"SELECT {LISTED} {scan} {_NEWEST_FIRST} {limit + 1}", values.all
-        # Without an order of its own, the outer SELECT keeps that of the inner one, and ends at its limit.
-        scanned = f"SELECT {LISTED}, searched {scan} {_NEWEST_FIRST} {SCANNED}"
-        return f"SELECT {LISTED} FROM ({scanned}) AS scanned{rest} LIMIT {limit + 1}", values.all
+    None: an index answers all filters, and so the page lacks none.
+    """
+    if not _rest(filters, TRACES.c):
+        return None
+    at = _at(filters)
+    last = select(at.c.id, at.c.started).where(*_indexed(filters), *_before(cursor, at))
+    return _newest_first(last, filters, 1).offset(_count(SCANNED - 1))
 
-    def end_of_scan(self, filters: Filters, cursor: str | None) -> Statement | None:
-        """A row of id and start: the last trace that the page reads, if there may be others after it.
 
-        None: an index answers all filters, and so the page lacks none.
-        """
-        values = _Values(self)
-        scan = self._scan(filters, cursor, values)
-        scanned = values.all
-        if not self._rest(filters, values):
-            return None
-        return f"SELECT id, started {scan} {_NEWEST_FIRST} 1 OFFSET {SCANNED - 1}", scanned
-
-    def count(self, filters: Filters) -> Statement:
-        """How many pass the filters; NULL, if they are too many to count."""
-        values = _Values(self)
-        scan, rest = self._scan(filters, None, values), self._rest(filters, values)
-        if not rest:
-            most = _COUNTED if filters == Filters(owner=filters.owner) else _COUNTED_FILTERED
-            source = f"FROM {self.name}" if filters == Filters() else scan
-            counted = (
-                f"SELECT nullif(count(*), {most + 1}) FROM (SELECT 1 {source} LIMIT {most + 1}) AS passing"
-            )
-            return counted, values.all
-        passing = f"count(CASE WHEN {' AND '.join(rest)} THEN 1 END)"
-        scanned = f"SELECT {LISTED}, searched {scan} LIMIT {SCANNED + 1}"
-        counted = f"SELECT CASE WHEN count(*) <= {SCANNED} THEN {passing} END FROM ({scanned}) AS scanned"
-        return counted, values.all
-
-    def every(self, filters: Filters, limit: int) -> Statement:
-        """Rows for summaries, newest first, however long it takes to find them."""
-        values = _Values(self)
-        where = _all([*self._indexed(filters, values), *self._rest(filters, values)])
-        return (
-            f"SELECT {LISTED} FROM {self.tables[leading(filters)]}{where} {_NEWEST_FIRST} {limit}",
-            values.all,
+def count_statement(filters: Filters) -> Select[Any]:
+    """How many pass the filters; NULL, if they are too many to count."""
+    rest = bool(_rest(filters, TRACES.c))
+    if not rest:
+        most = _COUNTED if filters == Filters(owner=filters.owner) else _COUNTED_FILTERED
+        passing: Select[Any] = (
+            select(literal_column("1").label("one")).select_from(_at(filters)).where(*_indexed(filters))
         )
+        counted = passing.limit(_count(most + 1)).subquery("passing")
+        return select(func.nullif(func.count(), most + 1)).select_from(counted)
+    scanned = _scan(_read_by(filters), filters, None).limit(_count(SCANNED + 1)).subquery("scanned")
+    found = func.count(case((and_(*_rest(filters, scanned.c)), 1)))
+    return select(case((func.count() <= SCANNED, found))).select_from(scanned)
 
-    def documents(self, filters: Filters, after: tuple[float, str] | None, limit: int) -> Statement:
-        """Rows of start, id and document, oldest first, after the trace `after`."""
-        values = _Values(self)
-        conditions = [*self._indexed(filters, values), *self._rest(filters, values)]
-        if after is not None:
-            conditions.append(f"(started, id) > ({values.mark(after[0])}, {values.mark(after[1])})")
-        return (
-            f"SELECT started, id, document FROM {self.tables[leading(filters)]}{_all(conditions)} "
-            f"ORDER BY started, id LIMIT {limit}"
-        ), values.all
 
-    def newest(self, count: int, filters: Filters = Filters()) -> Statement:
-        """Rows of one document, newest first."""
-        values = _Values(self)
-        where = _all([*self._indexed(filters, values), *self._rest(filters, values)])
-        return (
-            f"SELECT document FROM {self.tables[leading(filters)]}{where} {_NEWEST_FIRST} {int(count)}",
-            values.all,
+def every_statement(filters: Filters) -> Select[Any]:
+    """Rows for summaries, newest first, however long it takes to find them."""
+    return _newest_first(_scan(LISTED, filters, None).where(*_rest(filters, TRACES.c)), filters, None)
+
+
+def documents_statement(filters: Filters, after: tuple[float, str] | None, limit: int | None) -> Select[Any]:
+    """Rows of start, id and document, oldest first, after the trace `after`."""
+    at = _at(filters)
+    found = _with_documents([at.c.started, at.c.id, DOCUMENTS.c.document], filters)
+    if after is not None:
+        found = found.where(_place(at) > _values(*after))
+    found = found.order_by(at.c.started, at.c.id)
+    return found if limit is None else found.limit(_count(limit))
+
+
+def newest_statement(count: int, filters: Filters = Filters()) -> Select[Any]:
+    """Rows of one document, newest first."""
+    return _newest_first(_with_documents([DOCUMENTS.c.document], filters), filters, count)
+
+
+def beginning_statement(prefix: str, owner: str | None) -> Select[Any]:
+    """Rows of id and document, at most 4, by id."""
+    columns = DOCUMENTS.c
+    found = select(columns.id, columns.document).where(
+        columns.id >= prefix, columns.id < prefix + chr(0x10FFFF)
+    )
+    if owner is not None:
+        found = found.join(TRACES, TRACES.c.id == columns.id).where(
+            TRACES.c.started == columns.started, TRACES.c.owner == plain(owner)
         )
+    return found.order_by(columns.id).limit(4)
 
-    def beginning(self, prefix: str, owner: str | None) -> Statement:
-        """Rows of id and document, at most 4, by id."""
-        values = _Values(self)
-        where = [f"id >= {values.mark(prefix)}", f"id < {values.mark(prefix + chr(0x10FFFF))}"]
-        where += self._of(owner, values)
-        return f"SELECT id, document FROM {self.name}{_all(where)} ORDER BY id LIMIT 4", values.all
 
-    def delete(self, id: str, owner: str | None, status: TraceStatus | None = None) -> Statement:
-        """A row for the trace that was deleted; with `status`, only if it has this status."""
-        values = _Values(self)
-        where = [f"id = {values.mark(plain(id))}"]
-        if status is not None:
-            where.append(f"status = {values.mark(status)}")
-        where += self._of(owner, values)
-        return f"DELETE FROM {self.name}{_all(where)} RETURNING id", values.all
-
-    def judge(self, row: TraceRow, owner: str | None) -> Statement:
-        """A row for the trace whose outcome was written; none if it was deleted or replaced meanwhile."""
-        values = _Values(self)
-        changed = f"document = {values.mark(row.document)}, outcome = {values.mark(row.outcome)}"
-        where = [
-            f"id = {values.mark(row.id)}",
-            f"status = {values.mark(row.status)}",
-            *self._of(owner, values),
-        ]
-        return f"UPDATE {self.name} SET {changed}{_all(where)} RETURNING id", values.all
-
-    def summary(self, row: Sequence[Any]) -> TraceSummary | None:
-        """Of a row of `page`; None: it is damaged."""
-        id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome = row
-        try:
-            at = datetime.fromtimestamp(started, UTC)
-            named = tuple(self.workers(workers))
-            sound = (
-                all(isinstance(text, str) for text in (id_, planner, question, owner or "", *named))
-                and all(math.isfinite(number) for number in (started, calls, cost_usd, seconds))
-                and status in get_args(TraceStatus)
-                and outcome in (None, *get_args(Verdict))
-            )
-        except (TypeError, ValueError, OverflowError, OSError):
-            sound = False
-        if not sound:
-            return None
-        return TraceSummary(
-            id_, at, planner, status, question, calls, cost_usd, seconds, named, owner, outcome
+def read_summary(row: Sequence[Any]) -> TraceSummary | None:
+    """The summary in a row of `LISTED`; None: it is damaged."""
+    id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome = row
+    try:
+        at = datetime.fromtimestamp(started, UTC)
+        named = tuple(json.loads(workers))
+        sound = (
+            all(isinstance(text, str) for text in (id_, planner, question, owner or "", *named))
+            and all(math.isfinite(number) for number in (started, calls, cost_usd, seconds))
+            and status in get_args(TraceStatus)
+            and outcome in (None, *get_args(Verdict))
         )
-
-    def _scan(self, filters: Filters, cursor: str | None, values: _Values) -> str:
-        """FROM and WHERE for the traces before the cursor that the index has."""
-        where = self._indexed(filters, values)
-        if cursor is not None:
-            started, id_ = read_cursor(cursor)
-            where.append(f"(started, id) < ({values.mark(started)}, {values.mark(id_)})")
-        return f"FROM {self.tables[leading(filters)]}{_all(where)}"
-
-    def _indexed(self, filters: Filters, values: _Values) -> list[str]:
-        """The conditions that the index answers."""
-        first = leading(filters)
-        where = [] if first is None else self._condition(first, filters, values, leads=True)
-        if filters.since is not None:
-            where.append(f"started >= {values.mark(filters.since.timestamp())}")
-        if filters.until is not None:
-            where.append(f"started < {values.mark(filters.until.timestamp())}")
-        return where
-
-    def _rest(self, filters: Filters, values: _Values) -> list[str]:
-        """The other conditions."""
-        first = leading(filters)
-        where = []
-        for name in get_args(Leading):
-            if name != first and getattr(filters, name) is not None:
-                where += self._condition(name, filters, values, leads=False)
-        if filters.min_cost is not None:
-            where.append(f"cost_usd >= {values.mark(filters.min_cost)}")
-        if filters.max_cost is not None:
-            where.append(f"cost_usd <= {values.mark(filters.max_cost)}")
-        if filters.q:
-            where.append(self.contains.format(values.mark(to_searched(filters.q))))
-        return where
-
-    def _condition(self, name: Leading, filters: Filters, values: _Values, *, leads: bool) -> list[str]:
-        value = getattr(filters, name)
-        if name == "outcome" and value == "none":
-            return ["outcome IS NULL"]
-        if name == "worker":
-            condition, given = self.worker(plain(value), leads)
-            return [condition.format(values.mark(given))]
-        equal = [f"{name} = {values.mark(plain(value))}"]
-        # The second condition tells SQLite that its partial index has all of them.
-        return [*equal, "status <> 'ok'"] if name == "status" and leads else equal
-
-    def _of(self, owner: str | None, values: _Values) -> list[str]:
-        return [] if owner is None else [f"owner = {values.mark(plain(owner))}"]
+    except (TypeError, ValueError, OverflowError, OSError):
+        sound = False
+    if not sound:
+        return None
+    return TraceSummary(id_, at, planner, status, question, calls, cost_usd, seconds, named, owner, outcome)
 
 
-class _Values:
-    """The values of a statement, by their numbers."""
-
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
-        self._values: list[Any] = []
-
-    @property
-    def all(self) -> tuple[Any, ...]:
-        return tuple(self._values)
-
-    def mark(self, value: Any) -> str:
-        """The placeholder of a value."""
-        self._values.append(value)
-        return self._dialect.mark(len(self._values))
+def _at(filters: Filters) -> FromClause:
+    """The table in whose order the traces are read."""
+    return WORKED if leading(filters) == "worker" else TRACES
 
 
-def _all(conditions: Sequence[str]) -> str:
-    """The WHERE clause; nothing without conditions."""
-    return " WHERE " + " AND ".join(conditions) if conditions else ""
+def _source(filters: Filters) -> FromClause:
+    if leading(filters) != "worker":
+        return TRACES
+    return WORKED.join(TRACES, and_(WORKED.c.started == TRACES.c.started, WORKED.c.id == TRACES.c.id))
+
+
+def _scan(columns: Sequence[ColumnElement[Any]], filters: Filters, cursor: str | None) -> Select[Any]:
+    """The traces before the cursor that the index has."""
+    found = select(*columns).select_from(_source(filters))
+    return found.where(*_indexed(filters), *_before(cursor, _at(filters)))
+
+
+def _with_documents(columns: Sequence[ColumnElement[Any]], filters: Filters) -> Select[Any]:
+    source = _source(filters).join(DOCUMENTS, DOCUMENTS.c.id == TRACES.c.id)
+    return select(*columns).select_from(source).where(*_indexed(filters), *_rest(filters, TRACES.c))
+
+
+def _newest_first(found: Select[Any], filters: Filters, limit: int | None) -> Select[Any]:
+    at = _at(filters)
+    found = found.order_by(at.c.started.desc(), at.c.id.desc())
+    return found if limit is None else found.limit(_count(limit))
+
+
+def _before(cursor: str | None, at: FromClause) -> list[ColumnElement[bool]]:
+    return [] if cursor is None else [_place(at) < _values(*read_cursor(cursor))]
+
+
+def _place(at: FromClause) -> ColumnElement[Any]:
+    return tuple_(at.c.started, at.c.id)
+
+
+def _values(started: float, id_: str) -> ColumnElement[Any]:
+    return tuple_(literal(started), literal(id_))
+
+
+def _count(number: int) -> ColumnElement[int]:
+    """A limit that the database's planner can read."""
+    return literal_column(str(int(number)))
+
+
+def _indexed(filters: Filters) -> list[ColumnElement[bool]]:
+    """The conditions that the index answers."""
+    first, at = leading(filters), _at(filters)
+    where: list[ColumnElement[bool]] = []
+    if first == "worker":
+        where.append(WORKED.c.worker == plain(filters.worker or ""))
+    elif first is not None:
+        where += _condition(first, filters, TRACES.c)
+    if first == "status":  # This tells the database that its partial index has all of them.
+        where.append(text("status <> 'ok'"))  # type: ignore[arg-type]
+    if filters.since is not None:
+        where.append(at.c.started >= filters.since.timestamp())
+    if filters.until is not None:
+        where.append(at.c.started < filters.until.timestamp())
+    return where
+
+
+def _rest(filters: Filters, columns: _Columns) -> list[ColumnElement[bool]]:
+    """The other conditions."""
+    first = leading(filters)
+    where: list[ColumnElement[bool]] = []
+    for name in get_args(Leading):
+        if name != first and getattr(filters, name) is not None:
+            where += _condition(name, filters, columns)
+    if filters.min_cost is not None:
+        where.append(columns.cost_usd >= filters.min_cost)
+    if filters.max_cost is not None:
+        where.append(columns.cost_usd <= filters.max_cost)
+    if filters.q:
+        where.append(contains(columns.searched, to_searched(filters.q)))
+    return where
+
+
+def _read_by(filters: Filters) -> list[ColumnElement[Any]]:
+    """Start, id, and what the conditions read that no index answers."""
+    read = {part for rest in _rest(filters, TRACES.c) for part in visitors.iterate(rest)}
+    at = _at(filters)
+    return [at.c.started, at.c.id, *(column for column in TRACES.c if column in read)]
+
+
+def _condition(name: Leading, filters: Filters, columns: _Columns) -> list[ColumnElement[bool]]:
+    value = getattr(filters, name)
+    if name == "outcome" and value == "none":
+        return [columns.outcome.is_(None)]
+    if name == "worker":
+        return [contains(columns.workers, json.dumps(plain(value), ensure_ascii=False))]
+    return [columns[name] == plain(value)]
 
 
 def write_cursor(started: float, id_: str) -> str:

@@ -1,9 +1,7 @@
-"""A trace as one line of JSON in UTF-8, and as a row of a database.
+"""A trace as one line of JSON in UTF-8, and as a row of a store.
 
-A row has one column for each thing that lists and filters need, and one for the whole trace as JSON; what the
-question cost goes to a table of its own. Characters that
-databases refuse are replaced: half a surrogate pair by "?", a null character by U+FFFD. In the JSON, null characters
-stay, escaped. Nothing here opens a file or a database.
+A row is what `schema` has tables for. Characters that databases refuse are replaced: half a surrogate pair by "?", a
+null character by U+FFFD. In the JSON, null characters stay, escaped. Nothing here opens a file or a database.
 """
 
 from __future__ import annotations
@@ -11,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from podium.errors import UsageError
 from podium.trace.costs import Cost, costs_of
-from podium.trace.model import Trace, Verdict
+from podium.trace.model import Trace
 from podium.trace.soundness import flaw_of
 
 
@@ -90,47 +88,47 @@ long."""
 
 
 class TraceRow(NamedTuple):
-    """The columns, in the order of the tables, and the costs."""
+    """What a store keeps of a trace."""
 
-    id: str
-    started: float
-    """Seconds since 1970."""
-    planner: str
-    status: str
-    question: str
-    calls: int
-    cost_usd: float
-    seconds: float
     document: str
-    owner: str | None
+    """The whole trace as JSON."""
+    listed: tuple[Any, ...]
+    """The row of `schema.TRACES`; it begins with start and id."""
     workers: tuple[str, ...]
-    searched: str
-    outcome: Verdict | None
     costs: tuple[Cost, ...]
-    """No column: rows of another table."""
 
+    @property
+    def started(self) -> float:
+        """Seconds since 1970."""
+        started: float = self.listed[0]
+        return started
 
-COLUMNS = TraceRow._fields[:-1]
+    @property
+    def id(self) -> str:
+        """That of the trace, without the characters that some databases cannot store."""
+        id_: str = self.listed[1]
+        return id_
 
 
 def to_row(trace: Trace) -> TraceRow:
     """The row of `trace`."""
-    return TraceRow(
-        id=plain(trace.id),
-        started=to_seconds(trace.started_at),
-        planner=plain(trace.planner),
-        status=trace.status,
-        question=plain(trace.question.text[:_QUESTION_START]),
-        calls=trace.calls,
-        cost_usd=trace.cost_usd,
-        seconds=trace.seconds,
-        document=to_json(trace),
-        owner=None if trace.owner is None else plain(trace.owner),
-        workers=tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans)),
-        searched=to_searched(trace.question.text),
-        outcome=None if trace.outcome is None else trace.outcome.verdict,
-        costs=tuple(Cost(plain(cost.worker), *cost[1:]) for cost in costs_of(trace)),
+    workers = tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans))
+    listed = (
+        to_seconds(trace.started_at),
+        plain(trace.id),
+        plain(trace.planner),
+        trace.status,
+        plain(trace.question.text[:_QUESTION_START]),
+        trace.calls,
+        trace.cost_usd,
+        trace.seconds,
+        None if trace.owner is None else plain(trace.owner),
+        json.dumps(workers, ensure_ascii=False),
+        to_searched(trace.question.text),
+        None if trace.outcome is None else trace.outcome.verdict,
     )
+    costs = tuple(Cost(plain(cost.worker), *cost[1:]) for cost in costs_of(trace))
+    return TraceRow(to_json(trace), listed, workers, costs)
 
 
 def to_searched(text: str) -> str:

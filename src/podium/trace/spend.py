@@ -1,6 +1,6 @@
 """What was spent in some days, summed by the database: by day, worker, key or planner, with the accuracy by feedback.
 
-This module builds the statements and reads their rows; the stores run them. Days are those of UTC. A question counts on
+This module builds the statements and reads their rows; `table` runs them. Days are those of UTC. A question counts on
 the day on which it began.
 """
 
@@ -12,9 +12,11 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self, get_args
 
+from sqlalchemy import Column, ColumnElement, Select, and_, case, func, select
+
 from podium.errors import UsageError
 from podium.trace.costs import PLANNING
-from podium.trace.query import Dialect, Statement
+from podium.trace.schema import COSTS, SPENT, TRACES
 from podium.trace.serialization import plain
 
 SpendBy = Literal["worker", "key", "planner", "day"]
@@ -48,47 +50,50 @@ class SpendQuery:
             wrong = "the last day is before the first" if days < 1 else f"these are {days:,} days"
             raise UsageError(f"From {self.since} to {self.until}: {wrong}; give from 1 to {MAX_DAYS:,} days.")
 
-    def sums(self, dialect: Dialect) -> Statement:
+    def sums(self) -> Select[Any]:
         """Rows of day, name of the group, and the fields of `Sums` in their order."""
-        name = _COLUMN[self.by]
-        conditions, values = ["day >= {}", "day <= {}"], [self.since.isoformat(), self.until.isoformat()]
-        if self.owner is not None:
-            conditions.append("owner = {}")
-            values.append(plain(self.owner))
-        where = " AND ".join(
-            condition.format(dialect.mark(number)) for number, condition in enumerate(conditions, 1)
-        )
-        of_plans = f"CASE WHEN worker = '{PLANNING}' THEN {{}} ELSE 0 END"
-        # One worker has at most one row for each question, and so have the plans.
-        questions = "questions" if self.by == "worker" else of_plans.format("questions")
-        group = "day" if name == "day" else f"day, {name}"
-        return (
-            f"SELECT day, {name}, sum({questions}), sum(calls), sum(unpriced), sum(tokens), sum(usd), "
-            f"sum({of_plans.format('usd')}), sum(unpaid_usd), sum(saved_usd) FROM {dialect.spent} "
-            f"WHERE {where} GROUP BY {group} ORDER BY {group}"
-        ), tuple(values)
+        spent = SPENT.c
+        name = spent[_COLUMN[self.by]]
 
-    def feedback(self, dialect: Dialect) -> Statement:
+        def total(column: Column[Any], *, of_plans: bool = False) -> ColumnElement[Any]:
+            return func.sum(case((spent.worker == PLANNING, column), else_=0) if of_plans else column)
+
+        return (
+            select(
+                spent.day,
+                name.label("name"),
+                # One worker has at most one row for each question, and so have the plans.
+                total(spent.questions, of_plans=self.by != "worker"),
+                *(total(column) for column in (spent.calls, spent.unpriced, spent.tokens, spent.usd)),
+                total(spent.usd, of_plans=True),
+                *(total(column) for column in (spent.unpaid_usd, spent.saved_usd)),
+            )
+            .where(spent.day >= self.since.isoformat(), spent.day <= self.until.isoformat())
+            .where(*([] if self.owner is None else [spent.owner == plain(self.owner)]))
+            .group_by(spent.day, name)
+            .order_by(spent.day, name)
+        )
+
+    def feedback(self) -> Select[Any]:
         """Rows of a group's name, questions that were answered rightly, and questions that were judged.
 
         A worker's group has the questions in which it was called.
         """
-        first = datetime(self.since.year, self.since.month, self.since.day, tzinfo=UTC)
-        seconds = timedelta(days=(self.until - self.since).days + 1).total_seconds()
+        first = datetime(self.since.year, self.since.month, self.since.day, tzinfo=UTC).timestamp()
         # Not the day after the last as a date: the last may be that of the calendar.
-        values: list[Any] = [first.timestamp(), first.timestamp() + seconds]
-        mark, traces, costs = dialect.mark, dialect.name, dialect.costs
-        owned = ""
+        last = first + timedelta(days=(self.until - self.since).days + 1).total_seconds()
+        traces, costs = TRACES.c, COSTS.c
+        name = costs[_COLUMN[self.by]]
+        paid = TRACES.join(COSTS, and_(costs.started == traces.started, costs.id == traces.id))
+        found = select(name, func.sum(case((traces.outcome == "right", 1), else_=0)), func.count())
+        found = found.select_from(paid).where(
+            traces.outcome.in_(["right", "wrong"]), traces.started >= first, traces.started < last
+        )
         if self.owner is not None:
-            values.append(plain(self.owner))
-            owned = f" AND {traces}.owner = {mark(3)}"
-        of_plans = "" if self.by == "worker" else f" AND {costs}.worker = '{PLANNING}'"
-        name = f"{costs}.{_COLUMN[self.by]}"
-        return (
-            f"SELECT {name}, sum(CASE WHEN outcome = 'right' THEN 1 ELSE 0 END), count(*) "
-            f"FROM {traces} JOIN {costs} ON {dialect.paid} WHERE outcome IN ('right', 'wrong') "
-            f"AND {traces}.started >= {mark(1)} AND {traces}.started < {mark(2)}{owned}{of_plans} GROUP BY {name}"
-        ), tuple(values)
+            found = found.where(traces.owner == plain(self.owner))
+        if self.by != "worker":
+            found = found.where(costs.worker == PLANNING)
+        return found.group_by(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +189,13 @@ class Spend:
     ) -> Self:
         """From the rows of the two statements."""
         judged = {name: Accuracy(int(right), int(count)) for name, right, count in feedback}
-        days: dict[str | None, dict[date, Sums]] = {}
+        days: dict[str, dict[date, Sums]] = {}
         for day, name, *figures in sums:
             days.setdefault(name, {})[date.fromisoformat(day)] = _sums(figures)
         by_worker = query.by == "worker"
         groups = [
             SpendGroup(
-                None if by_worker and name == PLANNING else name,
+                name or None,  # No worker, no key and no planner has an empty name.
                 sum(of_days.values(), Sums()),
                 judged.get(name),
                 of_days,

@@ -1,63 +1,34 @@
-"""The trace stores: the default file, the store that a server opens, and `TraceStore` for commands that run once.
+"""The trace stores: the one that a server opens, and `TraceStore` for commands that run once.
 
-`TraceStore` is one SQLite file in WAL mode, written by one thread. `add` never waits for the disk; `flush` and `close`
-do. A process that is killed loses at most what it had not flushed, and the file stays whole. Several processes may
-write to one file. It reads and writes no JSONL (see `serialization`), and never changes a trace.
+`TraceStore` is one SQLite file in WAL mode. `add` never waits for the disk; `flush` and `close` do. A process that is
+killed loses at most what it had not flushed, and the file stays whole. Several processes may write to one file. It
+reads and writes no JSONL (see `serialization`), and never changes a trace.
 """
 
 from __future__ import annotations
 
-import os
-import re
+import pickle
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
-from podium.database import data_folder
+from podium.database import check_is_address_or_file, check_is_file
 from podium.errors import StoreError, UsageError
-from podium.trace.async_store import AsyncTraceStore, the_one
+from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Feedback, Trace, TraceStatus
 from podium.trace.query import Filters, OutcomeFilter, TraceSummary
-from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
-from podium.trace.sqlite_store import (
-    SQLITE,
-    WAY_OUT,
-    SqliteTraceStore,
-    connect_reader,
-    insert_traces,
-    open_writer,
-)
+from podium.trace.schema import STORE, WAY_OUT
+from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
+from podium.trace.table import TraceTable
+from podium.trace.write_queue import WriteQueue
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""A path object has one slash of "mysql://..." left."""
-_BATCH = 256
 _MAX_WAITING = 10_000
 """Traces that wait for a file that cannot be written, until `add` raises."""
-_RETRY_S = 1.0
-
-
-def default_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$PODIUM_STORE`, else `traces.sqlite` in the folder for data.
-
-    Raises:
-        UsageError: PODIUM_STORE is the address of a database, which only servers use.
-    """
-    chosen = environ.get("PODIUM_STORE")
-    if chosen and "://" in chosen:
-        raise UsageError(
-            "PODIUM_STORE is the address of a server's database, and this needs a file; name a file instead."
-        )
-    if chosen:
-        check_is_file(chosen)
-    return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
 
 
 def open_store(place: str | Path, *, alone: bool = True) -> AsyncTraceStore:
@@ -70,33 +41,38 @@ def open_store(place: str | Path, *, alone: bool = True) -> AsyncTraceStore:
         UsageError: it cannot be opened; passwords are never repeated.
     """
     check_is_address_or_file(place)
-    if "://" in str(place):
-        from podium.trace.postgres_store import PostgresTraceStore  # noqa: PLC0415 - a file needs none of it
-
-        return PostgresTraceStore(str(place))
-    return SqliteTraceStore(Path(place).expanduser(), alone=alone)
+    return AsyncTraceStore(place if "://" in str(place) else Path(place).expanduser(), alone=alone)
 
 
-def check_is_file(path: Path | str) -> None:
-    """Refuse the address of a database where only a file can be read.
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that only reads, to a file that another process may be writing.
 
     Raises:
-        UsageError: it does not repeat the address, which may have a password.
+        UsageError: the file is missing, cannot be opened, or is not a trace store.
     """
-    if _ADDRESS.match(str(path)):
-        raise UsageError(
-            "The store is the address of a database, and this needs a file; name a file instead."
-        )
+    reader = STORE.file.open_read_only(path)
+    reader.text_factory = lambda text: text.decode("utf-8", "replace")
+    return reader
 
 
-def check_is_address_or_file(place: Path | str) -> None:
-    """Refuse an address that has lost a slash, which would be a folder whose name has the password.
+def read_trace(path: Path, id_: str) -> Trace | None:
+    """The trace with exactly this id, from a file that another process may be writing; None: it is not there.
 
     Raises:
-        UsageError: it does not repeat the address.
+        UsageError: the file is missing, cannot be opened, or is not a trace store.
+        StoreError: the file cannot be read, or the trace is damaged.
     """
-    if _ADDRESS.match(str(place)) and "://" not in str(place):
-        raise UsageError("The store's address has one slash too few; write postgresql://USER@HOST/DATABASE.")
+    try:
+        with closing(open_reader(path)) as reader:
+            found = reader.execute(
+                "SELECT document FROM podium_documents WHERE id = ?", (plain(id_),)
+            ).fetchone()
+    except sqlite3.Error as error:
+        raise StoreError(f"The trace store {path} cannot be read ({error}).") from error
+    try:
+        return None if found is None else read_document(found[0])
+    except DamagedTraceError as error:
+        raise StoreError(f"The trace {id_} in {path} is damaged: not a trace{error}.") from None
 
 
 class TraceStore:
@@ -113,20 +89,14 @@ class TraceStore:
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
         self.path = Path(path)
         check_is_file(path)
-        self._jobs: SimpleQueue[Trace | _Batch | None] = SimpleQueue()
-        self._waiting: list[Trace] = []
-        self._failure: BaseException | None = None
-        """Why the traces that wait cannot be written now; None: they can."""
-        self._refused: BaseException | None = None
-        """Why a trace could not be written at all, until `flush` or `close` has raised it."""
-        self._closed = False
+        if not create and not self.path.is_file():
+            raise UsageError(f"There is no trace store at {path}; `podium ask` makes one, or {WAY_OUT}.")
+        self._table = TraceTable(self.path)
+        self._queue = WriteQueue(
+            self._table.write, str(path), spill=self.path.parent, most=_MAX_WAITING, patience_s=0.0
+        )
         self.damaged = 0
         """Traces that the latest `list` or `iterate` has left out so far, because their rows are damaged."""
-        self._reading = threading.Lock()
-        self._reader, self._writer = self._open(create)
-        # A daemon: a store that was not closed must not keep the process from ending.
-        self._thread = threading.Thread(target=self._write, name="podium-traces", daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -142,17 +112,24 @@ class TraceStore:
         Raises:
             StoreError: the file cannot be written, and too many traces wait for it.
         """
-        self._check_open()
-        if self._failure is not None and len(self._waiting) + self._jobs.qsize() >= _MAX_WAITING:
-            raise self._failure
-        self._jobs.put(trace)
+        self._queue.put(to_row(trace))
 
     def add_all(self, traces: Iterable[Trace]) -> int:
-        """Write all of `traces` or, if iterating over them raises, none. Returns how many; durable."""
-        self._check_open()
-        batch = _Batch(traces, Future())
-        self._jobs.put(batch)
-        return batch.written.result()
+        """Write all of `traces` or, if iterating over them raises, none. Returns how many; durable.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        self.flush()
+        count = 0
+        # They lie in a temporary file meanwhile, so that a slow source never locks the store.
+        with TemporaryFile() as spool:
+            for trace in traces:
+                pickle.dump(tuple(to_row(trace)), spool)
+                count += 1
+            spool.seek(0)
+            self._table.write(_load(spool, count))
+        return count
 
     def flush(self) -> None:
         """Return once everything added before is on disk.
@@ -160,23 +137,18 @@ class TraceStore:
         Raises:
             StoreError: traces could not be written. Those that wait are written once that is possible again.
         """
-        self.add_all(())
-        self._raise_failure()
+        self._queue.flush()
 
     def close(self) -> None:
         """Flush, then close the file. Calling twice is fine.
 
         Raises:
-            StoreError: traces could not be written; those that still wait are lost.
+            StoreError: traces could not be written; the message names their files.
         """
-        if self._closed:
-            return
-        self._closed = True
-        self._jobs.put(None)
-        self._thread.join()
-        self._reader.close()
-        self._writer.close()
-        self._raise_failure()
+        try:
+            self._queue.close()
+        finally:
+            self._table.database.close()
 
     def get(self, prefix: str) -> Trace:
         """The trace whose id is `prefix` or, if there is one alone, begins with it.
@@ -184,18 +156,16 @@ class TraceStore:
         Raises:
             UsageError: no trace or several begin with `prefix`.
         """
-        wanted = plain(prefix)
-        if not wanted:
+        if not prefix:
             raise UsageError("An empty trace id was given; `podium traces list` shows the ids there are.")
         self.flush()
-        with self._reading:
-            rows = self._reader.execute(*SQLITE.beginning(wanted, None)).fetchall()
-        if not rows:
+        trace = self._table.beginning(prefix)
+        if trace is None:
             raise UsageError(
-                f"No trace in {self.path} has an id that begins with {wanted!r}; "
+                f"No trace in {self.path} has an id that begins with {plain(prefix)!r}; "
                 "`podium traces list` shows the ids there are."
             )
-        return the_one(rows, wanted)
+        return trace
 
     def judge(self, prefix: str, outcome: Feedback | None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
@@ -205,12 +175,7 @@ class TraceStore:
             StoreError: the file cannot be written.
         """
         trace = self.get(prefix).model_copy(update={"outcome": outcome})
-        try:
-            with self._reading:
-                changed = self._reader.execute(*SQLITE.judge(to_row(trace), None)).fetchall()
-        except sqlite3.Error as error:
-            raise self._explain(error) from error
-        if not changed:
+        if not self._table.judge(trace):
             raise UsageError(f"The trace {trace.id} was deleted meanwhile.")
         return trace
 
@@ -231,11 +196,11 @@ class TraceStore:
         filters = Filters(status=status, planner=planner, since=since, outcome=outcome)
         found: list[TraceSummary] = []
         self.damaged = 0
-        with self._reading:
-            for row in self._reader.execute(*SQLITE.every(filters, -1)):
+        with closing(self._table.summaries(filters)) as summaries:
+            for summary in summaries:
                 if len(found) == limit:
                     break
-                if (summary := SQLITE.summary(row)) is None:
+                if summary is None:
                     self.damaged += 1
                 else:
                     found.append(summary)
@@ -253,8 +218,8 @@ class TraceStore:
         self.flush()
         self.damaged = 0
         filters = Filters(status=status, planner=planner, since=since, outcome=outcome)
-        with closing(connect_reader(self.path)) as reader:
-            for _, _, document in reader.execute(*SQLITE.documents(filters, None, -1)):
+        with closing(self._table.documents(filters)) as documents:
+            for document in documents:
                 try:
                     trace = read_document(document)
                 except DamagedTraceError:
@@ -262,85 +227,7 @@ class TraceStore:
                 else:
                     yield trace
 
-    def _open(self, create: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-        if not create and not self.path.is_file():
-            raise UsageError(f"There is no trace store at {self.path}; `podium ask` makes one, or {WAY_OUT}.")
-        writer = open_writer(self.path)
-        return connect_reader(self.path), writer
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError(f"the trace store {self.path} is closed")
-
-    def _raise_failure(self) -> None:
-        refused, self._refused = self._refused, None
-        if failure := self._failure or refused:
-            raise failure
-
-    def _write(self) -> None:
-        """The writer thread. Traces that wait together are written in one transaction, so a burst costs one sync."""
-        while True:
-            job: Trace | _Batch | _Retry | None
-            try:
-                job = self._jobs.get(timeout=None if self._failure is None else _RETRY_S)
-            except Empty:
-                job = _Retry()
-            if isinstance(job, Trace):
-                self._waiting.append(job)
-                if len(self._waiting) < _BATCH and not self._jobs.empty():
-                    continue
-            if self._waiting:
-                self._write_waiting()
-            if job is None:
-                return
-            if isinstance(job, _Batch):
-                self._write_batch(job)
-
-    def _write_waiting(self) -> None:
-        """Write the traces that wait. A file that is locked or full keeps them waiting."""
-        try:
-            self._insert(self._waiting)
-        except sqlite3.OperationalError as error:
-            self._failure = self._explain(error)
-        except Exception:  # One of them cannot be written at all; the others can.
-            self._write_one_by_one()
-        else:
-            self._failure, self._waiting = None, []
-
-    def _write_one_by_one(self) -> None:
-        while self._waiting:
-            try:
-                self._insert(self._waiting[:1])
-            except sqlite3.OperationalError as error:
-                self._failure = self._explain(error)
-                return
-            except Exception as error:  # raised by `flush`: if this thread died, callers would wait for ever
-                self._refused = self._explain(error)
-            del self._waiting[0]
-        self._failure = None
-
-    def _insert(self, traces: Iterable[Trace]) -> int:
-        return insert_traces(self._writer, traces)
-
-    def _write_batch(self, batch: _Batch) -> None:
-        try:
-            batch.written.set_result(self._insert(batch.traces))
-        except BaseException as error:  # whatever iterating raised belongs to the caller, not to this thread
-            batch.written.set_exception(self._explain(error))
-
-    def _explain(self, error: BaseException) -> BaseException:
-        if isinstance(error, sqlite3.Error):
-            return StoreError(f"The trace store {self.path} cannot be written ({error}).")
-        return error
-
-
-class _Retry:
-    """Time to try again to write what waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Traces to write in one transaction, and the future that gets their number."""
-
-    traces: Iterable[Trace]
-    written: Future[int]
+def _load(spool: BinaryIO, count: int) -> Iterator[TraceRow]:
+    for _ in range(count):
+        yield TraceRow(*pickle.load(spool))

@@ -62,8 +62,12 @@ class WriteQueue:
         self._waiting: deque[TraceRow] = deque()
         self._characters = 0
         self._put = self._done = 0
+        self._flushing = 0
         self._flushes: deque[tuple[int, Future[None]]] = deque()
         self._error: StoreError | None = None
+        self._failures = 0
+        self._refused: StoreError | None = None
+        """Why a row was refused for good, until `flush` has raised it."""
         self._mark = f"unwritten-{sha256(place.encode()).hexdigest()[:8]}"
         self._spilled: list[Path] = []
         self._lost = 0
@@ -91,8 +95,8 @@ class WriteQueue:
         with self._changed:
             if self._close_by is not None:
                 raise RuntimeError(f"the trace store {self._place} is closed")
-            full = len(self._waiting) >= self._most or self._characters >= self._most_characters
-            if full:
+            many = self._error is not None and len(self._waiting) >= self._most
+            if many or self._characters >= self._most_characters:
                 reason = self._error or f"{self._place} is slower than traces are made."
                 raise StoreError(
                     f"A trace cannot be kept: {len(self._waiting)} others already wait to be written. {reason}"
@@ -113,6 +117,28 @@ class WriteQueue:
                 self._flushes.append((self._put, flushed))
                 self._changed.notify()
         return flushed
+
+    def flush(self) -> None:
+        """Wait until all rows that were put before are written.
+
+        Raises:
+            StoreError: some cannot be written now, and wait on; or were refused for good since the last flush.
+        """
+        with self._changed:
+            if self._close_by is not None:
+                raise RuntimeError(f"the trace store {self._place} is closed")
+            last, failures = self._put, self._failures
+            self._flushing += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._done >= last or self._failures > failures)
+            self._flushing -= 1
+            refused, self._refused = self._refused, None
+            if refused is not None:  # `close` need not tell it again.
+                self._spilled = [path for path in self._spilled if not path.name.startswith("refused")]
+        if self._done < last and self._error is not None:
+            raise self._error
+        if refused is not None:
+            raise refused
 
     def close(self) -> None:
         """Write the rows that wait, and end the thread. Calling twice is fine.
@@ -161,10 +187,10 @@ class WriteQueue:
         return 2 * len(self._waiting) >= self._most or 2 * self._characters >= self._most_characters
 
     def _pause(self, seconds: float) -> None:
-        """Wait; less if `close` is called meanwhile, or its patience ends."""
+        """Wait; less if `flush` or `close` is called meanwhile, or its patience ends."""
         with self._changed:
             if self._close_by is None:
-                self._changed.wait_for(lambda: self._close_by is not None, seconds)
+                self._changed.wait_for(lambda: self._flushing or self._close_by is not None, seconds)
                 return
         time.sleep(max(0.0, min(seconds, self._close_by - time.monotonic())))
 
@@ -173,7 +199,12 @@ class WriteQueue:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._close_by is not None)
             self._changed.wait_for(
-                lambda: self._flushes or self._close_by is not None or len(self._waiting) >= _BATCH,
+                lambda: (
+                    self._flushes
+                    or self._flushing
+                    or self._close_by is not None
+                    or len(self._waiting) >= _BATCH
+                ),
                 _GATHER_S,
             )
             batch: list[TraceRow] = []
@@ -205,6 +236,7 @@ class WriteQueue:
                     return  # The others are retried with the next batch.
                 _log.error("The trace %s cannot be kept: %s", row.id, error)
                 self._spill_rows([row], "refused")
+                self._refused = error
             self._take([row])
 
     def _take(self, rows: Sequence[TraceRow]) -> None:
@@ -216,6 +248,7 @@ class WriteQueue:
             ready = []
             while self._flushes and self._flushes[0][0] <= self._done:
                 ready.append(self._flushes.popleft()[1])
+            self._changed.notify_all()
         for flushed in ready:
             if flushed.set_running_or_notify_cancel():
                 flushed.set_result(None)
@@ -225,7 +258,10 @@ class WriteQueue:
             _log.error("%s Traces wait, and are written when that works again.", error)
         elif error is None and self._error is not None:
             _log.warning("The trace store %s can be written again.", self._place)
-        self._error = error
+        with self._changed:
+            self._error = error
+            self._failures += error is not None
+            self._changed.notify_all()
 
     def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
         """Write rows to a spill file, all or none. False: that failed."""

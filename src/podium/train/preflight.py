@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import numbered_pool
+from podium.database import default_path
 from podium.errors import ConfigError, PodiumError, UsageError
 from podium.executor import Dispatcher
 from podium.rollout.run_folder import RunFolder
@@ -23,7 +24,6 @@ from podium.scoring.training_tasks import open_training_tasks, open_validation_t
 from podium.tasks import Task
 from podium.team.opening import open_pool
 from podium.trace.answers import PastAnswers, past_answers
-from podium.trace.store import default_path
 from podium.train.engine import choose_engine, open_engine
 from podium.train.policy import find_start, open_codec, open_tokenizer
 from podium.train.rollouts import PromptCodec

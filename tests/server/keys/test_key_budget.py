@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from keys_place import Place
+from sqlalchemy import Executable
 
 from podium.errors import APIError, StoreError
 from podium.executor import Ledger, Reservation
@@ -16,7 +21,6 @@ from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
-from podium.server.keys.sqlite import SqliteRegister
 from podium.types import Budget, Usage
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
@@ -182,22 +186,29 @@ async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> Non
     await replica.close()
 
 
-async def test_calls_side_by_side_share_their_trips_to_the_register(tmp_path: Path) -> None:
+async def test_calls_side_by_side_share_their_trips_to_the_register(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Place(str(tmp_path / "traces.sqlite"))
     _, caller = await place.added(budget="100")
     replica = Replica(place, caller)
-    assert isinstance(replica.register, SqliteRegister)
-    before = replica.register._file.total_changes
+    assert replica.register is not None
+    trips, rows = [], replica.register._rows
+
+    async def counted(statement: Executable) -> Sequence[Sequence[Any]]:
+        trips.append(statement)
+        return await rows(statement)
+
+    monkeypatch.setattr(replica.register, "_rows", counted)
     async with asyncio.TaskGroup() as group:
         for _ in range(200):
             group.create_task(replica.call(0.01, 0.005, 0.01))
     await replica.close()
     assert replica.calls == 200
-    assert replica.register is not None
-    again = SqliteRegister(tmp_path / "keys.sqlite")
+    assert len(trips) < 100
+    again = Register(tmp_path / "keys.sqlite")
     assert (await again.spending(caller.id or "", "x")).spent == NANO_PER_USD
     await again.close()
-    assert before == 0
 
 
 async def test_a_register_that_fails_fails_the_call_and_loses_no_booking(tmp_path: Path) -> None:
@@ -205,11 +216,11 @@ async def test_a_register_that_fails_fails_the_call_and_loses_no_booking(tmp_pat
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
     await replica.call(0.5, 0.25)
-    file = replica.register._file  # type: ignore[attr-defined]
-    file.execute("ALTER TABLE spending RENAME TO away")
-    with pytest.raises(StoreError, match="cannot be used"):
-        await replica.call(0.75, 0.0)
-    file.execute("ALTER TABLE away RENAME TO spending")
+    with closing(sqlite3.connect(tmp_path / "keys.sqlite")) as file:
+        file.execute("ALTER TABLE podium_key_spending RENAME TO away")
+        with pytest.raises(StoreError, match="cannot be read"):
+            await replica.call(0.75, 0.0)
+        file.execute("ALTER TABLE away RENAME TO podium_key_spending")
     await replica.call(0.75, 0.125)
     await replica.close()
     again = place.open()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from openai import OpenAI
 from running_server import Serve
 
 from podium.server.keys import Keys
+from podium.server.keys.keys import FILE
 from podium.types import Limits, Price, Profile
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -321,15 +324,12 @@ def test_a_key_is_in_no_file_log_trace_or_figure(
         assert not [text for text in said if secret[12:40].encode() in text]
 
 
-def test_a_server_that_cannot_read_its_keys_refuses_every_request(
-    start: Start, file: Place, serve: Serve
-) -> None:
+def test_a_server_that_cannot_read_its_keys_refuses_every_request(start: Start, file: Place) -> None:
     key, url = file.add(), start()
     assert answer(f"{url}/v1/models", f"Bearer {key}")[0] == 200
-    keys = serve.service(url).keys
-    assert keys is not None
-    keys.register._file.execute("ALTER TABLE keys RENAME TO away")  # type: ignore[attr-defined]
-    eventually(lambda: answer(f"{url}/v1/models", f"Bearer {key}")[0] == 503)
-    assert answer(f"{url}/v1/models")[0] == 503
-    keys.register._file.execute("ALTER TABLE away RENAME TO keys")  # type: ignore[attr-defined]
+    with closing(sqlite3.connect(Path(file.store).with_name(FILE))) as kept:
+        kept.execute("ALTER TABLE podium_keys RENAME TO away")
+        eventually(lambda: answer(f"{url}/v1/models", f"Bearer {key}")[0] == 503)
+        assert answer(f"{url}/v1/models")[0] == 503
+        kept.execute("ALTER TABLE away RENAME TO podium_keys")
     eventually(lambda: answer(f"{url}/v1/models", f"Bearer {key}")[0] == 200)

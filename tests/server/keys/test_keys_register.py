@@ -13,8 +13,7 @@ from keys_place import Place
 
 from podium.errors import UsageError
 from podium.server.keys.keys import FILE
-from podium.server.keys.register import Secret, Spending, StoredKey
-from podium.server.keys.sqlite import SqliteRegister
+from podium.server.keys.register import Register, Secret, Spending, StoredKey
 
 
 async def test_what_was_kept_of_a_key_is_what_was_given(place: Place) -> None:
@@ -102,7 +101,7 @@ async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(pl
 async def test_a_minute_slides_over_requests_one_by_one(tmp_path: Path) -> None:
     place, now = Place(str(tmp_path / "traces.sqlite")), [1e9]
     _, caller = await place.added(rpm=3)
-    register = SqliteRegister(tmp_path / FILE, clock=lambda: now[0])
+    register = Register(tmp_path / FILE, clock=lambda: now[0])
     for at, wait in [
         (0, None),
         (10, None),

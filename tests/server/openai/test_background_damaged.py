@@ -15,9 +15,11 @@ import pytest
 from background import CALL_USD, QUESTION, Answers, calls, client, ended, pool_file, until
 from chat_model import ChatModel
 from running_server import Serve
+from sqlalchemy import Insert
 
 from podium.errors import StoreError
 from podium.server.openai import background_responses
+from podium.trace.schema import BACKGROUND
 
 COPY = """
 INSERT INTO podium_background (id, owner, caller, created, document, holder, lease, cancelled)
@@ -78,7 +80,7 @@ def test_a_response_whose_client_was_told_that_it_is_not_kept_is_not_made(
     url = serve(str(pool_file(tmp_path, model.url)), store=place, lease=3.0)
     asking, store, away = client(url), serve.service(url).store, threading.Event()
     assert store is not None
-    run = store._rows
+    run = store.rows
     answers.waits = {"alpha"}
     if full:
         first = asking.responses.create(model="ada", input="Say alpha.", background=True)
@@ -86,13 +88,13 @@ def test_a_response_whose_client_was_told_that_it_is_not_kept_is_not_made(
 
     async def failing(statement: Any) -> Sequence[Sequence[Any]]:
         rows = [] if away.is_set() else await run(statement)
-        if statement[0].lstrip().startswith("INSERT INTO podium_background ("):
+        if isinstance(statement, Insert) and statement.table is BACKGROUND:
             away.set()
         if away.is_set():
             raise StoreError("The database does not answer.")
         return rows
 
-    monkeypatch.setattr(store, "_rows", failing)
+    monkeypatch.setattr(store, "rows", failing)
     with pytest.raises(openai.InternalServerError, match="does not answer"):
         asking.responses.create(model="ada", input="Say beta.", background=True)
     with closing(sqlite3.connect(place, isolation_level=None)) as file:

@@ -18,8 +18,11 @@ from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id,
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.serialization import DamagedTraceError, read_document
-from podium.trace.sqlite_store import open_reader
+from podium.trace.store import open_reader
 
+_OLDEST_FIRST = """
+SELECT document FROM podium_traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
+ORDER BY trace.started, trace.id"""
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""
 
@@ -32,7 +35,7 @@ def read_traces(path: Path) -> Iterator[Trace]:
     """
     with closing(open_reader(path)) as reader:
         try:
-            for (document,) in reader.execute("SELECT document FROM traces ORDER BY started, id"):
+            for (document,) in reader.execute(_OLDEST_FIRST):
                 with suppress(
                     DamagedTraceError
                 ):  # One that somebody changed in the database hides no others.

@@ -23,7 +23,7 @@ from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
 from podium.trace import Trace
 from podium.trace.serialization import to_json
-from podium.trace.sqlite_store import read_trace
+from podium.trace.store import read_trace
 
 _POLL_S = 0.4
 """Seconds between two reads of the files."""

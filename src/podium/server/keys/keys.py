@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from podium.database import check_is_address_or_file, default_path
 from podium.errors import APIError, UsageError
 from podium.server.keys.caller import ANONYMOUS, Caller
 from podium.server.keys.key_budget import KeyBudget
@@ -24,7 +25,6 @@ from podium.server.keys.register import (
     matches_digest,
     public_part,
 )
-from podium.trace.store import check_is_address_or_file, default_path
 
 _FRESH_S = 1.0
 """Seconds for which the keys that were read are used again. A removed key is refused after that at the latest."""
@@ -191,7 +191,7 @@ def open_register(
     """Open the keys that belong to a store of traces: in the same database, or in a file in the same folder.
 
     Args:
-        store: the store of traces: an SQLite file, or an address like "postgresql+asyncpg://user@host/database"; None:
+        store: the store of traces: an SQLite file, or an address like "postgresql://user@host/database"; None:
             the default place.
         create: whether a missing file of keys is created.
 
@@ -201,13 +201,9 @@ def open_register(
     place = str(store or environ.get("PODIUM_STORE") or "")
     check_is_address_or_file(place)
     if "://" in place:
-        from podium.server.keys.postgres import PostgresRegister  # noqa: PLC0415 - an extra
-
-        return PostgresRegister(place)
-    from podium.server.keys.sqlite import SqliteRegister  # noqa: PLC0415 - not with the other
-
+        return Register(place)
     path = Path(place).expanduser() if place else default_path(environ)
-    return SqliteRegister(path.with_name(FILE), create=create)
+    return Register(path.with_name(FILE), create=create)
 
 
 def is_loopback(host: str) -> bool:

@@ -9,16 +9,40 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Double,
+    Executable,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    case,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
+
+from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
+from podium.trace.engine import Database, Tables, now
 
 WINDOW_S = 60.0
 """Seconds of the sliding window in which requests a minute are counted."""
@@ -49,105 +73,157 @@ class Spending:
     it."""
 
 
-_ADD = """
-INSERT INTO {keys} (id, name, digest, admin, allow, deny, rpm, budget, span, added)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING id"""
-# A key has as many rows as it may make requests a minute. A request takes a row that was last used over a minute ago.
-_ADD_PLACES = """
-INSERT INTO {requests} (key, place, at)
-WITH RECURSIVE places(place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM places WHERE place < CAST($2 AS integer))
-SELECT $1, place, 0 FROM places"""
-_KEYS = "SELECT id, name, digest, admin, allow, deny, rpm, budget, span, added FROM {keys} ORDER BY added, id"
-_REQUEST = f"""
-UPDATE {{requests}} SET at = {{now}} WHERE key = $1 AND place = (
-    SELECT place FROM {{requests}}
-    WHERE key = $1 AND (at <= {{now}} - {WINDOW_S} OR at > {{now}} + {WINDOW_S}) ORDER BY at LIMIT 1 {{skip_locked}}
-) RETURNING place"""
-_WAIT = (
-    f"SELECT min(at) + {WINDOW_S} - {{now}} FROM {{requests}} WHERE key = $1 AND at > {{now}} - {WINDOW_S}"
+_METADATA = MetaData()
+_KEYS = Table(
+    "podium_keys",
+    _METADATA,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, unique=True),
+    Column("digest", LargeBinary),
+    Column("admin", Integer),
+    Column("allow", Text),
+    Column("deny", Text),
+    Column("rpm", Integer),
+    Column("budget", BigInteger),
+    Column("span", Text),
+    Column("added", Double),
+    sqlite_with_rowid=False,
 )
-_RESERVE = """
-INSERT INTO {spending} AS s (key, period, spent, held)
-SELECT id, $2, 0, CAST($4 AS bigint) FROM {keys} WHERE id = $1 AND CAST($4 AS bigint) <= CAST($3 AS bigint)
-ON CONFLICT (key, period) DO UPDATE SET held = s.held + CAST($4 AS bigint)
-WHERE s.spent + s.held + CAST($4 AS bigint) <= CAST($3 AS bigint) RETURNING spent, held"""
-_SETTLE = """
-INSERT INTO {spending} AS s (key, period, spent, held)
-SELECT id, $2, CAST($3 AS bigint), 0 FROM {keys} WHERE id = $1
-ON CONFLICT (key, period) DO UPDATE SET spent = s.spent + CAST($3 AS bigint),
-held = CASE WHEN s.held > CAST($4 AS bigint) THEN s.held - CAST($4 AS bigint) ELSE 0 END RETURNING spent, held"""
-_SPENDING = "SELECT spent, held FROM {spending} WHERE key = $1 AND period = $2"
-Rows = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
-"""Runs a statement with its values; returns its rows."""
+"""`allow` and `deny` are lists in JSON, `added` is in seconds since 1970."""
+_REQUESTS = Table(
+    "podium_key_requests",
+    _METADATA,
+    Column("key", Text, primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("at", Double),
+    Index("podium_key_requests_by_time", "key", "at"),
+    sqlite_with_rowid=False,
+)
+"""A key has as many rows as it may make requests a minute. A request takes a row that was last used over a minute
+ago."""
+_SPENDING = Table(
+    "podium_key_spending",
+    _METADATA,
+    Column("key", Text, primary_key=True),
+    Column("period", Text, primary_key=True),
+    Column("spent", BigInteger),
+    Column("held", BigInteger),
+    sqlite_with_rowid=False,
+)
+KEYS = Tables(
+    "file of keys",
+    mark=0x506F444B,  # "PoDK"
+    version=1,
+    metadata=_METADATA,
+    way_out="move it away or give another with --store",
+    synchronous="NORMAL",  # It is written before and after each paid call.
+)
+_K, _R, _S = _KEYS.c, _REQUESTS.c, _SPENDING.c
 
 
-class Register(ABC):
+class Register:
     """Stores keys. `key` is a key's id, `period` a name from `KeyAllowance.period`.
 
-    The statements are written once, in the SQL that SQLite and PostgreSQL share. In braces stand the names of the
-    tables and what differs: {now}, the seconds since 1970; and {skip_locked}.
+    Args:
+        place: a file, or "postgresql://user:password@host/database".
+        create: whether a missing file is created, with its folders; else it is a `UsageError`.
+        clock: seconds since 1970, for a file.
 
     Raises:
-        StoreError: the register cannot be read or written.
+        UsageError: the place is missing, cannot be opened, or is not of this kind.
+        StoreError: of each method, the register cannot be read or written.
     """
+
+    def __init__(
+        self, place: str | Path, *, create: bool = True, clock: Callable[[], float] = time.time
+    ) -> None:
+        if isinstance(place, Path) and not create and not place.exists():
+            raise UsageError(
+                f"There is no file of keys at {place}; `podium keys add` makes one, or give the server's --store."
+            )
+        self._database = Database(place, KEYS, clock=clock)
 
     async def add(self, key: StoredKey) -> bool:
         """Store a key. False: its name or id exists already, and nothing changed."""
         caller, allowance = key.caller, key.caller.allowance
-        row = (
-            caller.id,
-            caller.name,
-            key.digest,
-            caller.admin,
-            None if caller.allow is None else self._write_names(caller.allow),
-            self._write_names(caller.deny),
-            caller.rpm,
-            None if allowance is None else allowance.nano,
-            None if allowance is None else allowance.duration,
-            self._write_time(key.added),
+        row = _KEYS.insert().values(
+            id=caller.id,
+            name=caller.name,
+            digest=key.digest,
+            admin=int(caller.admin),
+            allow=None if caller.allow is None else json.dumps(caller.allow),
+            deny=json.dumps(caller.deny),
+            rpm=caller.rpm,
+            budget=None if allowance is None else allowance.nano,
+            span=None if allowance is None else allowance.duration,
+            added=key.added.timestamp(),
         )
-        async with self._transaction() as rows:
-            if not await rows(_ADD, *row):
-                return False
-            if caller.rpm:
-                await rows(_ADD_PLACES, caller.id, caller.rpm)
-        return True
+        places = [(caller.id, place, 0.0) for place in range(1, 1 + (caller.rpm or 0))]
+
+        def write() -> bool:
+            with self._database.transaction() as connection:
+                if connection.execute(
+                    select(_K.id).where((_K.id == caller.id) | (_K.name == caller.name))
+                ).first():
+                    return False
+                connection.execute(row)
+                self._database.insert_rows(connection, _REQUESTS, places)
+            return True
+
+        return await self._database.call(write)
 
     async def remove(self, name: str) -> bool:
         """Remove a key and what it spent. False: there is no key of this name."""
-        async with self._transaction() as rows:
-            removed = await rows("DELETE FROM {keys} WHERE name = $1 RETURNING id", name)
-            for (id_,) in removed:
-                await rows("DELETE FROM {requests} WHERE key = $1", id_)
-                await rows("DELETE FROM {spending} WHERE key = $1", id_)
-        return bool(removed)
+
+        def write() -> bool:
+            with self._database.transaction() as connection:
+                id_ = connection.execute(delete(_KEYS).where(_K.name == name).returning(_K.id)).scalar()
+                connection.execute(delete(_REQUESTS).where(_R.key == id_))
+                connection.execute(delete(_SPENDING).where(_S.key == id_))
+            return id_ is not None
+
+        return await self._database.call(write)
 
     async def keys(self) -> tuple[StoredKey, ...]:
         """All keys, the oldest first."""
-        return tuple(self._stored(row) for row in await self._rows(_KEYS))
+        return tuple(_stored(row) for row in await self._rows(select(_KEYS).order_by(_K.added, _K.id)))
 
     async def count_request(self, key: str) -> float | None:
         """Count one request now, or return the seconds until the rate limit allows one."""
-        if await self._rows(_REQUEST, key):
+        unused = or_(_R.at <= now() - WINDOW_S, _R.at > now() + WINDOW_S)
+        oldest = select(_R.place).where(_R.key == key, unused).order_by(_R.at).limit(1)
+        # A row that another request is taking at this moment is not free.
+        place = oldest.with_for_update(skip_locked=True).scalar_subquery()
+        taken = update(_REQUESTS).where(_R.key == key, _R.place == place).values(at=now())
+        if await self._rows(taken.returning(_R.place)):
             return None
-        ((wait,),) = await self._rows(_WAIT, key)
+        wait_s = select(func.min(_R.at) + WINDOW_S - now()).where(_R.key == key, _R.at > now() - WINDOW_S)
+        ((wait,),) = await self._rows(wait_s)
         # None: other requests are taking all rows at this moment, or the key was just removed and has none.
         return WINDOW_S if wait is None else max(0.0, float(wait))
 
     async def reserve(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
         """Reserve `amount`. None: that would pass `limit`, or the key was removed."""
-        rows = await self._rows(_RESERVE, key, period, limit, amount)
-        return Spending(*rows[0]) if rows else None
+        fits = literal(amount, BigInteger) <= literal(limit, BigInteger)
+        reserved = self._insert_spending(key, period, spent=0, held=amount, where=fits).on_conflict_do_update(
+            index_elements=[_S.key, _S.period],
+            set_={"held": _S.held + amount},
+            where=_S.spent + _S.held + amount <= limit,
+        )
+        return await self._spending(reserved.returning(_S.spent, _S.held))
 
     async def settle(self, key: str, period: str, paid: int, back: int) -> Spending:
         """Add `paid` to what was spent, and release `back` of what was reserved."""
-        rows = await self._rows(_SETTLE, key, period, paid, back)
-        return Spending(*rows[0]) if rows else Spending()
+        settled = self._insert_spending(key, period, spent=paid, held=0).on_conflict_do_update(
+            index_elements=[_S.key, _S.period],
+            set_={"spent": _S.spent + paid, "held": case((_S.held > back, _S.held - back), else_=0)},
+        )
+        return await self._spending(settled.returning(_S.spent, _S.held)) or Spending()
 
     async def spending(self, key: str, period: str) -> Spending:
         """What was spent and is reserved."""
-        rows = await self._rows(_SPENDING, key, period)
-        return Spending(*rows[0]) if rows else Spending()
+        found = select(_S.spent, _S.held).where(_S.key == key, _S.period == period)
+        return await self._spending(found) or Spending()
 
     async def spendings(self, now: datetime) -> tuple[tuple[StoredKey, Spending], ...]:
         """All keys, the oldest first, each with what it spent in its current period; nothing for one without a budget.
@@ -163,42 +239,41 @@ class Register(ABC):
             found.append((stored, spending))
         return tuple(found)
 
-    @abstractmethod
     async def close(self) -> None:
         """Close the file or the connections. Calling twice is fine."""
+        self._database.close()
 
-    @abstractmethod
-    async def _rows(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
-        """Run one statement, which commits by itself; its rows."""
-
-    @abstractmethod
-    def _transaction(self) -> AbstractAsyncContextManager[Rows]:
-        """A transaction, as a function that runs statements in it."""
-
-    @abstractmethod
-    def _write_names(self, names: tuple[str, ...]) -> Any: ...
-
-    @abstractmethod
-    def _read_names(self, value: Any) -> Sequence[str]: ...
-
-    @abstractmethod
-    def _write_time(self, moment: datetime) -> Any: ...
-
-    @abstractmethod
-    def _read_time(self, value: Any) -> datetime: ...
-
-    def _stored(self, row: Sequence[Any]) -> StoredKey:
-        id_, name, digest, admin, allow, deny, rpm, budget, duration, added = row
-        caller = Caller(
-            name=name,
-            admin=bool(admin),
-            allow=None if allow is None else tuple(self._read_names(allow)),
-            deny=tuple(self._read_names(deny)),
-            id=id_,
-            rpm=rpm,
-            allowance=None if budget is None else KeyAllowance(budget, duration),
+    def _insert_spending(
+        self, key: str, period: str, *, spent: int, held: int, where: ColumnElement[bool] | None = None
+    ) -> Any:
+        """Only of a key that is there."""
+        values = [literal(period, Text), literal(spent, BigInteger), literal(held, BigInteger)]
+        there = select(_K.id, *values).where(_K.id == key)
+        names = ["key", "period", "spent", "held"]
+        return self._database.insert(_SPENDING).from_select(
+            names, there if where is None else there.where(where)
         )
-        return StoredKey(caller, digest, self._read_time(added))
+
+    async def _spending(self, statement: Executable) -> Spending | None:
+        rows = await self._rows(statement)
+        return Spending(*rows[0]) if rows else None
+
+    async def _rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
+        return await self._database.call(self._database.read, statement)
+
+
+def _stored(row: Sequence[Any]) -> StoredKey:
+    id_, name, digest, admin, allow, deny, rpm, budget, duration, added = row
+    caller = Caller(
+        name=name,
+        admin=bool(admin),
+        allow=None if allow is None else tuple(json.loads(allow)),
+        deny=tuple(json.loads(deny)),
+        id=id_,
+        rpm=rpm,
+        allowance=None if budget is None else KeyAllowance(budget, duration),
+    )
+    return StoredKey(caller, digest, datetime.fromtimestamp(added, UTC))
 
 
 @dataclass(frozen=True, slots=True)

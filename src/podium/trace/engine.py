@@ -1,0 +1,359 @@
+"""Tables in an SQLite file or a PostgreSQL database: one schema, one set of statements, one class that runs them.
+
+The stores of traces and of keys sit above it. Everything here blocks; `Database.call` runs it in threads. Only SQLite
+knows the file's mark and mode (`podium.database`); only PostgreSQL needs the package psycopg (extra `postgres`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from sqlalchemy import Connection, Dialect, Double, Executable, MetaData, Row, Table, create_engine, exc
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.pool import QueuePool
+from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.sql.functions import FunctionElement
+
+from podium.database import SQLiteSchema, connect
+from podium.errors import StoreError, UsageError
+
+T = TypeVar("T")
+CONNECT_S = 10
+_STATEMENT_S = 30.0
+_CONNECTIONS = 8
+_CACHE = "PRAGMA cache_size = -32768"
+"""32 MiB."""
+_WAL_PAGES = 4000
+"""Pages of 4 KiB that are written before SQLite copies them from the WAL to the file."""
+_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+_HIDDEN = "***"
+_PERMANENT = ("21", "22", "23", "54")
+"""Classes of SQLSTATE for errors in the data itself, which a retry would meet again."""
+
+
+class now(FunctionElement[float]):  # noqa: N801 - it reads as SQL does
+    """Seconds since 1970, by the clock of the database."""
+
+    type = Double()
+    inherit_cache = True
+
+
+class contains(FunctionElement[bool]):  # noqa: N801
+    """`contains(column, text)`: whether the text is part of the column, letter by letter."""
+
+    inherit_cache = True
+
+
+@compiles(now, "sqlite")
+def _now_in_sqlite(element: Any, compiler: Any, **options: Any) -> str:
+    return "(SELECT podium_now())"  # A subquery is evaluated once.
+
+
+@compiles(now, "postgresql")
+def _now_in_postgresql(element: Any, compiler: Any, **options: Any) -> str:
+    return "extract(epoch FROM clock_timestamp())::double precision"
+
+
+@compiles(contains, "sqlite")
+def _contains_in_sqlite(element: Any, compiler: Any, **options: Any) -> str:
+    return f"(instr({compiler.process(element.clauses, **options)}) > 0)"
+
+
+@compiles(contains, "postgresql")
+def _contains_in_postgresql(element: Any, compiler: Any, **options: Any) -> str:
+    return f"(strpos({compiler.process(element.clauses, **options)}) > 0)"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """Where a PostgreSQL database is. No message shows its password."""
+
+    shown: str
+    """The address for messages, without user and password."""
+    dsn: str = field(repr=False)
+    """The address for the driver, with the password."""
+    secrets: tuple[str, ...] = field(repr=False, default=())
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The address in `text`.
+
+        Raises:
+            UsageError: it is not an address. The message does not repeat it: it may have a password.
+        """
+        scheme, _, rest = text.strip().partition("://")
+        if scheme not in ("postgresql", "postgres"):
+            raise UsageError(f"{scheme[:40]}:// is not a trace store; give a file, or {_FORM}.")
+        dsn = f"postgresql://{rest}"
+        try:
+            parts = urlsplit(dsn)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:
+            host, port = "", None
+            parts = urlsplit("")
+        # An unescaped / ? # or @ in the password ends it early, and its rest looks like a path.
+        if not host or "@" in parts.path + parts.query + parts.fragment or not parts.path.strip("/"):
+            raise UsageError(
+                f"The address of the store cannot be read; write {_FORM}, and in the password %40 for @, %2F for /, "
+                "%3A for :, %3F for ?, %23 for # and %25 for %."
+            )
+        secrets = {parts.password or ""}
+        secrets |= {value for name, value in parse_qsl(parts.query) if "password" in name}
+        secrets |= {unquote(secret) for secret in secrets}
+        place = host if port is None else f"{host}:{port}"
+        return cls(
+            f"postgresql://{place}{parts.path}", dsn, tuple(sorted(secrets - {""}, key=len, reverse=True))
+        )
+
+    def scrub(self, text: object) -> str:
+        """`text` without the password."""
+        scrubbed = str(text)
+        for secret in self.secrets:
+            scrubbed = scrubbed.replace(secret, _HIDDEN)
+        return scrubbed
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Tables that are one file, or a part of one database."""
+
+    noun: str
+    """As in "trace store"."""
+    mark: int
+    """The file's application id, and the database's advisory lock of the one who writes or makes tables."""
+    version: int
+    """Any other version is refused."""
+    metadata: MetaData
+    way_out: str
+    """What to do about a place that cannot be used, as in "give another with --store"."""
+    synchronous: Literal["FULL", "NORMAL"] = "FULL"
+    """As in `SQLiteSchema`."""
+
+    @property
+    def file(self) -> SQLiteSchema:
+        """The same as an SQLite file."""
+        statements = tuple(self.statements(sqlite.dialect()))
+        return SQLiteSchema(
+            self.noun, self.mark, self.version, statements, self.way_out, synchronous=self.synchronous
+        )
+
+    def statements(self, dialect: Dialect) -> Iterator[str]:
+        """What makes the missing tables and indexes."""
+        for table in self.metadata.sorted_tables:
+            yield str(CreateTable(table, if_not_exists=True).compile(dialect=dialect))
+            for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                if index.info.get("dialect", dialect.name) != dialect.name:
+                    continue
+                yield str(CreateIndex(index, if_not_exists=True).compile(dialect=dialect))
+
+
+class Database:
+    """An open place of tables, which is made if it is missing. May be used from any thread and event loop.
+
+    Args:
+        place: an SQLite file, or "postgresql://user:password@host:port/database".
+        clock: seconds since 1970, for `now` in a file.
+
+    Raises:
+        UsageError: it cannot be opened or used, or psycopg is missing; passwords are never repeated.
+    """
+
+    def __init__(self, place: str | Path, tables: Tables, *, clock: Callable[[], float] = time.time) -> None:
+        self._tables, self._clock = tables, clock
+        self.address = PostgresAddress.read(str(place)) if "://" in str(place) else None
+        self.path = None if self.address else Path(place)
+        self.place = str(self.path) if self.address is None else self.address.shown
+        self._threads = ThreadPoolExecutor(_CONNECTIONS, "podium-store")
+        if self.address is not None and find_spec("psycopg") is None:
+            raise UsageError(
+                f"A {tables.noun} in PostgreSQL needs the package psycopg; install it: "
+                "pip install 'podium-conductor[postgres]'."
+            )
+        # A connection of its own, since SQLite empties the cache of one when another has written.
+        self._writers, self._readers = self._engine(1), self._engine(_CONNECTIONS)
+        try:
+            if self.address is None:
+                self._writers.connect().close()
+            else:
+                self._make(self.address)
+        except BaseException:
+            self.close()
+            raise
+
+    def _engine(self, connections: int) -> Any:
+        pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": connections, "max_overflow": 0}
+        if self.path is not None:
+            first = connections == 1
+            make = partial(self._connect_file, self.path, first)
+            return create_engine("sqlite://", creator=make, isolation_level="AUTOCOMMIT", **pool)
+        return create_engine(
+            "postgresql+psycopg://",
+            creator=self._connect_server,
+            isolation_level="AUTOCOMMIT",
+            paramstyle="format",
+            use_native_hstore=False,
+            pool_pre_ping=True,
+            **pool,
+        )
+
+    def _connect_file(self, path: Path, first: bool) -> sqlite3.Connection:
+        connection = self._tables.file.open(path) if first else connect(path)
+        connection.execute(_CACHE)
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+        connection.execute(f"PRAGMA synchronous = {self._tables.synchronous}")
+        connection.execute("PRAGMA secure_delete = ON")  # What is deleted must not stay readable in the file.
+        connection.create_function("podium_now", 0, self._clock)
+        # One text that is no UTF-8 must not keep the rows around it from being read.
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        return connection
+
+    def _connect_server(self) -> Any:
+        import psycopg  # noqa: PLC0415 - an extra
+
+        assert self.address is not None
+        connection = psycopg.connect(
+            self.address.dsn, autocommit=True, application_name="podium", connect_timeout=CONNECT_S,
+            prepare_threshold=None,  # A plan that was made for one worker's name is bad for another's.
+            keepalives_idle=10, keepalives_interval=5, keepalives_count=3, tcp_user_timeout=int(1000 * _STATEMENT_S),
+        )  # fmt: skip
+        limit = int(1000 * _STATEMENT_S)
+        connection.execute(
+            f"SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}"
+        )
+        return connection
+
+    def _make(self, address: PostgresAddress) -> None:
+        """Create the tables of PostgreSQL. Servers that start together do so one after the other."""
+        tables = self._tables
+        try:
+            with self._writers.connect() as connection:
+                encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+                if encoding != "UTF8":
+                    raise UsageError(
+                        f"The database {address.shown} has the encoding {encoding}, which cannot hold every text; "
+                        "make one with ENCODING 'UTF8'."
+                    )
+                with self._exclusive(connection):
+                    version = None
+                    if connection.exec_driver_sql("SELECT to_regclass('podium_formats')").scalar():
+                        version = connection.exec_driver_sql(
+                            "SELECT version FROM podium_formats WHERE name = %s", (tables.noun,)
+                        ).scalar()
+                    if version not in (None, tables.version):
+                        raise UsageError(
+                            f"The {tables.noun} in {address.shown} was written by another version of Podium (format "
+                            f"{version}, this one knows {tables.version}); {tables.way_out}."
+                        )
+                    if version is None:
+                        for statement in (
+                            "CREATE TABLE IF NOT EXISTS podium_formats (name text PRIMARY KEY, version integer)",
+                            *tables.statements(postgresql.dialect()),  # type: ignore[no-untyped-call]
+                        ):
+                            connection.exec_driver_sql(statement)
+                        connection.exec_driver_sql(
+                            "INSERT INTO podium_formats VALUES (%s, %s)", (tables.noun, tables.version)
+                        )
+        except (exc.DBAPIError, OSError) as error:
+            raise UsageError(self._sentence("opened", error)) from None
+
+    def insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
+        """An INSERT that may have `on_conflict_do_update`, which both databases write alike."""
+        return sqlite.insert(table) if self.address is None else postgresql.insert(table)
+
+    def insert_rows(self, connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows that have all columns, in their order. The driver gets them as they are, which is faster."""
+        if rows:
+            connection.exec_driver_sql(self._inserts[table.name], list(rows))
+
+    @cached_property
+    def _inserts(self) -> dict[str, str]:
+        tables = self._tables.metadata.sorted_tables
+        return {table.name: str(table.insert().compile(dialect=self._writers.dialect)) for table in tables}
+
+    def read(self, statement: Executable) -> Sequence[Row[*tuple[Any, ...]]]:
+        """The rows of a statement, which commits by itself.
+
+        Raises:
+            StoreError: it cannot be run.
+        """
+        with self._errors("read"), self._readers.connect() as connection:
+            result = connection.execute(statement)
+            return result.fetchall() if result.returns_rows else ()
+
+    def stream(self, statement: Executable, size: int = 32) -> Iterator[Row[*tuple[Any, ...]]]:
+        """The same, with `size` rows in memory at a time. For a file."""
+        with self._errors("read"), self._readers.connect() as connection:
+            for some in connection.execution_options(yield_per=size).execute(statement).partitions():
+                yield from some
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """All statements of the block, or none. Nobody else is in one of the same tables.
+
+        Raises:
+            StoreError: a statement cannot be run.
+        """
+        with (
+            self._errors("written"),
+            self._writers.connect() as connection,
+            self._exclusive(connection),
+        ):
+            yield connection
+
+    @contextmanager
+    def _exclusive(self, connection: Connection) -> Iterator[None]:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if self.address is None else "BEGIN")
+        try:
+            if self.address is not None:
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._tables.mark})")
+            yield
+        except BaseException:
+            if not connection.invalidated:
+                connection.exec_driver_sql("ROLLBACK")
+            raise
+        connection.exec_driver_sql("COMMIT")
+
+    async def call(self, work: Callable[..., T], *args: Any) -> T:
+        """Run what blocks in a thread. It goes on if the caller is cancelled."""
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(self._threads, work, *args))
+
+    def close(self) -> None:
+        """Close the connections. Calling twice is fine."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._readers.dispose()
+        self._writers.dispose()
+
+    @contextmanager
+    def _errors(self, done: str) -> Iterator[None]:
+        try:
+            yield
+        except (exc.DBAPIError, exc.TimeoutError, OSError) as error:
+            raise StoreError(self._sentence(done, error), retryable=not _is_permanent(error)) from None
+
+    def _sentence(self, done: str, error: BaseException) -> str:
+        reason = str(getattr(error, "orig", None) or error)
+        if self.address is not None:
+            lines = [line for line in self.address.scrub(reason).splitlines() if line.strip()]
+            reason = "".join(lines[:1]).rstrip(".") or type(error).__name__
+        ending = f"; {self._tables.way_out}" if done == "opened" else ""
+        return f"The {self._tables.noun} {self.place} cannot be {done} ({reason}){ending}."
+
+
+def _is_permanent(error: BaseException) -> bool:
+    if isinstance(error, exc.DataError):  # Of SQLite: a document that is larger than it takes.
+        return True
+    sqlstate = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    return sqlstate.startswith(_PERMANENT)

@@ -1,0 +1,116 @@
+"""The tables of a store of traces, for SQLite and PostgreSQL alike.
+
+A trace is a row of `DOCUMENTS`, which has it whole; a row of `TRACES`, which is narrow and has what lists and filters
+read; a row of `WORKED` for each worker; and its costs. `serialization` makes the rows, `table` writes them.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, text
+
+from podium.trace.engine import Tables
+
+_METADATA = MetaData()
+_ID = Text().with_variant(Text(collation="C"), "postgresql")
+"""The search for the beginning of an id must compare code points."""
+
+
+def _table(name: str, *columns: Column | Index) -> Table:  # type: ignore[type-arg]
+    """A table that SQLite keeps in the order of its key: the newest traces lie together."""
+    return Table(f"podium_{name}", _METADATA, *columns, sqlite_with_rowid=False)
+
+
+def _started(*, key: bool = True) -> Column[float]:
+    return Column("started", Double, primary_key=key)
+
+
+DOCUMENTS = Table(
+    "podium_documents",
+    _METADATA,
+    Column("id", _ID, primary_key=True),
+    _started(key=False),
+    Column("document", Text),
+)
+TRACES = _table(
+    "traces",
+    _started(),
+    Column("id", _ID, primary_key=True),
+    Column("planner", Text),
+    Column("status", Text),
+    Column("question", Text),
+    Column("calls", BigInteger),
+    Column("cost_usd", Double),
+    Column("seconds", Double),
+    Column("owner", Text),
+    Column("workers", Text),
+    Column("searched", Text),
+    Column("outcome", Text),
+    Index("podium_traces_of", "owner", "started", "id", info={"dialect": "postgresql"}),
+    # With what filters read, SQLite need not look up each trace of a key. PostgreSQL bounds the width of an index.
+    Index(
+        "podium_traces_of", "owner", "started", "id", "status", "planner", "cost_usd", "outcome", "workers",
+        info={"dialect": "sqlite"},
+    ),
+    Index("podium_traces_planned", "planner", "started", "id"),
+    Index(
+        "podium_traces_troubled", "status", "started", "id",
+        sqlite_where=text("status <> 'ok'"), postgresql_where=text("status <> 'ok'"),
+    ),
+    Index(
+        "podium_traces_judged", "outcome", "started", "id",
+        sqlite_where=text("outcome IS NOT NULL"), postgresql_where=text("outcome IS NOT NULL"),
+    ),
+)  # fmt: skip
+"""`workers` is a list in JSON."""
+WORKED = _table(
+    "worked", Column("worker", Text, primary_key=True), _started(), Column("id", _ID, primary_key=True)
+)
+
+
+def _sums() -> list[Column[int] | Column[float]]:
+    """The fields of `Cost` but for the worker."""
+    return [
+        *(Column(name, BigInteger) for name in ("calls", "unpriced", "tokens")),
+        *(Column(name, Double) for name in ("usd", "unpaid_usd", "saved_usd")),
+    ]
+
+
+COSTS = _table(
+    "costs",
+    _started(),
+    Column("id", _ID, primary_key=True),
+    Column("worker", Text, primary_key=True),
+    Column("day", Text),
+    Column("owner", Text),
+    Column("planner", Text),
+    *_sums(),
+)
+"""What each worker of a trace cost, and its plans."""
+SPENT = _table(
+    "spent",
+    *(Column(name, Text, primary_key=True) for name in ("day", "owner", "planner", "worker")),
+    Column("questions", BigInteger),
+    *_sums(),
+)
+"""The sums of `COSTS`. In both, the owner "" stands for no key."""
+BACKGROUND = _table(
+    "background",
+    Column("id", Text, primary_key=True),
+    Column("owner", Text),
+    Column("caller", Text),
+    Column("created", Double),
+    Column("document", Text),
+    Column("holder", Text),
+    Column("lease", Double),
+    Column("cancelled", Integer),
+    Column("ended", Double),
+)
+ENTRIES = _table(
+    "background_entries",
+    Column("id", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text),
+    Column("document", Text),
+)
+WAY_OUT = "give another with --store"
+STORE = Tables("trace store", mark=0x506F4469, version=1, metadata=_METADATA, way_out=WAY_OUT)  # "PoDi"

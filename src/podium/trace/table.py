@@ -1,0 +1,235 @@
+"""What is done to the traces of a store, in an SQLite file or a PostgreSQL database. It blocks.
+
+`store` and `async_store` queue the traces to write, for commands and for servers. Rows that somebody changed in the
+database are left out and counted, and hide no others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, delete, func, select, tuple_, update
+
+from podium.errors import UsageError
+from podium.trace.costs import Cost
+from podium.trace.engine import Database
+from podium.trace.model import Trace, TraceStatus
+from podium.trace.query import (
+    Filters,
+    Page,
+    TraceSummary,
+    beginning_statement,
+    count_statement,
+    documents_statement,
+    end_of_scan,
+    every_statement,
+    newest_statement,
+    page_statement,
+    read_summary,
+    write_cursor,
+)
+from podium.trace.schema import BACKGROUND, COSTS, DOCUMENTS, ENTRIES, SPENT, STORE, TRACES, WORKED
+from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
+from podium.trace.spend import Spend, SpendQuery
+
+_BEYOND = 1e308
+_TOGETHER = 500
+"""Rows that are written together."""
+_ALL = Filters()
+_SUMMED = Cost._fields[1:]
+
+
+class TraceTable:
+    """The traces at a place, which is made if it is missing.
+
+    Raises:
+        UsageError: it cannot be opened, or is not a trace store.
+        StoreError: of each method, the database cannot be used.
+    """
+
+    def __init__(self, place: str | Path) -> None:
+        self.database = Database(place, STORE)
+        self._add_to_sums = _upsert_sums(self.database)
+
+    def write(self, rows: Iterable[TraceRow]) -> None:
+        """Write all rows or none. A row replaces the one with the same id."""
+        with self.database.transaction() as connection:
+            for some in _batched(rows):
+                self._write(connection, list({row.id: row for row in some}.values()))
+
+    def _write(self, connection: Connection, rows: Sequence[TraceRow]) -> None:
+        found = select(DOCUMENTS.c.started, DOCUMENTS.c.id).where(
+            DOCUMENTS.c.id.in_([row.id for row in rows])
+        )
+        if replaced := connection.execute(found).fetchall():
+            self._remove(connection, [(started, id_) for started, id_ in replaced])
+        insert = self.database.insert_rows
+        insert(connection, DOCUMENTS, [(row.id, row.started, row.document) for row in rows])
+        insert(connection, TRACES, [row.listed for row in rows])
+        insert(connection, WORKED, [(name, row.started, row.id) for row in rows for name in row.workers])
+        costs: list[tuple[Any, ...]] = []
+        sums: dict[tuple[str, ...], list[float]] = {}
+        for row in rows:
+            planner, owner = row.listed[2], row.listed[8] or ""
+            day = datetime.fromtimestamp(row.started, UTC).date().isoformat()
+            for cost in row.costs:
+                costs.append((row.started, row.id, cost.worker, day, owner, planner, *cost[1:]))
+                added = sums.setdefault((day, owner, planner, cost.worker), [0] * (1 + len(_SUMMED)))
+                for place, figure in enumerate((1, *cost[1:])):
+                    added[place] += figure
+        insert(connection, COSTS, costs)
+        self._sum(connection, sums.items())
+
+    def _sum(self, connection: Connection, sums: Iterable[tuple[Sequence[str], Sequence[float]]]) -> None:
+        names = [column.name for column in SPENT.c]
+        values = [dict(zip(names, (*key, *figures), strict=True)) for key, figures in sums]
+        if values:
+            connection.execute(self._add_to_sums, values)
+
+    def _remove(self, connection: Connection, places: Sequence[tuple[float, str]]) -> None:
+        """Remove traces with all that belongs to them."""
+        key = [COSTS.c.day, COSTS.c.owner, COSTS.c.planner, COSTS.c.worker]
+        paid = select(*key, func.count(), *(func.sum(COSTS.c[name]) for name in _SUMMED))
+        gone = connection.execute(paid.where(_at(COSTS, places)).group_by(*key)).fetchall()
+        self._sum(connection, [(row[:4], [-figure for figure in row[4:]]) for row in gone])
+        connection.execute(delete(SPENT).where(SPENT.c.questions <= 0))
+        for table in (COSTS, WORKED, TRACES, DOCUMENTS):
+            connection.execute(delete(table).where(_at(table, places)))
+
+    def delete(self, id: str, owner: str | None = None, status: TraceStatus | None = None) -> bool:
+        """Delete the trace with exactly this id, only of `owner` and with `status`, if given. False: there is none."""
+        id = plain(id)
+        with self.database.transaction() as connection:
+            there = self._listed(connection, id)
+            if there is None or owner not in (None, there.owner) or status not in (None, there.status):
+                return False
+            self._remove(connection, [(there.started, id)])
+            for table in (DOCUMENTS, BACKGROUND, ENTRIES):
+                connection.execute(delete(table).where(table.c.id == id))
+        return True
+
+    def judge(self, trace: Trace, owner: str | None = None) -> bool:
+        """Write the outcome of a trace. False: it was deleted or replaced meanwhile, or is not of `owner`."""
+        row = to_row(trace)
+        with self.database.transaction() as connection:
+            there = self._listed(connection, row.id)
+            if there is None or there.status != trace.status or owner not in (None, there.owner):
+                return False
+            outcome = None if trace.outcome is None else trace.outcome.verdict
+            listed = _at(TRACES, [(there.started, row.id)])
+            connection.execute(update(TRACES).where(listed).values(outcome=outcome))
+            written = update(DOCUMENTS).where(DOCUMENTS.c.id == row.id)
+            connection.execute(written.values(document=row.document))
+        return True
+
+    def _listed(self, connection: Connection, id: str) -> Row[*tuple[Any, ...]] | None:
+        """Start, owner and status of a trace."""
+        found = select(TRACES.c.started, TRACES.c.owner, TRACES.c.status)
+        there = connection.execute(
+            found.join(DOCUMENTS, DOCUMENTS.c.started == TRACES.c.started).where(
+                DOCUMENTS.c.id == id, TRACES.c.id == id
+            )
+        ).first()
+        # The start of a damaged row may be another than that of its document; to look for the id alone reads them all.
+        return there or connection.execute(found.where(TRACES.c.id == id)).first()
+
+    def beginning(self, prefix: str, owner: str | None = None) -> Trace | None:
+        """The trace with the id `prefix`, else the only one whose id begins with it; None: there is none.
+
+        Raises:
+            UsageError: there are several, or it is damaged.
+        """
+        wanted = plain(prefix)
+        rows = self.database.read(beginning_statement(wanted, owner))
+        if not rows:
+            return None
+        if len(rows) > 1 and rows[0][0] != wanted:
+            some = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+            raise UsageError(
+                f"Several traces have an id that begins with {wanted!r}: {some}; give more of it."
+            )
+        try:
+            return read_document(rows[0][1])
+        except DamagedTraceError as error:
+            raise UsageError(
+                f"The trace {rows[0][0]} is damaged: its document is not a trace{error}."
+            ) from None
+
+    def page(self, filters: Filters, cursor: str | None = None, limit: int = 50) -> Page:
+        """As `AsyncTraceStore.page`."""
+        read = self.database.read
+        rows = read(page_statement(filters, cursor, limit))
+        there = rows[:limit]
+        listed = [read_summary(row) for row in there]
+        last = _place(there[-1:]) if len(rows) > limit else None
+        if last is None and (scan := end_of_scan(filters, cursor)) is not None:
+            last = _place(read(scan))
+            if last is not None and there:  # The scan ends earlier now, if traces were added since.
+                last = min(last, (there[-1][1], there[-1][0]))
+        total: int | None = None
+        if cursor is None and last is None:
+            total = len(rows)
+        elif cursor is None and len(rows) > limit:
+            ((total,),) = read(count_statement(filters))
+        return Page(
+            traces=tuple(summary for summary in listed if summary is not None),
+            next=None if last is None else write_cursor(*last),
+            total=total,
+            damaged=listed.count(None),
+        )
+
+    def summaries(self, filters: Filters) -> Generator[TraceSummary | None]:
+        """Of all traces that pass, newest first; None for each that is damaged."""
+        for row in self.database.stream(every_statement(filters)):
+            yield read_summary(row)
+
+    def documents(self, filters: Filters) -> Generator[str]:
+        """Of all traces that pass, oldest first, damaged or not."""
+        for _, _, document in self.database.stream(documents_statement(filters, None, None)):
+            yield document
+
+    def spend(self, query: SpendQuery) -> Spend:
+        """What was spent in the days of `query`."""
+        return Spend.read(query, self.database.read(query.sums()), self.database.read(query.feedback()))
+
+    def newest(self, count: int, filters: Filters = _ALL) -> tuple[Trace, ...]:
+        """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
+        traces = []
+        for (document,) in self.database.read(newest_statement(count, filters)):
+            with suppress(DamagedTraceError):
+                traces.append(read_document(document))
+        return tuple(traces)
+
+
+def _upsert_sums(database: Database) -> Executable:
+    """Adds rows to the sums."""
+    insert = database.insert(SPENT)
+    added = {name: SPENT.c[name] + insert.excluded[name] for name in ("questions", *_SUMMED)}
+    return insert.on_conflict_do_update(index_elements=list(SPENT.primary_key), set_=added)
+
+
+def _at(table: Table, places: Sequence[tuple[float, str]]) -> ColumnElement[bool]:
+    return tuple_(table.c.started, table.c.id).in_(places)
+
+
+def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
+    """Start and id of a trace, of a row that begins with id and start; None: there is no row."""
+    if not rows:
+        return None
+    id_, started = rows[0][:2]
+    if not isinstance(started, float | int) or not math.isfinite(started):
+        # Of a damaged row. Both databases sort what is no number above all numbers, and nothing below them.
+        started = -_BEYOND if started is None else _BEYOND
+    return started, id_
+
+
+def _batched(rows: Iterable[TraceRow]) -> Iterator[list[TraceRow]]:
+    remaining = iter(rows)
+    while some := list(islice(remaining, _TOGETHER)):
+        yield some
