@@ -41,7 +41,12 @@ def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of e
     # Traces have all retries; without this, the library that retries would also print each to standard error.
     logging.getLogger("stamina").addHandler(logging.NullHandler())
     try:
-        status = _call(tokens)
+        status = build_app(verbs_for(tokens))(
+            [_as_text(token) for token in tokens],
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
         sys.stdout.flush()
     except CycloptsError as error:
         return _refuse(_sentence(error), 2)
@@ -49,6 +54,13 @@ def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of e
         return _refuse(str(error), 2)
     except PodiumError as error:
         return _refuse(str(error), 1)
+    except BaseExceptionGroup as errors:
+        # Concurrent questions often fail for one reason, such as a full disk: report it once.
+        own, others = errors.split(PodiumError)
+        if own is None or others is not None:
+            raise
+        first = next(flatten_group(own))
+        return _refuse(str(first), 2 if isinstance(first, UsageError) else 1)
     except BrokenPipeError:
         # The program that reads our output has read enough, as in `podium traces list | head -1`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -74,23 +86,6 @@ def _restart_for_torch() -> None:
         os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], environment)
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # It is not for the programs that workers start.
-
-
-def _call(tokens: Sequence[str]) -> object:
-    try:
-        return build_app(verbs_for(tokens))(
-            [_as_text(token) for token in tokens],
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
-    except (
-        BaseExceptionGroup
-    ) as errors:  # Concurrent questions often fail for one reason, such as a full disk: report it once.
-        own, others = errors.split(PodiumError)
-        if own is None or others is not None:
-            raise
-        raise next(flatten_group(own)) from None
 
 
 def _refuse(sentence: str, status: int) -> int:

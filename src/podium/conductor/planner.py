@@ -92,16 +92,14 @@ class Conductor:
         """
         prompt = self._prompt_for(request)
         numbering = PolicyNumbering.of(request.pool, prompt)
-        return numbering.plan(await self._plan(numbering.request(request), prompt))
-
-    async def _plan(self, request: PlanRequest, prompt: PromptSettings) -> Plan:
-        """Write one plan, in which workers have the policy's numbers, as in `request`."""
+        request = numbering.request(request)
         messages, thought = build_prompt(request, prompt), Completion("")
         if prompt.think:
             thinking = replace(self._draw(request, 0), max_tokens=_THOUGHT_TOKENS)
             thought = await self._complete(thinking_prompt(messages), request, thinking)
             messages = thinking_prompt(messages, thought.text)
-        first = replace(await self._try(messages, request, number=0), messages=messages)
+        completion = await self._complete(messages, request, self._for_plan(request, 0))
+        first = replace(self._read(completion, request), messages=messages)
         first = replace(
             first,
             usage=thought.usage + first.usage,
@@ -109,20 +107,22 @@ class Conductor:
             saved_usd=thought.saved_usd + first.saved_usd,
         )
         if not (self._second_try and isinstance(first.decision, PlanError)):
-            return first
+            return numbering.plan(first)
         if request.ledger is not None and request.ledger.exhausted:
-            return first
+            return numbering.plan(first)
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            second = await self._try(again, request, number=1)
+            completion = await self._complete(again, request, self._for_plan(request, 1))
         except (WorkerError, UsageError) as error:
             # UsageError: a prompt with the first completion in it is too long.
             unanswered = f"{first.decision.message} A second try failed: {error}"
-            return replace(first.with_lost(error), decision=replace(first.decision, message=unanswered))
+            unread = replace(first.with_lost(error), decision=replace(first.decision, message=unanswered))
+            return numbering.plan(unread)
         except asyncio.CancelledError as error:
             first.with_lost(error).tell(error)
             raise
-        return replace(second, messages=messages).with_rejected(first, first.decision)
+        second = replace(self._read(completion, request), messages=messages)
+        return numbering.plan(second.with_rejected(first, first.decision))
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
         """The prompt settings with this question's level of cost sensitivity.
@@ -136,8 +136,8 @@ class Conductor:
         level += drawn < self._cost_sensitivity - level
         return self._prompt.model_copy(update={"cost_sensitivity": level})
 
-    async def _try(self, messages: tuple[Message, ...], request: PlanRequest, *, number: int) -> Plan:
-        completion = await self._complete(messages, request, self._for_plan(request, number))
+    def _read(self, completion: Completion, request: PlanRequest) -> Plan:
+        """The plan that a completion is."""
         decision = parse(
             completion.text,
             workers=len(request.pool),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any
 
 from podium import __version__
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
@@ -115,7 +115,9 @@ class Runner:
             journal=journal,
             accounts=accounts,
         )
-        return await run.traced(run.run())
+        with run.traced():
+            await run.run()
+        return run.trace
 
     async def plan(self, question: Question, *, seed: str = "0", trace_id: str | None = None) -> Trace:
         """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
@@ -124,7 +126,9 @@ class Runner:
             UsageError, asyncio.CancelledError, StoreError: as `answer`.
         """
         run = _QuestionRun(self, question, seed=seed, trace_id=trace_id)
-        return await run.traced(run.plan())
+        with run.traced():
+            await run.plan()
+        return run.trace
 
 
 class _QuestionRun:
@@ -180,11 +184,14 @@ class _QuestionRun:
         self._concern: str | None = None
         """Why the answer is not that of the latest plan's last step; None: it is."""
         self._only_planned = False
+        self.trace: Trace
+        """What `traced` made."""
 
-    async def traced(self, work: Coroutine[Any, Any, None]) -> Trace:
-        """Await `work`, one of the methods below, and return the trace. The trace is made whatever `work` raises."""
+    @contextmanager
+    def traced(self) -> Iterator[None]:
+        """Make the trace of what the block does, whatever the block raises."""
         try:
-            await work
+            yield
         except asyncio.CancelledError:
             self.end(cancelled=True)
             raise
@@ -198,11 +205,11 @@ class _QuestionRun:
             error = next(flatten_group(trouble))
             error.trace = self.end(trouble=str(error))
             raise error from None
-        return self.end()
+        self.trace = self.end()
 
     async def plan(self) -> None:
         """Write the first plan, and run nothing."""
-        plan, seconds = await self._timed_plan(0)
+        plan, seconds = await self._plan(0)
         match plan.decision:
             case Workflow() as workflow:
                 self._only_planned = True
@@ -218,7 +225,7 @@ class _QuestionRun:
             spent = known is None and number and self._question_context.ledger.exhausted
             if spent and rounds_of(self._runner.planner) == 1:  # Others choose an answer, for free.
                 return
-            ready = known or await self._make_plan(number)
+            ready = known or self._ready(number, *await self._plan(number))
             plan, seconds, error = ready.plan, ready.seconds, ready.error
             self._emit(ready)
             if self._journal is not None:
@@ -245,9 +252,8 @@ class _QuestionRun:
             self._concern = None
         self._close(number, round_trace(plan, seconds, accepted=True, response=response))
 
-    async def _make_plan(self, number: int) -> PlanReady:
-        """Get the plan of round `number`, or what runs in its place if planning failed."""
-        plan, seconds = await self._timed_plan(number)
+    def _ready(self, number: int, plan: Plan, seconds: float) -> PlanReady:
+        """The plan of round `number`, or what runs in its place if planning failed."""
         error = plan.decision if isinstance(plan.decision, PlanError) else None
         if error is not None and (fallback := self._fallback_workflow(error)) is not None:
             plan = replace(plan, decision=fallback)
@@ -260,56 +266,53 @@ class _QuestionRun:
             return None
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
-    async def _timed_plan(self, number: int) -> tuple[Plan, float]:
-        """The plan of round `number`, counted in the ledger, and the seconds that it took."""
+    async def _plan(self, number: int) -> tuple[Plan, float]:
+        """The plan of round `number`, counted in the ledger, and the seconds that it took.
+
+        If planning fails or the plan cannot run, its decision is a `PlanError`.
+        """
         if self._journal is not None:
             await self._journal.begin(number, None)
-        started = self._question_context.elapsed()
-        plan = await self._plan(number)
-        if not plan.cost_recorded:
-            self._question_context.ledger.record(plan.usage, plan.cost_usd)
-        if number in self._past.lost_plans and plan.cost_usd:
-            plan = replace(plan, unpriced=True)  # What the lost call cost is not known.
-        return plan, self._question_context.elapsed() - started if plan.seconds is None else plan.seconds
-
-    async def _plan(self, number: int) -> Plan:
-        """Get the plan of round `number`; if planning fails or the plan cannot run, its decision is a `PlanError`."""
-        runner, question_context = self._runner, self._question_context
-        request = PlanRequest(
-            question=question_context.question,
-            pool=question_context.profiles,
-            outcomes=self._outcomes,
-            max_steps=runner.max_steps,
-            rounds=runner.budget.rounds - number,
-            seed=f"{question_context.seed}/{number}/plan",
-            ledger=question_context.ledger,
-        )
-        limit = asyncio.timeout_at(question_context.ledger.deadline)
-        started = question_context.elapsed()
+        runner, context = self._runner, self._question_context
+        started, limit = context.elapsed(), asyncio.timeout_at(context.ledger.deadline)
         try:
             async with limit:
-                plan = await runner.planner.plan(request)
+                plan = await runner.planner.plan(self._request(number))
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            no_plan = Plan(
-                "", PlanError("time_is_up", question_context.ledger.time_is_up), cost_recorded=True
-            )
-            return no_plan.with_lost(error)
+            plan = _no_plan("time_is_up", context.ledger.time_is_up, error)
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
-            no_plan = Plan("", PlanError(kind, f"{runner.planner.name}: {error}"), cost_recorded=True)
-            return no_plan.with_lost(error)
+            plan = _no_plan(kind, f"{runner.planner.name}: {error}", error)
         except asyncio.CancelledError as error:
-            no_plan = Plan("", PlanError("cancelled", "The question was cancelled.")).with_lost(error)
-            if no_plan.usage.tokens or no_plan.cost_usd:
-                seconds = question_context.elapsed() - started
-                self._close(number, round_trace(no_plan, seconds))
+            lost = Plan("", PlanError("cancelled", "The question was cancelled.")).with_lost(error)
+            if lost.usage.tokens or lost.cost_usd:
+                self._close(number, round_trace(lost, context.elapsed() - started))
             raise
-        fault = plan_fault(
-            plan.decision, workers=len(question_context.pool), later_round=number > 0
-        ) or options_fault(plan.decision, question_context.pool, question_context.question.options)
-        return plan if fault is None else replace(plan, decision=fault)
+        else:
+            decision, later = plan.decision, number > 0
+            fault = plan_fault(decision, workers=len(context.pool), later_round=later) or options_fault(
+                decision, context.pool, context.question.options
+            )
+            plan = plan if fault is None else replace(plan, decision=fault)
+        if not plan.cost_recorded:
+            context.ledger.record(plan.usage, plan.cost_usd)
+        if number in self._past.lost_plans and plan.cost_usd:
+            plan = replace(plan, unpriced=True)  # What the lost call cost is not known.
+        return plan, context.elapsed() - started if plan.seconds is None else plan.seconds
+
+    def _request(self, number: int) -> PlanRequest:
+        context = self._question_context
+        return PlanRequest(
+            question=context.question,
+            pool=context.profiles,
+            outcomes=self._outcomes,
+            max_steps=self._runner.max_steps,
+            rounds=self._runner.budget.rounds - number,
+            seed=f"{context.seed}/{number}/plan",
+            ledger=context.ledger,
+        )
 
     async def _run_round(
         self, number: int, plan: Plan, workflow: Workflow, seconds: float, error: PlanError | None
@@ -386,3 +389,8 @@ class _QuestionRun:
         )
         self._emit(QuestionEnded(trace))
         return trace
+
+
+def _no_plan(kind: str, why: str, error: Exception) -> Plan:
+    """What stands for the plan of a planner that failed; it counts what was lost with `error`."""
+    return Plan("", PlanError(kind, why), cost_recorded=True).with_lost(error)

@@ -1,0 +1,73 @@
+"""Runs one command of podium, and prints as JSON what it opened: how often each file was read and each table validated,
+and how many of Podium's frames lie on the way to the first call of a policy and of a worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from types import FrameType
+from typing import Any
+
+SOURCE = f"{os.sep}src{os.sep}podium{os.sep}"
+REACHED = {
+    "WorkerPolicy.complete_within": "policy",
+    "LocalPolicy.complete": "policy",
+    "ScriptedWorker.answer": "worker",
+}
+
+
+def main(tokens: list[str]) -> int:
+    reads: Counter[str] = Counter()
+    validations = 0
+    frames: dict[str, list[str]] = {}
+    began: dict[FrameType, list[str]] = {}
+    """By the frame of a task's coroutine: the frames that started the task."""
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        # `open` raises the event; its opener raises it again, without a mode.
+        if event == "open" and isinstance(arguments[0], str) and arguments[1] is not None:
+            reads[os.path.basename(arguments[0])] += arguments[0].endswith((".toml", ".json", ".txt"))
+
+    def stack(frame: FrameType | None) -> list[str]:
+        names: list[str] = []
+        while frame is not None:
+            if SOURCE in frame.f_code.co_filename:
+                names.append(frame.f_code.co_qualname)
+            if frame in began:
+                return names + began[frame]
+            frame = frame.f_back
+        return names
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal validations
+        if event != "call":
+            return
+        code = frame.f_code
+        if code.co_name == "create_task" and "base_events" in code.co_filename:
+            coroutine = getattr(frame.f_locals.get("coro"), "cr_frame", None)
+            if coroutine is not None:
+                began[coroutine] = stack(frame.f_back)
+        elif SOURCE in code.co_filename:
+            validations += code.co_qualname == "Source.into"
+            if (reached := REACHED.get(code.co_qualname)) and reached not in frames:
+                frames[reached] = stack(frame)
+
+    sys.addaudithook(audit)
+    from podium.cli import run  # noqa: PLC0415 - what it reads counts too
+
+    sys.setprofile(profile)
+    status = run(tokens)
+    sys.setprofile(None)
+    counted = {
+        "reads": {name: count for name, count in reads.items() if count},
+        "validations": validations,
+        "frames": frames,
+    }
+    print(json.dumps(counted), file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
