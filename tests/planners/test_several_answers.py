@@ -8,10 +8,10 @@ from teams import answered, called, team
 
 from podium.errors import ConfigError
 from podium.planners import open_baseline
-from podium.planners.escalation import Escalation
+from podium.planners.cascade import Escalation
 from podium.planners.judged import BEST, MOST_CONSISTENT, Judged, read_verdict
 from podium.planners.scored import ScoredAnswers
-from podium.planners.weighted_vote import vote_weight
+from podium.planners.voting import vote_weight
 from podium.types import Profile
 
 ANSWERS = ["Because.\nAnswer: 4", "Answer: 5", "Answer: 4."]

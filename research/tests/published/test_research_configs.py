@@ -11,14 +11,15 @@ from podium.evals.suite.cells import tables_of
 from podium.evals.suite.settings import SuiteSettings
 from podium.planners import find_baseline
 from podium.recordings.importers import TableMapping
+from podium.team.settings import TeamSettings
 from podium.workers.build import BUILT_IN
 from podium.workers.pool import pool_file
 from podium.workers.ratings import Ratings
-from podium.workers.spec import ReplaySpec, pool_form
+from podium.workers.spec import ReplaySpec, with_workers
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 POOLS = sorted((CONFIGS / "pools").glob("*.toml"))
-FORM = pool_form([kind.spec for kind in BUILT_IN.values()])
+FORM = with_workers(TeamSettings, [kind.spec for kind in BUILT_IN.values()])
 
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)

@@ -1,7 +1,9 @@
-"""A cascade: cheap workers answer first. If they disagree, an expensive worker answers.
+"""Cascades: cheap workers answer first, and dearer ones only where they disagree.
 
-This is FrugalGPT (Chen et al. 2023) in its simplest form. It needs a budget of two rounds; with one round it is a vote
-of the cheap workers.
+`Cascade` is FrugalGPT (Chen et al. 2023) in its simplest form: if the cheap workers disagree, an expensive one answers
+in a second round; with one round it is their vote. `Escalation` is agreement-based cascading (Kolawole et al. 2024,
+arXiv 2407.02348) with one worker a tier: the first two workers answer at once, since one alone cannot disagree. If the
+last worker brings no majority either, the commonest answer wins, of equals the one of the dearest worker.
 """
 
 from __future__ import annotations
@@ -9,9 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.planner import Outcome, Plan, PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
+from podium.planners.baseline import (
+    Baseline,
+    BaselineContext,
+    named_in,
+    read_layers,
+    read_members,
+    read_worker,
+    read_workers,
+)
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import position_of
+from podium.planners.rounds import Rounds, StepOf, commonest, comparable, plan_rounds, side_by_side, step_of
 from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Step, Workflow, render
@@ -45,7 +56,7 @@ class Cascade:
         return outcome.votes is not None and outcome.votes.agreeing == len(self.first)
 
 
-def _open(argument: str, context: BaselineContext) -> Cascade:
+def _open_cascade(argument: str, context: BaselineContext) -> Cascade:
     first, _, then = argument.partition(">")
     name = f"cascade:{argument}" if argument else "cascade"
     cheap = read_workers(first, context, name)
@@ -57,10 +68,67 @@ def _needs(argument: str) -> tuple[str, ...]:
     return (*dict.fromkeys(read_members(first)), then, VOTE)
 
 
-BASELINE = Baseline(
+CASCADE = Baseline(
     "cascade:A+B>C",
-    _open,
+    _open_cascade,
     needs=_needs,
     team_only=True,
     examples=lambda workers: [f"cascade:{'+'.join(workers)}>{workers[-1]}"],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """Asks the workers of `ladder`, the cheapest first, until more than half of the answers agree."""
+
+    tools = (VOTE,)
+
+    ladder: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"escalation:{'+'.join(self.ladder)}"
+
+    @property
+    def rounds(self) -> int:
+        """One for the first two workers, one for each further worker, and one to accept."""
+        return max(2, len(self.ladder))
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The next worker, or the majority's answer; `ConfigError` if the pool lacks a worker or the vote."""
+        return plan_rounds(request, self._rounds(request))
+
+    def _rounds(self, request: PlanRequest) -> Rounds:
+        given: list[tuple[str, StepOf]] = []
+        waiting = self.ladder
+        number = 0
+        while waiting:
+            asked, waiting = (waiting[:1], waiting[1:]) if number else (waiting[:2], waiting[2:])
+            outcome = yield side_by_side(
+                request, [step_of(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
+            )
+            for step in range(len(asked)):
+                answer = comparable(outcome.responses[step])
+                if answer is not None:
+                    given.append((answer, (number, step)))
+            _, agreeing = commonest(answer for answer, _ in given)
+            if agreeing > max(1, len(given) // 2):
+                break
+            number += 1
+        winner, _ = commonest(answer for answer, _ in reversed(given))
+        return next((place for answer, place in reversed(given) if answer == winner), None)
+
+
+def _open_escalation(argument: str, context: BaselineContext) -> Escalation:
+    name = f"escalation:{argument}" if argument else "escalation"
+    (ladder,) = read_layers(argument, context, name, form="escalation:A+B+C", layers=1)
+    return Escalation(ladder)
+
+
+ESCALATION = Baseline(
+    "escalation:A+B+C",
+    _open_escalation,
+    needs=lambda argument: (*named_in(argument), VOTE),
+    team_only=True,
+    examples=lambda workers: [f"escalation:{'+'.join(workers)}"],
 )
