@@ -29,6 +29,7 @@ from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
 from podium.workers.chat.tool_calls import CollectedCall
 from podium.workers.chat.usage import read_usage
+from podium.workers.chat.written_calls import WrittenCalls
 from podium.workers.connections import Connections
 
 _NAME = 200
@@ -179,6 +180,7 @@ class ChatClient:
             timeout=timeout,
             first_token_timeout=first_token_timeout if stream else None,
             hold=True if _THINKS.search(model) else self._begins_inside_thought.get(model),
+            written=WrittenCalls.of(options),
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
         try:
@@ -263,8 +265,8 @@ class ChatClient:
         thoughts_alone: bool,
     ) -> Reply:
         builder = reader.builder
-        (reasoning, text), finish = builder.split(), builder.finish
-        calls = builder.calls.read() if options.tools else ()
+        reasoning, finish = builder.reasoning, builder.finish
+        calls, text = builder.read_calls() if options.tools else ((), builder.text)
         cut_call = bool(calls) and (finish == "length" or any(call.is_cut for call in calls))
         if cut_call:
             # The part that was written may look like a whole call, and would then be run.
@@ -280,7 +282,7 @@ class ChatClient:
         return Reply(
             self._secrets.scrub(text),
             self._usage(reader, messages, body, options),
-            finish=self._name(finish),
+            finish="tool_calls" if calls and finish == "stop" else self._name(finish),
             model=self._name(builder.model),
             fingerprint=self._name(builder.fingerprint),
             first_token_s=reader.first_token_s,

@@ -14,7 +14,8 @@ from typing import Any
 from podium.thoughts import ThoughtSplitter, split_thoughts
 from podium.workers.chat.finish_reasons import read_finish
 from podium.workers.chat.provider_state import StateCollector
-from podium.workers.chat.tool_calls import ToolCallCollector
+from podium.workers.chat.tool_calls import CollectedCall, ToolCallCollector
+from podium.workers.chat.written_calls import WrittenCalls
 
 _THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning")
 """Types of content parts that are no part of the answer."""
@@ -57,9 +58,10 @@ class ReplyBuilder:
     Args:
         hold: whether the pieces of the answer wait for the end, since the model begins inside a thought; None: not
             known, so they wait where the text begins as thoughts do.
+        written: finds the calls of tools that the model writes as text; None: none count.
     """
 
-    def __init__(self, *, hold: bool | None = False) -> None:
+    def __init__(self, *, hold: bool | None = False, written: WrittenCalls | None = None) -> None:
         self.choices = 0
         """Well-formed choices received so far."""
         self.finish: str | None = None
@@ -78,6 +80,7 @@ class ReplyBuilder:
         self._length = 0
         self._logprobs: dict[str, Any] | None = None
         self._hold = hold
+        self._written = written or WrittenCalls(frozenset())
         self._splitter: ThoughtSplitter | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
@@ -103,6 +106,13 @@ class ReplyBuilder:
         thoughts, answer = split_thoughts("".join(self._text))
         reasoning = "\n\n".join(filter(None, ("".join(self._reasoning), thoughts)))
         return encodable(reasoning), encodable(answer)
+
+    def read_calls(self) -> tuple[tuple[CollectedCall, ...], str]:
+        """The tool calls, and the answer beside them. Without calls of their own, those that the text consists of."""
+        calls, text = self.calls.read(), self.text
+        if not calls and self.finish != "length" and (calls := self._written.read(text)):
+            text = ""
+        return calls, text
 
     @property
     def opened_by_template(self) -> bool:
@@ -131,12 +141,12 @@ class ReplyBuilder:
             return "", ""
         # Of several choices, which only `extra` can request, the first counts.
         pieces = [self._take(choice) for choice in choices if _is_first(choice)]
-        return "".join(text for text, _ in pieces), "".join(reasoning for _, reasoning in pieces)
+        return self._written.add("".join(text for text, _ in pieces)), "".join(piece for _, piece in pieces)
 
     def end(self) -> tuple[str, str]:
         """The rest of the text and of the reasoning: no chunk follows."""
         thoughts, answer = ("", "") if self._splitter is None else self._splitter.end()
-        return answer, thoughts
+        return self._written.add(answer) + self._written.end(), thoughts
 
     def add_usage(self, chunk: Mapping[str, Any]) -> None:
         """Add the token counts of a reply, a chunk, a choice (Moonshot) or an error. Later counts replace earlier ones

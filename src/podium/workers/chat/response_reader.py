@@ -16,6 +16,7 @@ import aiohttp
 
 from podium.workers.chat.failures import Failures, find_error, read_error_body
 from podium.workers.chat.reply_builder import ReplyBuilder, encodable
+from podium.workers.chat.written_calls import WrittenCalls
 from podium.workers.redaction import Secrets
 
 _DONE = b"[DONE]"
@@ -49,7 +50,7 @@ class ResponseReader:
         streamed: whether the request was for a stream.
         timeout: seconds from now until the reply must be complete.
         first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
-        hold: as for `ReplyBuilder`.
+        hold, written: as for `ReplyBuilder`.
         listeners: two callbacks: the first gets each piece of text, the second each piece of reasoning.
     """
 
@@ -61,9 +62,10 @@ class ResponseReader:
         timeout: float,
         first_token_timeout: float | None,
         hold: bool | None = False,
+        written: WrittenCalls | None = None,
         listeners: Sequence[Callable[[str], None] | None] = (None, None),
     ) -> None:
-        self.builder = ReplyBuilder(hold=hold)
+        self.builder = ReplyBuilder(hold=hold, written=written)
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
         self.request_sent = False

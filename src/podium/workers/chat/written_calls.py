@@ -1,0 +1,183 @@
+"""Reads tool calls that a model wrote into its text, where the server that runs it passes them on as text.
+
+Small models do that in many forms: a JSON object or a list of them, bare, in a code fence, between tags, with doubled
+braces, or as a call in Python. It counts only if the whole text is calls of tools that the request offers: an answer
+that mentions such JSON beside prose stays an answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from podium.types import AnswerOptions
+from podium.workers.chat.tool_calls import CollectedCall
+
+_NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input")
+_OTHER_KEYS = frozenset({"type", "id", "index"})
+_TAGS = ("tool_call", "function_call", "tool_calls", "tools", "function")
+_OPENINGS = (*(f"<{tag}>" for tag in _TAGS), "<|tool_call|>", "<|python_tag|>", "[TOOL_CALLS]", "functools")
+_TAGGED = "|".join(rf"{re.escape(opening)}|{re.escape(f'</{opening[1:]}')}" for opening in _OPENINGS)
+_BETWEEN = re.compile(rf"(?:\s|[,;]|{_TAGGED})*")
+_AFTER = re.compile(rf"(?:\s|;|{_TAGGED})*\Z")
+_FENCE = re.compile(r"(?s)(`{3,}|~{3,})[ \t]*[\w-]*[ \t]*\n(.*?)\n?[ \t]*\1")
+_FENCE_BEGUN = re.compile(r"`{1,2}\Z|~{1,2}\Z|(?:`{3,}|~{3,})[ \t]*[\w-]*[ \t]*\Z")
+_FENCE_OPENED = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w-]*[ \t]*\n")
+_KEY = re.compile(r'\[?\s*\{{1,2}\s*"(?P<key>[^"\\]*)"')
+_KEY_BEGUN = re.compile(r'\[?\s*(?:\{{1,2}\s*(?:"[^"\\]*)?)?\Z')
+_VALUE = re.compile(r'\s*:\s*(?:"(?P<name>[^"\\]*)"|(?P<other>[^\s"]))')
+_LONGEST = 64 << 10
+"""Characters of a text that may be calls."""
+_LONGEST_PYTHON = 8 << 10
+"""The same of calls in Python, whose parser takes more time and memory."""
+
+
+class WrittenCalls:
+    """The calls in the text of one reply, which may come in pieces. Text that may be a call waits.
+
+    Args:
+        names: of the tools whose calls count.
+        parallel: whether more than one call counts.
+    """
+
+    def __init__(self, names: frozenset[str], *, parallel: bool = True) -> None:
+        self._names = names
+        self._parallel = parallel
+        self._held: str | None = "" if names else None
+        """None: the text is no call, and passes."""
+
+    @classmethod
+    def of(cls, options: AnswerOptions) -> WrittenCalls:
+        """Those that a request with these options allows: none where it offers no tool, or wants text or JSON."""
+        choice = options.tool_choice
+        names = {tool["function"]["name"] for tool in options.tools if "function" in tool}
+        if isinstance(choice, Mapping):
+            names &= {choice.get("function", choice).get("name")}
+        if choice == "none" or options.response_format is not None:
+            names = set()
+        return cls(frozenset(names), parallel=options.parallel_tool_calls is not False)
+
+    def add(self, text: str) -> str:
+        """The text that may be passed on now, with the next piece."""
+        if self._held is None:
+            return text
+        self._held += text
+        return "" if self._may_be_calls(self._held) else self._release()
+
+    def end(self) -> str:
+        """The rest of the text, if it is no call."""
+        return "" if self._held is None or self.read(self._held) else self._release()
+
+    def read(self, text: str) -> tuple[CollectedCall, ...]:
+        """The calls that `text` consists of; none if there is anything else in it."""
+        text = text.strip()
+        if not self._names or len(text) > _LONGEST:
+            return ()
+        fenced = _FENCE.fullmatch(text)
+        body = fenced.group(2).strip() if fenced else text
+        try:
+            calls = list(self._in_json(body)) or list(self._in_python(body))
+        except (ValueError, RecursionError, MemoryError, SyntaxError):
+            return ()
+        return tuple(calls if self._parallel else calls[:1])
+
+    def _release(self) -> str:
+        held, self._held = self._held or "", None
+        return held
+
+    def _may_be_calls(self, text: str) -> bool:
+        """Whether more text may make calls of this beginning."""
+        rest = text.lstrip()
+        if len(rest) > _LONGEST:
+            return False
+        if _FENCE_BEGUN.match(rest):
+            return True
+        rest = _FENCE_OPENED.sub("", rest, count=1).lstrip()
+        opening = next((each for each in _OPENINGS if rest.startswith(each)), "")
+        rest = rest[len(opening) :].lstrip()
+        if not rest or any(each.startswith(rest) for each in _OPENINGS):
+            return True
+        if rest.lstrip("[ \n")[:1] != "{":
+            python = rest.lstrip("[ \n")
+            return not python or any(python.startswith(f"{n}(") or n.startswith(python) for n in self._names)
+        key = _KEY.match(rest)
+        return _KEY_BEGUN.match(rest) is not None if key is None else self._may_begin(key)
+
+    def _may_begin(self, key: re.Match[str]) -> bool:
+        """Whether a call may begin with this key."""
+        if key.group("key") not in _NAME_KEYS:
+            return key.group("key") in {*_ARGUMENT_KEYS, *_OTHER_KEYS, "tool_calls"}
+        value = _VALUE.match(key.string, key.end())
+        return value is None or value.group("name") in self._names or value.group("other") == "{"
+
+    def _in_json(self, text: str) -> Iterator[CollectedCall]:
+        """The calls in JSON values that stand one after the other, with or without tags.
+
+        Raises:
+            ValueError: something else stands there.
+        """
+        place = _next(text, 0)
+        if text[place:].lstrip("[ \n")[:1] != "{":
+            return
+        if text[place:].lstrip("[ \n").startswith("{{"):
+            text = text.replace("{{", "{").replace("}}", "}")
+        decoder = json.JSONDecoder()
+        while place < len(text):
+            value, end = decoder.raw_decode(text, place)
+            yield from self._calls_of(value)
+            place = _next(text, end)
+
+    def _calls_of(self, value: Any) -> Iterator[CollectedCall]:
+        if isinstance(value, dict) and value.keys() == {"tool_calls"}:
+            value = value["tool_calls"]
+        for entry in value if isinstance(value, list) else [value]:
+            yield self._call_of(entry)
+
+    def _call_of(self, entry: Any) -> CollectedCall:
+        if isinstance(entry, dict) and isinstance(inner := entry.get("function"), dict):
+            if entry.keys() - {"function"} - _OTHER_KEYS:
+                raise ValueError("no call")
+            entry = inner
+        if not isinstance(entry, dict):
+            raise ValueError("no call")
+        keys = entry.keys() - _OTHER_KEYS
+        named = [key for key in _NAME_KEYS if key in keys]
+        given = [key for key in _ARGUMENT_KEYS if key in keys]
+        if len(named) != 1 or len(given) != 1 or len(keys) != 2:
+            raise ValueError("no call")
+        return self._call(entry[named[0]], entry[given[0]])
+
+    def _call(self, name: Any, arguments: Any) -> CollectedCall:
+        if isinstance(arguments, str):
+            arguments = json.loads(arguments)
+        if not (isinstance(name, str) and name in self._names and isinstance(arguments, dict)):
+            raise ValueError("no call of a tool that is offered")
+        return CollectedCall("", name, json.dumps(arguments, ensure_ascii=False, allow_nan=False), {})
+
+    def _in_python(self, text: str) -> Iterator[CollectedCall]:
+        """The call, or the list of calls, with keyword arguments that are literals.
+
+        Raises:
+            ValueError, SyntaxError: something else stands there.
+        """
+        text = _AFTER.sub("", text[_next(text, 0) :])
+        if len(text) > _LONGEST_PYTHON or not any(f"{name}(" in text for name in self._names):
+            return
+        parsed = ast.parse(text, mode="eval").body
+        for call in parsed.elts if isinstance(parsed, ast.List | ast.Tuple) else [parsed]:
+            if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+                raise ValueError("no call")
+            if any(each.arg is None for each in call.keywords):
+                raise ValueError("arguments that are not written out")
+            arguments = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+            yield self._call(call.func.id, arguments)
+
+
+def _next(text: str, place: int) -> int:
+    """Where the next value begins."""
+    found = _BETWEEN.match(text, place)
+    return place if found is None else found.end()
