@@ -75,6 +75,8 @@ class Plan:
     """What the planner's model was sent for the first try; empty for a planner that calls no model."""
     reasoning: str = ""
     """The visible reasoning of the planner's model."""
+    dropped: tuple[str, ...] = ()
+    """Keys of the request to the planner's model that were left out, since its endpoint refuses them."""
     rejected: tuple[RejectedPlan, ...] = ()
     """Further plans that are not run. Usage and dollars above include theirs."""
     cost_recorded: bool = False
@@ -155,6 +157,7 @@ def round_trace(
         plan_messages=plan.messages,
         rejected=plan.rejected,
         plan_reasoning=plan.reasoning,
+        plan_dropped=plan.dropped,
         plan_text=plan.text,
         workflow=workflow,
         accepted=accepted,

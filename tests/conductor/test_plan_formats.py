@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import stamina
 
-from podium.conductor.format_probe import DAY_S, Verdict, VerdictFile
+from podium.conductor.format_probe import DAY_S, PlanFormats, Verdict, VerdictFile
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.conductor.settings import ConductorSettings
 from podium.executor import Ledger
-from podium.planner import Plan, PlanRequest
-from podium.testing import Answer, Fault, FaultServer, Rule, Status, WrongFormat
+from podium.planner import Plan, PlanRequest, round_trace
+from podium.testing import Answer, Fault, FaultServer, RefusedParameters, Rule, Status, WrongFormat
 from podium.types import Budget, Limits, Price, Profile, Question, ToolCall
 from podium.workers import Pool, ScriptedWorker
 from podium.workflow import PlanError, Workflow
@@ -250,3 +250,26 @@ async def test_a_thought_comes_before_the_schema_where_the_user_says_so() -> Non
 def test_plans_is_refused_for_a_trained_conductor() -> None:
     with pytest.raises(ValueError, match="plans is for a model that conducts untrained"):
         ConductorSettings(checkpoint="x", plans="schema")
+
+
+async def test_what_the_planners_endpoint_refuses_is_in_its_plan() -> None:
+    refuses = Rule(fault=RefusedParameters(names=("temperature",)))
+    async with FaultServer(obedient, rules=[refuses]) as server:
+        (plan,) = await plans(server, temperature=0.5)
+    assert plan.dropped == ("temperature",)
+    assert isinstance(plan.decision, Workflow)
+    assert round_trace(plan, 1.0, workflow=plan.decision).plan_dropped == ("temperature",)
+
+
+@pytest.mark.parametrize(
+    ("version", "age_s", "outdated"),
+    [("b2-b", 3600.0, True), ("b1-a", 3600.0, False), (None, 3600.0, False), ("b2-b", 1.0, False)],
+)
+async def test_another_version_of_the_server_outdates_a_verdict(
+    tmp_path: Path, version: str | None, age_s: float, outdated: bool
+) -> None:
+    endpoint = build_endpoint(ConductorSettings(base_url="http://127.0.0.1:9/v1", model="m"), POOL)
+    file = VerdictFile(tmp_path / "formats.sqlite")
+    file.put(endpoint, Verdict("exact", "b1-a", time.time() - age_s))
+    assert PlanFormats(endpoint, file=file).is_outdated(version) == outdated
+    await endpoint.close()

@@ -36,6 +36,8 @@ from podium.workers.base import Reply, Worker
 
 DAY_S = 86_400.0
 """How long a verdict holds, in seconds."""
+_SETTLED_S = 600.0
+"""A verdict of another version of the server holds so long all the same: a provider may run two beside each other."""
 TOKENS = 64
 """Most tokens of a probe's answer; once, of a model that reasoned until then, `_THINKING_TOKENS`."""
 _THINKING_TOKENS = 1024
@@ -170,8 +172,15 @@ class PlanFormats:
         place = rungs.index(format) if format in rungs else len(rungs)
         return rungs[min(place + 1, len(rungs) - 1)]
 
+    def is_outdated(self, version: str | None) -> bool:
+        """Whether the server that told this version is another one than that which was probed."""
+        verdict = self._file.get(self._worker)
+        if verdict is None or None in (version, verdict.version):
+            return False
+        return version != verdict.version and verdict.at < time.time() - _SETTLED_S
+
     def forget(self) -> None:
-        """Probe again before the next plan: the endpoint no longer takes the format."""
+        """Probe again before the next plan."""
         self._file.forget(self._worker)
 
 

@@ -156,6 +156,7 @@ class Conductor:
             unpriced=completion.unpriced,
             saved_usd=completion.saved_usd,
             reasoning=completion.reasoning,
+            dropped=completion.dropped,
             cost_recorded=request.ledger is not None,
         )
 

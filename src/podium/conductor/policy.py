@@ -66,6 +66,8 @@ class Completion:
     """Whether it was cut off at the limit of tokens."""
     reasoning: str = ""
     """The model's visible reasoning."""
+    dropped: tuple[str, ...] = ()
+    """Keys of the request that were left out, since the endpoint refuses them."""
 
     def plus(self, usage: Usage, cost_usd: float) -> Completion:
         """The same, with what else was taken on the way to it."""
@@ -209,15 +211,16 @@ class WorkerPolicy:
         exact = shape.schema("exact", min(limit, sampling.max_tokens or limit))
         options = asked_by(format, exact, shape.schema("portable"), url=self._formats.url)
         try:
-            _, completion = await self._call(ledger, messages, sampling, options)
+            reply, completion = await self._call(ledger, messages, sampling, options)
         except WorkerError as error:
             if format == LADDER[-1] or not certain or error.retryable or error.kind != "status":
                 raise
             self._formats.forget()
             _, completion = await self._call(ledger, messages, sampling)
             return completion.plus(*lost(error, self._worker.profile))
-        if certain and format != LADDER[-1] and "{" not in completion.text and not completion.cut:
-            self._formats.forget()  # The server obeys no more, as after an update.
+        disobeyed = format != LADDER[-1] and "{" not in completion.text and not completion.cut
+        if certain and (disobeyed or (not reply.cached and self._formats.is_outdated(reply.fingerprint))):
+            self._formats.forget()  # The server may obey another format, as after an update.
         return completion
 
     async def _call(
@@ -269,4 +272,5 @@ class WorkerPolicy:
             saved_usd=usd if reply.cached else 0.0,
             cut=cut,
             reasoning=reply.reasoning,
+            dropped=reply.dropped,
         )

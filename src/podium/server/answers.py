@@ -198,6 +198,8 @@ def to_details(trace: Trace) -> dict[str, Any]:
 
 def _dropped(trace: Trace) -> Iterator[str]:
     """The parameters that were left out for an endpoint, in nested teams too."""
+    for round_ in trace.rounds:
+        yield from round_.plan_dropped
     for span in trace.spans:
         yield from span.dropped
         if span.nested is not None:

@@ -181,6 +181,8 @@ class RoundTrace(Value):
     """The tries before `plan_text`. The figures of the plan include theirs."""
     plan_reasoning: str = ""
     """The visible reasoning of the planner's model, if the model returns it apart from its text."""
+    plan_dropped: tuple[str, ...] = ()
+    """Keys of the request to the planner's model that were left out, since its endpoint refuses them."""
     plan_text: str
     workflow: Workflow | None = None
     """The workflow that was run. None: the plan was an acceptance, or an error and no worker took the question."""

@@ -63,6 +63,8 @@ function Round({ round, running, alone, names, plain, onPlain, chosen, onChoose 
       <span class="figures">${round.planned ? planFigures(round) : running ? "planning …" : "no plan"}</span>
     </header>
     ${round.accepted && html`<p class="note">The planner accepted the answer of the round before.</p>`}
+    ${round.plan_dropped?.length > 0 &&
+    html`<p class="note">The planner's endpoint refuses: ${round.plan_dropped.join(", ")}.</p>`}
     ${round.plan_reason && html`<p class="note">${line(round.plan_reason, 400)}</p>`}
     <div class="both">
       <div class="picture">
