@@ -147,7 +147,6 @@ def test_each_route_runs_a_plan(team: tuple[ChatModel, httpx.Client]) -> None:
     _, client = team
     bodies: dict[str, dict[str, Any]] = {
         "/v1/responses": {"input": "What is 6 x 7?"},
-        "/v1/completions": {"prompt": "What is 6 x 7?"},
         "/v1/messages": {"messages": ASKED, "max_tokens": 100},
         "/v1/chat/completions": {"messages": ASKED, "stream": True},
     }

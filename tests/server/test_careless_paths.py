@@ -25,7 +25,6 @@ PATHS = {
     "/v1/responses/": {"model": "podium", "input": "Hello?"},
     "/v1/v1/messages": {**CHAT, "max_tokens": 9},
     "//v1/messages/count_tokens/": CHAT,
-    "/v1/completions/": {"model": "podium", "prompt": "Hello?"},
     "/api//ask/": {"question": "Hello?"},
 }
 

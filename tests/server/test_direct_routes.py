@@ -8,7 +8,6 @@ from running_server import Serve
 
 BODIES = {
     "/v1/chat/completions": {"model": "podium", "messages": [{"role": "user", "content": "Add 17 to 25."}]},
-    "/v1/completions": {"model": "podium", "prompt": "Add 17 to 25."},
     "/v1/responses": {"model": "podium", "input": "Add 17 to 25."},
     "/v1/messages": {
         "model": "podium",

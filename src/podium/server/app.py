@@ -22,10 +22,8 @@ from podium.server.in_flight import InFlightRequests, RequestTimeLimit
 from podium.server.openai import (
     chat_completions,
     compaction,
-    completions,
     models,
     responses,
-    responses_socket,
     stored_responses,
 )
 from podium.server.openai.background_responses import BackgroundResponses
@@ -78,9 +76,7 @@ def create_app(service: Service) -> FastAPI:
             module.routes(service)
             for module in (
                 chat_completions,
-                completions,
                 compaction,
-                responses_socket,
                 messages,
                 models,
                 pool,

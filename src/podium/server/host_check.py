@@ -54,10 +54,7 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
-        if refusal is not None and scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1008, "reason": refusal.message[:100]})
-        elif refusal is not None:
+        if refusal is not None:
             await refuse(refusal, scope, receive, send)
         else:
             await self._app(scope, receive, send)

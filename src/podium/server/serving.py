@@ -26,7 +26,6 @@ from podium.errors import UsageError
 from podium.server.in_flight import InFlightRequests
 from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.service import Service
-from podium.server.streaming import HEARTBEAT_S
 
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
@@ -111,9 +110,7 @@ async def serve_app(
         uvicorn.Config(
             app,
             http=Connection,
-            ws="websockets-sansio",
-            ws_max_size=service.settings.serve.body_bytes,
-            ws_ping_interval=HEARTBEAT_S,
+            ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,

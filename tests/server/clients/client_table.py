@@ -81,14 +81,6 @@ CLIENTS = (
     ),
     Client("Vercel AI SDK, chat", "`.chat('podium')`", "vercel_ai.mjs", "node", "chat", NO_THOUGHTS),
     Client(
-        "Vercel AI SDK, completion",
-        "`.completion('podium')`",
-        "vercel_ai.mjs",
-        "node",
-        "completion",
-        ("text", "stream", "second turn", "unknown model"),
-    ),
-    Client(
         "Vercel AI SDK, Anthropic",
         "`createAnthropic({ baseURL })('podium')`, with `/v1`",
         "vercel_ai.mjs",

@@ -23,7 +23,6 @@ EXAMPLES = 100
 OPERATIONS = (
     ("POST", "/chat/completions"),
     ("POST", "/responses"),
-    ("POST", "/completions"),
     ("GET", "/models"),
 )
 pytestmark = pytest.mark.skipif(DOCUMENT is None, reason="PODIUM_OPENAI_DOCUMENT names no file")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
@@ -69,46 +69,29 @@ def routes(service: Service) -> APIRouter:
     async def complete(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(ChatBody, await request.body(), service.parse_lock)
-        return await complete_chat(body, request, service, caller)
+        completion = await _open(body, service, caller)
+        if body.stream:
+            usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+            return completion.streamed(with_usage=usage)
+        async with cancel_on_disconnect(request.receive):
+            return await completion.whole()
 
     return router
 
 
-async def complete_chat(
-    body: ChatBody,
-    request: Request,
-    service: Service,
-    caller: Caller,
-    *,
-    chunks: type[Chunks] | None = None,
-    ignored: tuple[str, ...] = (),
-) -> Response:
-    """Make the completion for `body`.
-
-    Args:
-        chunks: the class that writes the reply; None: `Chunks`, the form of a chat completion.
-        ignored: fields of the request that `body` leaves out because they had no effect.
+async def _open(body: ChatBody, service: Service, caller: Caller) -> _ChatCompletion:
+    """Check a request and prepare its completion, without running anything.
 
     Raises:
         APIError: the completion cannot be made.
     """
-    chat_request = await read_chat(body, service, caller)
-    chat_request = replace(chat_request, ignored=(*ignored, *chat_request.ignored))
-    runner = await service.open_runner(chat_request, caller)
-    if chat_request.plan_id is not None and (body.n or 1) > 1:
+    request = await read_chat(body, service, caller)
+    runner = await service.open_runner(request, caller)
+    if request.plan_id is not None and (body.n or 1) > 1:
         raise invalid("A plan is run once: leave n out.", "n")
-    ids = (chat_request.plan_id or uuid4().hex, *(uuid4().hex for _ in range(1, body.n or 1)))
-    completion = _ChatCompletion(
-        OpenedQuestion(service, chat_request, caller, runner, ids[0]),
-        ids,
-        created=int(time.time()),
-        form=chunks or Chunks,
-    )
-    if body.stream:
-        usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-        return completion.streamed(with_usage=usage)
-    async with cancel_on_disconnect(request.receive):
-        return await completion.whole()
+    ids = (request.plan_id or uuid4().hex, *(uuid4().hex for _ in range(1, body.n or 1)))
+    opened = OpenedQuestion(service, request, caller, runner, ids[0])
+    return _ChatCompletion(opened, ids, created=int(time.time()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +103,10 @@ class _ChatCompletion:
     ids: tuple[str, ...]
     """Trace ids, one for each answer."""
     created: int
-    form: type[Chunks]
 
     @property
     def id(self) -> str:
-        return f"{self.form.prefix}-{self.ids[0]}"
+        return f"chatcmpl-{self.ids[0]}"
 
     async def whole(self) -> Response:
         """The reply in one piece."""
@@ -140,7 +122,7 @@ class _ChatCompletion:
             error = no_answer_error(traces[0])
             if not answers and error is not None:
                 raise error
-        reply = self.form.whole(self.id, self.created, request.model, answers, failed)
+        reply = _whole(self.id, self.created, request.model, answers, failed)
         spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
         return Response(
             encode_reply(reply),
@@ -151,7 +133,7 @@ class _ChatCompletion:
     def streamed(self, *, with_usage: bool) -> Response:
         """The reply as a stream of chunks."""
         question, request = self.question, self.question.request
-        chunks = self.form(
+        chunks = _Chunks(
             self.id,
             self.created,
             request.model,
@@ -192,7 +174,7 @@ class _ChatCompletion:
         ]
 
 
-def completion_body(
+def _whole(
     id_: str,
     created: int,
     model: str,
@@ -265,7 +247,7 @@ def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:
     return {"index": number, "message": message, "logprobs": answer.logprobs, "finish_reason": answer.finish}
 
 
-class Chunks:
+class _Chunks:
     """The chunks of one completion with one or several answers.
 
     Args:
@@ -273,12 +255,6 @@ class Chunks:
         pool: profiles of the workers, which plans refer to by number.
         direct: whether one worker is called directly. Then the reasoning is the worker's, and not the team's progress.
     """
-
-    prefix: ClassVar[str] = "chatcmpl"
-    """Prefix of the completion's id."""
-    kind: ClassVar[str] = "chat.completion.chunk"
-    whole = staticmethod(completion_body)
-    """The JSON of a reply that is not streamed."""
 
     def __init__(
         self,
@@ -290,7 +266,7 @@ class Chunks:
         pool: Sequence[Profile],
         direct: bool = False,
     ) -> None:
-        self._head = {"id": id_, "object": self.kind, "created": created, "model": model}
+        self._head = {"id": id_, "object": "chat.completion.chunk", "created": created, "model": model}
         # All chunks of a completion begin and end alike, so both parts are encoded once.
         self._start = b"data: " + json.dumps(self._head, separators=(",", ":")).encode()[:-1]
         self._end = b',"usage":null}\n\n' if with_usage else b"}\n\n"
@@ -368,12 +344,8 @@ class Chunks:
         podium: dict[str, Any] | None = None,
         logprobs: dict[str, Any] | None = None,
     ) -> bytes:
-        body: dict[str, Any] = {"choices": [self._piece(choice, delta, logprobs, finish)]}
+        piece = {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        body: dict[str, Any] = {"choices": [piece]}
         if podium is not None:
             body["podium"] = podium
         return self._start + b"," + json.dumps(body, separators=(",", ":")).encode()[1:-1] + self._end
-
-    def _piece(
-        self, choice: int, delta: dict[str, Any], logprobs: dict[str, Any] | None, finish: str | None
-    ) -> dict[str, Any]:
-        return {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish}

@@ -58,7 +58,7 @@ def routes(service: Service) -> APIRouter:
         await parse_body(CompactBody, raw, service.parse_lock)
         whole = await parse_body(ResponseBody, _with_request(raw), service.parse_lock)
         _refuse_other_forms(whole)
-        chat_request = await read_response(whole, service, caller, {})
+        chat_request = await read_response(whole, service, caller)
         if chat_request.worker is None:
             opened = await service.open_runner(chat_request, caller)
             first = opened.plan_fallback or opened.pool.names[0]

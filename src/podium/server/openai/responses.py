@@ -1,13 +1,12 @@
 """POST /v1/responses: from bytes to the response, whole, as a stream of events, or in the background.
 
-`responses_socket` serves the same over a WebSocket. `stored_responses` reads, cancels and deletes stored responses.
+`stored_responses` reads, cancels and deletes stored responses.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -26,7 +25,6 @@ from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service
 from podium.server.streaming import DONE, EventStream, Write, cancel_on_disconnect
-from podium.types import Message
 
 _STREAMED_SHARE = 0.95
 """Share of the time limit of a request after which the stream of a background response ends, without an error: the
@@ -56,7 +54,7 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
         body = await parse_body(ResponseBody, await request.body(), service.parse_lock)
         if body.background:
             return await _start(body, service, caller, background)
-        response = await open_response(body, service, caller)
+        response = await _open(body, service, caller)
         if body.stream:
             return response.streamed()
         async with cancel_on_disconnect(request.receive):
@@ -65,23 +63,13 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
     return router
 
 
-async def open_response(
-    body: ResponseBody,
-    service: Service,
-    caller: Caller,
-    kept: Mapping[str, tuple[Message, ...]] | None = None,
-) -> OpenedResponse:
+async def _open(body: ResponseBody, service: Service, caller: Caller) -> _OpenedResponse:
     """Check a request and prepare its response, without running anything.
-
-    Args:
-        kept: conversations that are kept only for this connection, by the id of their last response.
 
     Raises:
         APIError: the request cannot be honoured.
     """
-    if body.background and kept is not None:
-        raise invalid("background: over a WebSocket nothing runs in the background; use HTTP.", "background")
-    request = await read_response(body, service, caller, kept or {})
+    request = await read_response(body, service, caller)
     frame = ResponseFrame(
         trace_id=request.plan_id or uuid4().hex,
         created=int(time.time()),
@@ -94,7 +82,7 @@ async def open_response(
         echo={"safety_identifier": body.safety_identifier, "prompt_cache_key": body.prompt_cache_key},
     )
     runner = await service.open_runner(request, caller)
-    return OpenedResponse(OpenedQuestion(service, request, caller, runner, frame.trace_id), frame)
+    return _OpenedResponse(OpenedQuestion(service, request, caller, runner, frame.trace_id), frame)
 
 
 async def _start(
@@ -104,7 +92,7 @@ async def _start(
     if service.store is None or body.store is False:
         why = "this server keeps no traces" if service.store is None else "it is kept: leave store out"
         raise invalid(f"background: a response in the background can be read only if {why}.", "background")
-    opened = await open_response(body, service, caller)
+    opened = await _open(body, service, caller)
     request, frame = opened.question.request, opened.frame
     if request.dry_run:
         raise invalid("background: a dry run calls no worker; leave background out.", "background")
@@ -123,7 +111,7 @@ async def _start(
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedResponse:
+class _OpenedResponse:
     """One request that is ready to run, and the fields of its response that repeat the request."""
 
     question: OpenedQuestion
@@ -139,20 +127,17 @@ class OpenedResponse:
     def streamed(self) -> Response:
         """The response as a stream of events."""
 
-        events = self.events()
+        question = self.question
+        direct = question.request.worker is not None
+        events = ResponseEvents(self.frame, question.runner.pool.profiles, direct=direct)
 
         async def produce(write: Write) -> None:
-            await self.question.write(events, write)
+            await question.write(events, write)
             await write(DONE)
 
         return EventStream(
             produce,
-            self.question.headers,
+            question.headers,
             heartbeat=events.heartbeat,
             fail=lambda error: events.start() + events.fail(error) + DONE,
         )
-
-    def events(self) -> ResponseEvents:
-        """What makes the events of the response; `OpenedQuestion.write` writes them."""
-        direct = self.question.request.worker is not None
-        return ResponseEvents(self.frame, self.question.runner.pool.profiles, direct=direct)

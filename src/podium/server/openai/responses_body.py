@@ -143,13 +143,8 @@ class ResponseBody(Body):
     podium: PodiumOptions | None = None
 
 
-async def read_response(
-    body: ResponseBody, service: Service, caller: Caller, kept: Mapping[str, tuple[Message, ...]]
-) -> ChatRequest:
+async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
     """Translate `body` into a `ChatRequest`.
-
-    Args:
-        kept: conversations that are not stored but may be continued, by the id of their last response.
 
     Raises:
         APIError: the request cannot be honoured.
@@ -160,9 +155,7 @@ async def read_response(
     for own in OWN_KEYS:
         if own in metadata:
             raise invalid(f"metadata: {own} is Podium's own; take another name.", "metadata")
-    previous = kept.get(body.previous_response_id or "")
-    if previous is None:
-        previous = await _previous_messages(body, service, caller)
+    previous = await _previous_messages(body, service, caller)
     new = await to_conversation(body.input, service, caller)
     instructions = (Message(role="system", content=body.instructions),) if body.instructions else ()
     if instructions:

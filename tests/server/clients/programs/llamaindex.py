@@ -1,4 +1,4 @@
-"""LlamaIndex's OpenAILike, as a chat model and, its default, as a completion model."""
+"""LlamaIndex's OpenAILike as a chat model; by default it uses a route that Podium does not have."""
 
 from harness import BLUE, NAME, RECALL, UNKNOWN, V1, WEATHER, get_weather, run
 from llama_index.core.agent.workflow import FunctionAgent
@@ -6,12 +6,15 @@ from llama_index.core.llms import ChatMessage
 from llama_index.llms.openai_like import OpenAILike
 
 
-def llm(model="podium", **options):
-    return OpenAILike(model=model, api_base=V1, api_key="x", max_retries=0, **options)
-
-
-def chat():
-    return llm(is_chat_model=True, is_function_calling_model=True)
+def chat(model="podium"):
+    return OpenAILike(
+        model=model,
+        api_base=V1,
+        api_key="x",
+        max_retries=0,
+        is_chat_model=True,
+        is_function_calling_model=True,
+    )
 
 
 def second_turn():
@@ -27,11 +30,11 @@ async def tools(stream):
 
 run(
     {
-        "text": lambda: llm().complete(BLUE).text + " " + chat().complete(BLUE).text,
-        "stream": lambda: [piece.text for piece in llm().stream_complete(BLUE)][-1],
+        "text": lambda: chat().complete(BLUE).text,
+        "stream": lambda: [piece.text for piece in chat().stream_complete(BLUE)][-1],
         "second turn": second_turn,
         "tools": lambda: tools(False),
         "streamed tools": lambda: tools(True),
-        "unknown model": lambda: llm(UNKNOWN).complete(BLUE),
+        "unknown model": lambda: chat(UNKNOWN).complete(BLUE),
     }
 )

@@ -1,4 +1,4 @@
-// Vercel's AI SDK: its responses, chat, completion and Anthropic models (PODIUM_FACE).
+// Vercel's AI SDK: its responses, chat and Anthropic models (PODIUM_FACE).
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { Output, generateText, stepCountIs, streamText, tool } from 'ai';
@@ -9,7 +9,6 @@ const openai = createOpenAI({ baseURL: V1, apiKey: 'x' });
 const faces = {
   responses: (name) => openai(name),
   chat: (name) => openai.chat(name),
-  completion: (name) => openai.completion(name),
   anthropic: createAnthropic({ baseURL: V1, apiKey: 'x' }),
 };
 const face = process.env.PODIUM_FACE;
