@@ -22,6 +22,9 @@ UNSETTLED = (
     ("5 & 6", "6"),
     ("5? No.", "5"),
     ("Is it 5? No.", "5"),
+    ('"11 seconds"\n"95 minutes"', "95"),
+    ("5 No", "5"),
+    ("Answer: 5 No.", "5"),
     ("5?", "5"),
     ("5? Not sure.", "5"),
     ("5, no wait", "5"),
@@ -77,6 +80,9 @@ SETTLED = (
     ("1e-12", "10^{-12}"),
     ("2x-3", "-3+2x"),
     ("5, as nothing is wrong", "5"),
+    ("5\n\n5", "5"),
+    ("4 eggs\nAnswer: 5", "5"),
+    ("5 no more", "5"),
 )
 
 

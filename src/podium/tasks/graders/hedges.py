@@ -23,6 +23,7 @@ _RETRACTED = re.compile(
     r"""\?\W*$                                                                                 # 5?
       | \?[\s"'”*)]*(?:no|nope|not|wait|hmm+)\b\D*$                                            # 5? No.
       | [,.;!?:(–—-]\s*(?:no(?=\s*(?:[,.;!?–—)-]|wait|that|$))|nope|wait(?=\W)|oops|scratch\ that)\D*$
+      | (?<=[\d}%°$])\s+(?:no|nope)\W*$                                                      # 5 No
       | [.;!]\s+(?:wrong|incorrect)\W*$
       | [,.;!?(–—-]\s*(?:which|that|this|it)(?:\ is|\ was|'s|\ isn't)\s(?:wrong|incorrect|false|not\b|right\?)\D*$""",
     re.VERBOSE | re.IGNORECASE,
@@ -34,6 +35,7 @@ _RANGE = re.compile(
     re.VERBOSE,
 )
 """Nothing but two numbers, each with a unit: "11 seconds - 95 minutes"."""
+_VALUE_LINE = re.compile(r"""["'“‘]?[-+$€£]?\d[\d.,]*\s?[A-Za-z%°]{0,15}["'”’]?[,.;]?""")
 _EQUATED = re.compile(r"(?:[A-Za-z] ?= ?)?[-+]?\d{1,40}(?:\.\d{1,40})?(?: ?= ?[-+]?\d{1,40}(?:\.\d{1,40})?)+")
 _APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|double|triple|quadruple) $")
 """Ends the words of an operation on the number behind them: "half of 10 = 5" is true."""
@@ -44,6 +46,12 @@ def settles(statement: str, gold: str) -> bool:
     return not any(
         mark.search(statement) and not mark.search(gold) for mark in (_GOES_ON, _RETRACTED)
     ) and not (_RANGE.fullmatch(statement) and not _RANGE.fullmatch(gold))
+
+
+def lists_values(response: str) -> bool:
+    """Whether a response is nothing but different values, each on a line of its own."""
+    lines = [line.strip() for line in response.splitlines() if line.strip()]
+    return len(set(lines)) > 1 and all(map(_VALUE_LINE.fullmatch, lines))
 
 
 def is_false(equation: str, statement: str) -> bool:

@@ -16,7 +16,7 @@ from pydantic import Field
 from podium.errors import GraderError
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.graders.hedges import is_false, settles
+from podium.tasks.graders.hedges import is_false, lists_values, settles
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.graders.math_verifier import MathVerifier
 from podium.tasks.task import Grade
@@ -95,7 +95,8 @@ class Math(GraderSettings):
         given = expression(found) if found else None
         if given is None or found is None:
             return Grade(0.0, found)
-        if found != gold and (not settles(found, gold) or is_false(given.text, found)):
+        hedges = not settles(found, gold) or is_false(given.text, found)
+        if (found != gold and hedges) or (lists_values(response) and not lists_values(gold)):
             return Grade(0.0, given.text)
         if wanted == given:
             return Grade(1.0, given.text)
