@@ -163,7 +163,7 @@ CHANGED = (
         rf"rm -rf \2; \1 \3 {_SMALL}",
         "minutes to hours; and what a document trains in one folder are alternatives, which the folder would refuse",
     ),
-    Changed(r"(podium eval --(?:run|tasks \w+\.toml) .*)$", r"\1 --questions 2 --tuning 0", "minutes"),
+    Changed(r"(podium eval --(?:run|tasks \w+\.toml) .*)$", r"\1 --questions 2 eval.tuning=0", "minutes"),
     Changed(r"(podium eval \S+\.toml .*)$", r"\1 questions=2 training=4 seeds=1 processes=1", "minutes"),
     Changed(r"(podium record .*)--questions \d+", r"\1--questions 60", "minutes"),
     Changed(r"(podium study .*--yes)$", r"\1 --questions 20", "minutes"),

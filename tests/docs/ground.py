@@ -101,7 +101,7 @@ def _written_pool(ground: Ground) -> None:
         "price = {{ input = 0, output = 0 }}\n"
     )
     vote = '[[worker]]\nname = "vote"\nkind = "vote"\n'
-    ground.write("pool.toml", "\n".join([*map(worker.format, ("qwen3-8b", "gemma3-4b")), vote]))
+    ground.write("team.toml", "\n".join([*map(worker.format, ("qwen3-8b", "gemma3-4b")), vote]))
 
 
 def _replay_pool(ground: Ground) -> None:
@@ -277,7 +277,7 @@ class Laid:
 
 GROUND = (
     Laid(r"\bmy\.toml|my-workers\.toml|127\.0\.0\.1:8080", _pool),
-    Laid(r"(?<![\w/-])pool\.toml", _written_pool, r"podium init"),
+    Laid(r"(?<![\w/-])team\.toml", _written_pool, r"podium init"),
     Laid(r"my-replay-pool\.toml", _replay_pool),
     Laid(r"question\.txt", _question),
     Laid(r"\bmine\.toml|my-questions\.toml", _own_tasks),

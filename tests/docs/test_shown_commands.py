@@ -179,7 +179,7 @@ def _with_a_server(block: Block, commands: list[Command]) -> list[Command]:
         for command in other.commands
         if SERVE.search(command.text)
     ]
-    return [*(serves or [Command("podium serve", block.place)])[:1], *commands]
+    return [*(serves or [Command("podium serve --team my.toml", block.place)])[:1], *commands]
 
 
 def _is_row(pattern: str, command: Command) -> bool:
