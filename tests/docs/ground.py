@@ -291,7 +291,7 @@ GROUND = (
     Laid(r"my-run\.toml", _run_file),
     Laid(r"mine\.csv", _table),
     Laid(r"questions-only\.csv", _questions_only),
-    Laid(r"study/podium\.toml", _studied),
+    Laid(r"study/team\.toml", _studied),
     Laid(r"podium shadow", _traffic),
     Laid(r"tests/answers\.sqlite", _answers),
     Laid(r"rules\.toml", _rules),

@@ -35,9 +35,6 @@ PYTHON = [
 ]
 """Blocks by document."""
 GIVEN = {
-    "Runner": "from podium.team import Runner",
-    "planner": "from podium.planners import Single\nplanner = Single('large')",
-    "pool": "from pathlib import Path\nfrom podium.workers import load_pool\npool = load_pool(Path('my.toml'))",
     "text": "text = 'model_id = [0]\\nsubtasks = [\"Add.\"]\\naccess_list = [[]]'",
 }
 """Names that the Python of a document takes as given, with what a reader would have them be."""
