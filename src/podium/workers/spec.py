@@ -23,6 +23,7 @@ PATH_KEYS = (
     "settings",
     "folder",
     "path",
+    "file",
 )
 """Keys of a pool file whose values may be paths, seen from its folder."""
 
