@@ -3,7 +3,7 @@ FROM python:3.12-slim AS build
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
-RUN python -m venv /opt/podium && /opt/podium/bin/pip install --no-cache-dir --constraint constraints.txt '.[postgres,otel]'
+RUN python -m venv /opt/podium && /opt/podium/bin/pip install --no-cache-dir --constraint constraints.txt '.[serve,postgres,otel]'
 
 FROM python:3.12-slim
 COPY --from=build /opt/podium /opt/podium

@@ -44,7 +44,7 @@ $(VENV)/torch.done:
 
 $(VENV)/train.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml
 	@echo "Installing Podium ..."
-	@$(PIP) install -e '.[train]' -e lab -e research 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@$(PIP) install -e '.[serve,train]' -e lab -e research 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $@
 
 $(VENV)/dev.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml
@@ -66,7 +66,7 @@ install-gpu:
 	@rm -f $(VENV)/*.done
 	@$(PIP) freeze | grep -q '^torch==.*+cpu' && $(PIP) uninstall --yes torch || true
 	$(PIP) install torch
-	$(PIP) install -e '.[train]' -e lab -e research
+	$(PIP) install -e '.[serve,train]' -e lab -e research
 	@touch $(VENV)/torch.done $(VENV)/train.done
 
 check: setup-dev
@@ -124,7 +124,7 @@ $(OWN)-release/done:
 constraints: $(OWN)-release/done
 	echo torch==$(TORCH) | $(OWN)-release/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	  --constraint - --no-emit-index-url --no-annotate --custom-compile-command 'make constraints' --upgrade \
-	  --extra train --extra recordings --extra tasks --extra postgres --extra otel \
+	  --extra serve --extra train --extra recordings --extra tasks --extra postgres --extra otel \
 	  | grep -Ev '^(torch|triton|cuda-|nvidia-)' >constraints.part
 	mv constraints.part constraints.txt
 

@@ -12,6 +12,7 @@ import pytest
 EXTRAS = """
 torch transformers accelerate datasets jinja2 peft trl pyarrow sklearn scipy sentence_transformers jsonschema
 math_verify reasoning_gym regex cmaes ray psycopg opentelemetry.sdk inspect_ai litellm
+fastapi starlette uvicorn prometheus_client uvloop httptools xllamacpp
 """
 QUESTIONS = "question,answer\n" + "".join(f"What is {n} + {n % 7}?,{n + n % 7}\n" for n in range(12))
 POOL = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 3" }}\n'
@@ -50,6 +51,7 @@ def test_a_mistyped_command_is_told_without_the_extras(typed: str, meant: str):
         ("record made.parquet --pool team.toml --tasks mine.csv", "pyarrow"),
         ("pool compose team.toml mine.csv --budget 1 --kinds 4 --out made.toml", "scikit-learn"),
         ("replay show mine.parquet", "pyarrow"),
+        ("serve --team team.toml", "web framework"),
         ("train --run made", "torch"),
         ("train push made --to there", "torch"),
     ],

@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from podium.cli.event_loop import run_event_loop
 from podium.cli.opening import open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
 from podium.cli.printable import printable
@@ -25,7 +26,6 @@ from podium.scoring import ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
 from podium.scoring.session import open_run_session
 from podium.scoring.training_tasks import open_training_tasks
-from podium.server.serving import run_event_loop
 from podium.team.opening import open_pool
 from podium.train.settings import TrainSettings
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import resource
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -79,18 +78,6 @@ def listen(host: str, port: int) -> list[socket.socket]:
     except (OverflowError, UnicodeError) as error:
         raise UsageError(f"{where}: this is not an address to listen on.") from error
     return sockets
-
-
-def run_event_loop(serving: Coroutine[Any, Any, bool]) -> bool:
-    """Run on the fastest event loop available, with as many connections as the system allows."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    try:
-        from uvloop import new_event_loop  # noqa: PLC0415 - not on every system
-    except ImportError:
-        return asyncio.run(serving)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(serving)
 
 
 async def serve_app(

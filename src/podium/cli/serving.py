@@ -1,0 +1,147 @@
+"""Opens what a server needs, and closes it when the server has ended. `podium.server.serving` runs and ends the server.
+
+The verb is in `serve`, which imports this module only where the web framework is installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from podium.cli.event_loop import run_event_loop
+from podium.database import default_path
+from podium.errors import UsageError
+from podium.server.app import create_app
+from podium.server.keys.keys import Keys as ServerKeys
+from podium.server.keys.keys import open_register, require_keys
+from podium.server.live import LiveQuestions
+from podium.server.process_group import Member, run_group
+from podium.server.service import Service
+from podium.server.serving import listen, serve_app
+from podium.server.siblings import Siblings, read_together
+from podium.server.telemetry import open_telemetry
+from podium.team.limit_shares import share_limits
+from podium.team.opening import TeamFile, open_pool
+from podium.team.settings import TeamSettings
+from podium.team.team import open_team
+from podium.trace.store import open_store
+from podium.workers.pool import Pool
+
+
+def serve_team(file: TeamFile) -> None:
+    """Serve the team of a file until SIGTERM or Ctrl+C."""
+    settings = file.read()
+    pool = open_pool(settings)
+    processes = settings.serve.workers
+    with ExitStack() as opened:
+        sockets = [
+            opened.enter_context(closing(one)) for one in listen(settings.serve.host, settings.serve.port)
+        ]
+        if processes == 1:
+            _run(settings, pool, sockets, None)
+        else:
+            share_limits(pool, 0, processes)  # Here for its refusals: each process opens the pool itself.
+            folder = Path(opened.enter_context(TemporaryDirectory(prefix="podium-")))
+            run_group(_MemberServer(file).run, sockets, processes, folder, _say)
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberServer:
+    """One of several processes; it opens the team itself."""
+
+    file: TeamFile
+
+    def run(self, sockets: Sequence[socket.socket], member: Member) -> None:
+        """Serve until the group's parent ends this process."""
+        # Traces have all retries; the command's own process keeps the library quiet in the same way.
+        logging.getLogger("stamina").addHandler(logging.NullHandler())
+        settings = self.file.read()
+        pool = open_pool(settings)
+        share_limits(pool, member.number, member.of)
+        _run(settings, pool, sockets, member)
+
+
+def _run(settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], member: Member | None) -> None:
+    """Serve until a signal, or the group's parent, ends this process."""
+    if not run_event_loop(_life(settings, pool, sockets, member)):
+        print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
+
+
+async def _life(
+    settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], member: Member | None
+) -> bool:
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(pool.close)
+        service = await opened.enter_async_context(_open_service(settings, pool, member))
+        # If the Conductor cannot be opened, the server fails here, before any paid call.
+        conductor = await service.planners.get(None)
+        app = create_app(service)
+        asking: list[asyncio.Task[object]] = []
+
+        def ready() -> None:
+            (_say if member is None else member.ready)(
+                _started(settings.serve.host, sockets, service, conductor.description, member)
+            )
+            if member is None or member.is_first:
+                asking.append(asyncio.create_task(service.planners.check()))
+
+        return await serve_app(app, sockets, ready, None if member is None else member.parent)
+
+
+@asynccontextmanager
+async def _open_service(settings: TeamSettings, pool: Pool, member: Member | None) -> AsyncIterator[Service]:
+    """What all requests share. At the end, traces and spans are written before their stores are closed."""
+    if settings.store is False:
+        raise UsageError("A server keeps its traces and keys in a store: name one, instead of store=false.")
+    place = settings.store or os.environ.get("PODIUM_STORE") or str(default_path())
+    async with AsyncExitStack() as opened:
+        traces = open_store(place, alone=member is None)
+        opened.push_async_callback(traces.close)
+        keys = ServerKeys(open_register(place))
+        opened.push_async_callback(keys.close)
+        await require_keys(settings.serve.host, keys)
+        await keys.refresh()
+        telemetry = open_telemetry(pool)
+        if telemetry is not None:
+            opened.push_async_callback(asyncio.to_thread, telemetry.close)
+        spending = None if member is None else member.folder / "spending.sqlite"
+        team = await opened.enter_async_context(open_team(settings, pool, seed="served", spending=spending))
+        siblings = None
+        if member is not None:
+            siblings = await opened.enter_async_context(Siblings(member.folder, member.number, member.of))
+            read_together(traces, siblings)
+        yield Service(
+            pool,
+            team.runner.dispatcher,
+            store=traces,
+            keys=keys,
+            live=LiveQuestions(),
+            settings=team.settings,
+            opened=team.opened,
+            observers=() if telemetry is None else (telemetry.observer,),
+            siblings=siblings,
+        )
+
+
+def _started(
+    host: str, sockets: Sequence[socket.socket], service: Service, conductor: str, member: Member | None
+) -> str:
+    where = f"[{host}]" if ":" in host else host
+    keys = "a key is needed" if service.needs_keys else "no key is needed on this machine"
+    processes = "" if member is None else f"{member.of} processes; "
+    return (
+        f"Podium serves at http://{where}:{sockets[0].getsockname()[1]} ({processes}{keys}); Ctrl+C ends it.\n"
+        f"Planner: {conductor}."
+    )
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
