@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from podium.config import Settings, load
 from podium.evals.suite.cells import tables_of
+from podium.evals.suite.opening import check_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.planners import find_baseline
 from podium.team.opening import open_pool
@@ -61,3 +63,17 @@ def test_the_orchestra_has_the_workers_that_its_stage_trains() -> None:
     assert {p.name: p.description for p in whole.profiles if p.name != "vote"} == said
     assert set(whole.names) - set(nine.names) == {"cora", "dario"}
     assert all(whole.named(profile.name).profile == profile for profile in nine.profiles)
+
+
+def test_a_suite_of_the_shipped_conductor_has_its_jobs() -> None:
+    suite = SuiteSettings.model_validate(
+        {
+            "title": "The Conductor",
+            "questions": 2,
+            "seeds": 2,
+            "planner": [{"name": "conductor", "conductor": {"checkpoint": "world-conductor"}}],
+            "tasks": [{"name": "world"}],
+            "pool": [{"name": "orchestra"}],
+        }
+    )
+    assert len(asyncio.run(check_suite(suite)).jobs) == 2

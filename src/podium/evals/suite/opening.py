@@ -297,7 +297,10 @@ async def check_suite(settings: SuiteSettings) -> Checked:
             for entry in opened.entries(settings):
                 of_seeds = [entry.of_seed(seed) for seed in range(settings.seeds)]
                 found = [
-                    problem for each in dict.fromkeys(of_seeds) for problem in await _problems(opened, each)
+                    problem
+                    for i, one in enumerate(of_seeds)
+                    if one not in of_seeds[:i]
+                    for problem in await _problems(opened, one)
                 ]
                 problems += found
                 if found:
