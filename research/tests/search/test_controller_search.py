@@ -3,6 +3,7 @@
 import pytest
 
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
+from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.tasks.graders.text_graders import Exact
@@ -10,12 +11,13 @@ from podium.tasks.task import Task
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from podium_research.planners.masrouter import MasRouter
+from podium_research.planners.masrouter_controller import Controller
 from podium_research.search.controllers import train_controller_live
 from podium_research.search.settings import ControllerSearch
-from scripted_team import Sums
+from scripted_team import Sums, open_team
 
-SUMS = list(Sums(split="train", size=240))
-SUMS = [
+TASKS = [
     Task(
         id=f"t/{k}",
         question=Question(text=f"Which? {k}"),
@@ -35,30 +37,41 @@ def scripted(answer="Answer: yes", count=5000):
 
 async def epochs(pool, tasks, **settings):
     options = {name: settings.pop(name) for name in ("kept", "dispatcher") if name in settings}
-    training = train_controller_live(pool, tasks, ControllerSearch(**settings), **options)
+    training = train_controller_live(
+        pool, tasks, ControllerSearch(pool="given", tasks="given", **settings), **options
+    )
     return [epoch async for epoch in training]
 
 
+async def test_training_makes_the_controller_better_than_untrained():
+    pool, seen, unseen = open_team(), list(Sums("train", size=240)), list(Sums("validation", size=150))
+    found = await epochs(pool, seen, epochs=5)
+    untrained = Controller.untrained(found[-1].controller.workers)
+    before = await evaluate(MasRouter(untrained), unseen, pool)
+    after = await evaluate(MasRouter(found[-1].controller), unseen, pool)
+    assert after.accuracy.mean > before.accuracy.mean + 0.08
+
+
 async def test_a_utility_is_one_for_a_right_answer_minus_the_price_of_its_dollars():
-    (dear,) = await epochs(scripted(), SUMS, epochs=1, per_usd=10.0)
-    assert sum(dear.utilities) == pytest.approx(len(SUMS) - 10 * dear.cost_usd)
-    assert dear.cost_usd > 0.003 * len(SUMS)
+    (dear,) = await epochs(scripted(), TASKS, epochs=1, per_usd=10.0)
+    assert sum(dear.utilities) == pytest.approx(len(TASKS) - 10 * dear.cost_usd)
+    assert dear.cost_usd > 0.003 * len(TASKS)
     assert dear.controller.kinds == ("sums",)
 
 
 async def test_kept_utilities_lead_to_the_same_controller_and_no_epoch_is_made_again():
-    whole = await epochs(scripted(), SUMS, epochs=3)
-    rest = await epochs(scripted(), SUMS, epochs=3, kept=[epoch.utilities for epoch in whole[:2]])
+    whole = await epochs(scripted(), TASKS, epochs=3)
+    rest = await epochs(scripted(), TASKS, epochs=3, kept=[epoch.utilities for epoch in whole[:2]])
     assert rest == whole[2:]
 
 
 async def test_a_budget_that_ends_stops_it_and_teams_whose_workers_failed_teach_nothing():
-    (free,) = await epochs(scripted(), SUMS, epochs=1)
+    (free,) = await epochs(scripted(), TASKS, epochs=1)
     account = Account(None, "run", 0.5 * free.cost_usd)
     with pytest.raises(BudgetError):
-        await epochs(scripted(), SUMS, epochs=1, dispatcher=Dispatcher(accounts=[account]))
+        await epochs(scripted(), TASKS, epochs=1, dispatcher=Dispatcher(accounts=[account]))
     broken = scripted(WorkerError("It is down.", kind="server_error"))
     with pytest.raises(UsageError, match="failed on all questions of epoch 1"):
-        await epochs(broken, SUMS, epochs=1)
+        await epochs(broken, TASKS, epochs=1)
     with pytest.raises(ConfigError, match="workers names 'eve'"):
-        await epochs(scripted(), SUMS, workers=("eve",))
+        await epochs(scripted(), TASKS, workers=("eve",))

@@ -21,7 +21,7 @@ from podium_research.search.settings import HeadSearch
 TASKS = [
     Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold="yes", grader=Exact()) for k in range(12)
 ]
-SMALL = HeadSearch(generations=8, population=12, replications=3, sigma=0.1)
+SMALL = HeadSearch(pool="given", tasks="given", generations=8, population=12, replications=3, sigma=0.1)
 
 
 class Planned(ScriptedWorker):

@@ -151,10 +151,10 @@ def test_workflows_are_searched_and_a_larger_budget_continues(podium: Podium, en
     assert spent(endpoint) == pytest.approx(2 * whole)
 
 
-def test_a_killed_search_over_simulated_workers_ends_with_the_head_of_one_that_was_not(
-    podium: Podium,
+def test_a_killed_search_ends_with_the_head_of_one_that_was_not(
+    podium: Podium, endpoint: FaultServer
 ) -> None:
-    command = ("search", "trinity", "generations=3", "population=4", "replications=4")
+    command = HEAD
     assert podium(*command, "--run", "whole").status == 0
     rows = Path("r/metrics.jsonl")
     with subprocess.Popen(

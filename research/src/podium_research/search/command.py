@@ -36,7 +36,7 @@ from podium.rollout.run_folder import Rows, RunFolder, replace_file
 from podium.tasks.task import Task
 from podium.team.opening import open_pool
 from podium.types import Budget
-from podium.workers.pool import Pool, has_real_workers
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium_research.planners.masrouter import team_workflow
 from podium_research.planners.masrouter_controller import MEAN_CALLS, Team
@@ -168,7 +168,7 @@ def _check(settings: _AnySearch, pool: Pool) -> None:
     if any(isinstance(worker, ReplayWorker) and not worker.recording.conditioned for worker in pool):
         raise ConfigError(
             f"{settings.pool} has recorded workers, and a recording has only answers to the bare question; give a pool "
-            "of live or simulated workers."
+            "of live workers."
         )
     if isinstance(settings, HeadSearch | ControllerSearch):
         head_workers(pool, settings.workers)
@@ -249,12 +249,9 @@ async def _dry_question(search: _Search, dispatcher: Dispatcher) -> list[Rollout
 
 
 def _say_price(search: _Search, price: _Price) -> None:
-    simulated = (
-        "" if has_real_workers(search.pool) else " The workers are simulated, and so are their dollars."
-    )
     search.console.print(
         f"By a dry question, one {price.unit} costs about {dollars(price.first_usd)}, and the whole search about "
-        f"{dollars(price.whole_usd)}.{simulated}",
+        f"{dollars(price.whole_usd)}.",
         soft_wrap=True,
     )
 

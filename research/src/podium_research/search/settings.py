@@ -8,7 +8,6 @@ from __future__ import annotations
 from pydantic import Field
 
 from podium.config import Settings
-from podium.tasks.open import EMBEDDED
 from podium_research.planners.masrouter_controller import EPOCHS
 from podium_research.planners.trinity_head import GENERATIONS
 
@@ -16,9 +15,9 @@ from podium_research.planners.trinity_head import GENERATIONS
 class SearchSettings(Settings):
     """What all have."""
 
-    pool: str = EMBEDDED
+    pool: str
     """A pool file, or a shipped pool's name."""
-    tasks: str = EMBEDDED
+    tasks: str
     """The task set, a task file (NAME.toml) or a table (NAME.csv, NAME.jsonl)."""
     split: str = "train"
     """Compare the result on another split."""
