@@ -140,7 +140,7 @@ class StoreError(PodiumError):
         super().__init__(message)
         self.retryable = retryable
         self.trace: Any = None
-        """If it ended a question: the `Trace`, with what was answered and paid until then."""
+        """The `Trace` of the question that it ended, with what was answered and paid until then; else None."""
 
     @classmethod
     def of_file(cls, path: Path, error: OSError) -> StoreError:

@@ -70,7 +70,7 @@ class Plan:
     unpriced: bool = False
     """Whether the price of its tokens is unknown, so that `cost_usd` leaves them out."""
     saved_usd: float = 0.0
-    """For a plan from the response cache: the dollars that it cost when it was written."""
+    """The dollars that a plan from the response cache cost when it was written."""
     messages: tuple[Message, ...] = ()
     """What the planner's model was sent for the first try; empty for a planner that calls no model."""
     reasoning: str = ""
@@ -89,7 +89,7 @@ class Plan:
     reason: str | None = None
     """One sentence: why the decision differs from the text; None: it does not."""
     accepted_step: tuple[int, int] | None = None
-    """With an acceptance: (round, step), both from 0, whose response is the answer. None: the latest response is."""
+    """The (round, step), both from 0, whose response an acceptance takes as the answer. None: the latest response."""
     max_tokens: tuple[int | None, ...] = ()
     """The most output tokens of each step, besides the limits of its worker; None: no further limit. Steps beyond its
     end have none."""

@@ -118,9 +118,9 @@ class Price(Value):
     input: float = Field(default=0.0, ge=0, le=MOST_USD, allow_inf_nan=False)
     output: float = Field(default=0.0, ge=0, le=MOST_USD, allow_inf_nan=False)
     cached_input: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
-    """For input that the provider read from its own cache; None: as other input."""
+    """The price of input that the provider read from its own cache; None: as other input."""
     cache_write: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
-    """For input that the provider wrote into its cache and bills as such; None: as other input."""
+    """The price of input that the provider wrote into its cache and bills as such; None: as other input."""
 
     @model_serializer(mode="wrap")
     def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, float | None]:
@@ -229,7 +229,7 @@ class Profile(Value):
     calls_tools: bool = False
     """Whether it can call the caller's tools."""
     rating: Rating | None = None
-    """For the question at hand; None: the worker was not measured."""
+    """The rating for the question at hand; None: the worker was not measured."""
 
 
 class Limits(Value):
@@ -241,11 +241,11 @@ class Limits(Value):
     tpm: float | None = Field(default=None, ge=1)
     """Tokens a minute, input and output."""
     timeout: float = Field(default=120.0, gt=0)
-    """Of one attempt, from the request to the whole reply."""
+    """Seconds of one attempt, from the request to the whole reply."""
     connect_timeout: float = Field(default=10.0, gt=0)
-    """Until the connection is open."""
+    """Seconds until the connection is open."""
     first_token_timeout: float | None = Field(default=None, gt=0)
-    """Until a streamed reply begins."""
+    """Seconds until a streamed reply begins."""
     max_tokens: int = Field(default=4096, ge=1)
     max_usd: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
     """Most dollars of one call, for workers whose cost does not follow from price and max_tokens."""

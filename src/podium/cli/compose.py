@@ -45,9 +45,9 @@ class _Composed:
     kinds: Kinds
     candidates: tuple[CandidateAnswers, ...]
     choices: dict[str, Choice]
-    """Of the candidates that answered all tests."""
+    """The choices among the candidates that answered all tests."""
     spent_usd: float
-    """By all starts."""
+    """The dollars that all starts have spent."""
 
     @property
     def chosen(self) -> tuple[str, ...]:

@@ -46,9 +46,9 @@ class _Record:
     calls: float = _PRIOR
     """Its calls, of which `failed_calls` failed."""
     answer_cusum: float = 0.0
-    """In nats: how much its plans say that its answers have become wrong."""
+    """How much its plans say that its answers have become wrong, in nats."""
     call_cusum: float = 0.0
-    """In nats: how much its calls say that more of them fail than did."""
+    """How much its calls say that more of them fail than did, in nats."""
 
     @property
     def cusum(self) -> float:

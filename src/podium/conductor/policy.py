@@ -61,7 +61,7 @@ class Completion:
     unpriced: bool = False
     """Whether its price is unknown, so that `cost_usd` leaves it out."""
     saved_usd: float = 0.0
-    """For a completion from the response cache: the dollars that it cost when it was written."""
+    """The dollars that a completion from the response cache cost when it was written."""
     cut: bool = False
     """Whether it was cut off at the limit of tokens."""
     reasoning: str = ""

@@ -66,7 +66,7 @@ class PromptSettings(Settings):
     answer_chars: int | None = Field(default=None, ge=20)
     """The same for the answers of earlier rounds."""
     levels: int = Field(default=0, ge=0)
-    """In the brief style, how many levels of cost sensitivity the policy was trained with; level 0 saves nothing."""
+    """How many levels of cost sensitivity a policy of the brief style was trained with; level 0 saves nothing."""
     cost_sensitivity: int = Field(default=0, ge=0)
     """The level of cost sensitivity that the prompt states."""
     rounds: bool = False

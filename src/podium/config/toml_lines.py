@@ -39,7 +39,7 @@ def _lines(text: str) -> dict[Where, int]:
     """The first line that names each value in `text`."""
     lines: dict[Where, int] = {}
     begun: dict[Where, int] = {}
-    """For each list of tables, the number of its tables so far."""
+    """The number of tables of each list so far."""
     table: Where = ()
     for line, statement in _statements(text):
         inner: Any = tomllib.loads(statement)

@@ -99,7 +99,7 @@ class ComparisonRow(Value):
     beyond_recording: float = 0.0
     """Share of its recorded responses that stand where a recording cannot show what would have been said."""
     rules_out: str = ""
-    """For a control: what explains the planner's accuracy if this row is as accurate."""
+    """What explains the planner's accuracy if this row, a control, is as accurate."""
     unrecorded: Unrecorded | None = None
     """None: the recording has a response to every step."""
 

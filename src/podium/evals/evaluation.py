@@ -201,7 +201,7 @@ class PlannerPerRepeat:
 
     name: str
     make: Callable[[int], Planner]
-    """From the repeat, counted from 0, to its planner."""
+    """Makes the planner of a repeat, which is counted from 0."""
 
 
 def rollout_seed(seed: str, task_id: str, repeat: int) -> str:

@@ -77,9 +77,9 @@ class Account:
         self._today = today
         self._day: str | None = None
         self._spent = self._reserved = 0
-        """Of `_day`, as this process last read them."""
+        """What was spent and reserved on `_day`, as this process last read it."""
         self._days: dict[int, deque[str]] = {}
-        """For each amount that this process has reserved: the days on which it was reserved, oldest first."""
+        """The days on which this process has reserved each amount, oldest first."""
         self._own = 0
         """What this process has reserved and not settled."""
         self._waiting: list[asyncio.Future[None]] = []

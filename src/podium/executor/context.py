@@ -36,7 +36,7 @@ class Context:
     """The final response of the round before, if there is one and the access list shows it. None where `earlier` has
     steps of earlier rounds."""
     messages: tuple[Message, ...] | None = None
-    """In the plain style: all messages, in place of the question and its history."""
+    """The messages of the plain style, in place of the question and its history."""
 
     def view(self, style: Style) -> View | None:
         """The same content as data, for workers that are programs. It says no more than the messages do.

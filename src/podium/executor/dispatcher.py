@@ -42,7 +42,7 @@ class ChannelStatus:
 
     worker: str
     state: State
-    """Of its breaker."""
+    """The state of its breaker."""
     error: str | None
     """Why it is in cooldown, if it is."""
     in_flight: int

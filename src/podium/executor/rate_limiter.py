@@ -104,7 +104,7 @@ class RateLimiter:
         self._tokens = None if limits.tpm is None else Window(limits.tpm, _LIMIT_MINUTE_S)
         self._paused_until = 0.0
         self._waiting: dict[str, deque[_Waiter]] = {}
-        """By caller; the first is the one whose turn it is."""
+        """Those who wait, by caller; the first is the one whose turn it is."""
         self._alarm: asyncio.TimerHandle | None = None
 
     @property

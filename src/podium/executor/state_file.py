@@ -54,9 +54,9 @@ class WorkerCooldown:
     """Its name in the pool of the process that noted it."""
     since: float
     probe_at: float
-    """From then on one call may test whether it answers again."""
+    """When one call may test whether it answers again."""
     failures: int
-    """In a row."""
+    """How many calls have failed in a row."""
     error: str
     """One sentence: the latest failure."""
 

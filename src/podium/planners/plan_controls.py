@@ -139,7 +139,7 @@ def _models(pool: Sequence[Profile], context: ControlContext) -> list[int]:
 
 
 def _exchanged(numbers: Sequence[int], random: Random) -> dict[int, int]:
-    """From each number to another one, in a random circle; of one number to itself."""
+    """Map each number to another one, in a random circle; a lone number to itself."""
     circle = list(numbers)
     random.shuffle(circle)
     return dict(zip(circle, [*circle[1:], *circle[:1]], strict=True))

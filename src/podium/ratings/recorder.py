@@ -42,7 +42,7 @@ class Progress:
     failed: int = 0
     """Calls of this run that failed for good. The next run makes them again."""
     errors: dict[str, str] = field(default_factory=dict)
-    """For each worker, why its latest failed call failed."""
+    """Why the latest failed call of each worker failed."""
     refusal: str | None = None
     """Why no more calls are made; None: all calls were made."""
     left_out: tuple[str, ...] = ()

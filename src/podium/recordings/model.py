@@ -125,7 +125,7 @@ class Header(Value):
     left_out: tuple[str, ...] = ()
     """What the importer left out of the source, one sentence for each reason."""
     conditioned: dict[str, int] = Field(default_factory=dict)
-    """For each worker, how many of the recording's responses are conditioned."""
+    """How many of the recording's responses are conditioned, for each worker."""
     plans: tuple[str, ...] = ()
     """The planners whose calls were recorded, by their names in `podium eval`."""
     sha256: str

@@ -122,5 +122,5 @@ _TEST_SHARE = 0.25
 
 
 def _part(names: Iterable[str]) -> str:
-    """To which part a set of workers belongs, by the names alone."""
+    """Say to which part a set of workers belongs, by the names alone."""
     return "test" if Random(f"subset/{sorted(names)}").random() < _TEST_SHARE else "train"

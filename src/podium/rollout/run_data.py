@@ -32,11 +32,11 @@ class RunData(Value):
     """Digest of the gold answers."""
     graders: str
     workers: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """By name, in order: their profiles, without ratings, and a digest of their models and settings."""
+    """The workers by name, in order: their profiles, without ratings, and a digest of their models and settings."""
 
     @classmethod
     def of(cls, tasks: Iterable[Task], workers: Iterable[Worker] = ()) -> Self:
-        """Of these questions, in their order, and these workers."""
+        """Describe these questions, in their order, and these workers."""
         return cls._of(
             [
                 (task.question.model_dump(mode="json"), task.gold, grader_settings(task.grader))
@@ -47,7 +47,7 @@ class RunData(Value):
 
     @classmethod
     def of_examples(cls, examples: Iterable[tuple[Any, str]], profiles: Iterable[Profile]) -> Self:
-        """Of pairs of a prompt and its completion, and of workers that are not called."""
+        """Describe pairs of a prompt and its completion, and workers that are not called."""
         return cls._of(
             [(prompt, completion, None) for prompt, completion in examples],
             {profile.name: _profile(profile) for profile in profiles},

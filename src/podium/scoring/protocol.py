@@ -46,7 +46,7 @@ class Score(Value):
     """The reward of a rollout's latest plan, and what happened when it ran."""
 
     reward: float | None
-    """In [0, 1]. None: workers or the grader failed, which is never the policy's fault; leave the rollout out."""
+    """The reward in [0, 1]. None: workers or the grader failed, no fault of the policy; leave the rollout out."""
     rollout_reward: float | None = None
     """The reward of all rounds so far together."""
     parts: RewardParts | None = None

@@ -91,7 +91,7 @@ class ScoringSession:
             pool, settings.pool_draw.model_copy(update={"failing": 0.0})
         )
         self._rolled: OrderedDict[str, Rollout] = OrderedDict()
-        """By the id of the trace."""
+        """The rollouts, by the id of the trace."""
 
     @property
     def info(self) -> SessionInfo:

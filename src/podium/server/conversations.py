@@ -54,7 +54,7 @@ class _Turn:
     worker: str
     output_tokens: int
     held: Mapping[str, _Held]
-    """By worker."""
+    """What each worker's provider holds."""
 
 
 class Conversations:

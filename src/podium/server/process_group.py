@@ -42,11 +42,11 @@ class Member:
     """What one process knows of its group."""
 
     number: int
-    """From 0. A process that replaces another has its number."""
+    """The process's number, from 0. A process that replaces another has its number."""
     of: int
     """How many processes there are."""
     folder: Path
-    """For this group alone. The parent deletes it; where the parent was killed, the last process does."""
+    """A folder for this group alone. The parent deletes it; where the parent was killed, the last process does."""
     is_first: bool
     """Whether no other process of the group was started before."""
     parent: Connection

@@ -38,7 +38,7 @@ class Recorded:
     """The recorded answers of a study."""
 
     answers: Answers
-    """Of the questions that every worker answered; with one sample each, unless all questions have more."""
+    """The answers to questions that every worker answered; with one sample each, unless all have more."""
     repeated: Answers
     """The same, with second answers where there are any."""
     replay: Pool

@@ -86,7 +86,7 @@ class Decision:
 
     @property
     def better(self) -> Finding | None:
-        """Of the methods that are better for certain and within the margin of the best: the cheapest. None: none is."""
+        """The cheapest of the methods that are better for certain and within the margin of the best. None: none is."""
         found = [f for f in self.findings if f.verdict == "better"]
         most = max(map(_gain, found), default=0.0)
         return min(

@@ -19,7 +19,7 @@ class Grade:
     """The verdict of a grader."""
 
     score: float
-    """In [0, 1]."""
+    """The verdict as a number in [0, 1]."""
     found: str | None = None
     """The answer that the grader found in the response; None when there was none."""
     cost_usd: float = 0.0

@@ -28,7 +28,7 @@ class PastTurn:
     output_tokens: int
     """Tokens of that answer. The next one is expected to have as many."""
     cached: Mapping[str, int]
-    """By worker: how many tokens of the conversation its provider's prompt cache holds."""
+    """How many tokens of the conversation each worker's provider holds in its prompt cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ class PlanReady:
     """The planner has decided."""
 
     round: int
-    """From 0."""
+    """The round's number, from 0."""
     plan: Plan
     """The plan that is run; after failed planning, the one that sends the question to the fallback worker."""
     seconds: float

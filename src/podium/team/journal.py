@@ -34,7 +34,7 @@ class Past:
     interrupted: Mapping[tuple[int, int], tuple[Attempt, ...]] = field(default_factory=dict)
     """Attempts of steps that did not end."""
     lost_plans: Mapping[int, int] = field(default_factory=dict)
-    """By round: how often its planner was called and the plan was lost. Rounds without a lost plan are left out."""
+    """How often each round's planner was called and its plan was lost. Rounds without a lost plan are left out."""
 
     def known(self, round: int) -> dict[int, Span]:
         """The steps of a round that ended, by position."""

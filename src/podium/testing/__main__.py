@@ -52,7 +52,7 @@ class ServerSettings(Settings):
     capable: bool = False
     """Whether the model does what a request asks (`podium.testing.capable`) where no answer is given."""
     models: dict[str, Annotated[AnswerSettings, BeforeValidator(_from_text)]] | None = None
-    """By model name: the answer, or only its text."""
+    """The answer of each model, or only its text, by the model's name."""
     rule: tuple[Rule, ...] = ()
     keys: tuple[str, ...] | None = None
     rpm: int | None = Field(default=None, ge=1)

@@ -26,9 +26,9 @@ class Rule(Settings):
     after: int = Field(default=0, ge=0)
     """How many matching requests pass without the fault before the first one that may get it."""
     every: int = Field(default=1, ge=1)
-    """Of the matching requests behind those, the first may get the fault, and then every n-th."""
+    """How many matching requests there are from one that may get the fault to the next."""
     share: float = Field(default=1.0, ge=0, le=1)
-    """With this chance such a request gets the fault; drawn by the server's seed."""
+    """The chance with which such a request gets the fault; drawn by the server's seed."""
     times: int | None = Field(default=None, ge=0)
     """The most requests that get the fault; None: no limit."""
 

@@ -57,7 +57,7 @@ class Entry:
     """A part of a response, as a server kept it."""
 
     number: int
-    """From 0."""
+    """The event's number, from 0."""
     kind: str
     document: str
 

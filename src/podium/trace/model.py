@@ -273,7 +273,7 @@ class Trace(Value):
     started_at: str
     """ISO 8601, UTC."""
     seconds: float
-    """By the clock, planning included."""
+    """The wall time in seconds, planning included."""
     versions: dict[str, str] = Field(default_factory=dict)
     owner: str | None = None
     """Name of the key that the request used; None: no key was needed."""

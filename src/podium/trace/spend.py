@@ -110,9 +110,9 @@ class Sums:
     cost_usd: float = 0.0
     """Dollars of workers and plans."""
     planning_usd: float = 0.0
-    """Of these, dollars of plans."""
+    """The part of the dollars that plans cost."""
     unpaid_usd: float = 0.0
-    """Of `cost_usd`, dollars of simulated and recorded workers, which nobody pays."""
+    """The part of `cost_usd` that nobody pays: recorded workers."""
     saved_usd: float = 0.0
     """Dollars that the response cache saved."""
 
@@ -187,7 +187,7 @@ class Spend:
     def read(
         cls, query: SpendQuery, sums: Iterable[Sequence[Any]], feedback: Iterable[Sequence[Any]]
     ) -> Self:
-        """From the rows of the two statements."""
+        """Make the sums from the rows of the two statements."""
         judged = {name: Accuracy(int(right), int(count)) for name, right, count in feedback}
         days: dict[str, dict[date, Sums]] = {}
         for day, name, *figures in sums:

@@ -185,12 +185,12 @@ class TraceTable:
         )
 
     def summaries(self, filters: Filters) -> Generator[TraceSummary | None]:
-        """Of all traces that pass, newest first; None for each that is damaged."""
+        """The summaries of all traces that pass, newest first; None for each that is damaged."""
         for row in self.database.stream(every_statement(filters)):
             yield read_summary(row)
 
     def documents(self, filters: Filters) -> Generator[str]:
-        """Of all traces that pass, oldest first, damaged or not."""
+        """The ids of all traces that pass, oldest first, damaged or not."""
         for _, _, document in self.database.stream(documents_statement(filters, None, None)):
             yield document
 

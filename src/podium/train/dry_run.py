@@ -73,7 +73,7 @@ class GPUForecast:
     shared_by_8: Memory
     """The same on each of eight, as FSDP or ZeRO-3 share it out."""
     generation_s: float
-    """Of an iteration, as the next."""
+    """Seconds of generation of an iteration, as the next."""
     update_s: float
 
 
@@ -93,7 +93,7 @@ class Forecast:
 
     @property
     def hours(self) -> float | None:
-        """Of the whole run, if workers begin when the last plan is written; None: the model is not known."""
+        """Hours of the whole run, if workers begin when the last plan is written; None: the model is not known."""
         if self.gpu is None:
             return None
         workers = 0.0 if self.workers is None else self.workers.iteration_s
@@ -160,7 +160,7 @@ class WorkerTrial:
     seconds: float
     """As claimed by a simulated worker, else by the clock."""
     cost_usd: float
-    """Of answer and verdict."""
+    """Dollars of answer and verdict."""
     simulated: bool
     """Whether the worker is simulated, so that its dollars are not paid."""
     score: float | None

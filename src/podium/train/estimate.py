@@ -129,7 +129,7 @@ class Training:
     micro_batch: int
     passes: int = 1
     weight_bytes: float = 4
-    """Of a parameter as it is kept: 4 in float32, 2 in bfloat16, about 0.5 in 4 bits."""
+    """Bytes of a parameter as it is kept: 4 in float32, 2 in bfloat16, about 0.5 in 4 bits."""
     bf16: bool = True
     """Whether it computes in bfloat16."""
     checkpointing: bool = True
@@ -138,7 +138,7 @@ class Training:
     """Whether the start computes log-probabilities too, for the KL divergence."""
     vllm: bool = False
     vllm_share: float = 0.0
-    """Of each training GPU's memory, that a colocated vLLM takes; 0: a server of its own, or none."""
+    """The share of each training GPU's memory that a colocated vLLM takes; 0: a server of its own, or none."""
     vllm_sleeps: bool = False
     """Whether vLLM gives its memory back for the update."""
 
@@ -177,7 +177,7 @@ class Training:
 
     @property
     def compute_bytes(self) -> int:
-        """Of a number that is computed with."""
+        """Bytes of a number that is computed with."""
         return 2 if self.bf16 else 4
 
 
@@ -248,7 +248,7 @@ def update_flops(training: Training) -> float:
 
 
 def update_seconds(training: Training, *, gpu: GPU, ranks: int = 1) -> float:
-    """Of the updates of one iteration."""
+    """Seconds of the updates of one iteration."""
     return update_flops(training) / (ranks * gpu.tflops * 1e12 * PEAK_SHARE)
 
 

@@ -92,7 +92,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def entropy(values: Iterable[Hashable]) -> float:
-    """Of the values' shares, in nats; 0 if all are equal, or there are none."""
+    """The entropy of the values' shares, in nats; 0 if all are equal, or there are none."""
     counts = Counter(values)
     total = counts.total()
     return -sum(count / total * log(count / total) for count in counts.values()) if total else 0.0

@@ -40,7 +40,7 @@ class Progress:
         self._phase = ""
         self._done = self._before = self._tokens = 0
         self.loss: float | None = None
-        """Of the newest step of the optimiser."""
+        """The figures of the newest step of the optimiser."""
         self._began = self._opened = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tell, name="podium-progress", daemon=True)

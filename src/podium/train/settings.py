@@ -110,11 +110,11 @@ class SFTSettings(Settings):
     count: int = Field(default=1000, ge=1)
     """Examples at most."""
     min_score: float = Field(default=1.0, ge=0, le=1)
-    """Of traces: the least grade."""
+    """The least grade of a trace that is learned from."""
     max_cost_usd: float | None = Field(default=None, ge=0)
-    """Of traces: the most that a question may have cost."""
+    """The most that the question of a trace may have cost."""
     max_plan_chars: int | None = Field(default=None, ge=1)
-    """Of traces: the longest plan."""
+    """The longest plan of a trace, in characters."""
     epochs: float = Field(default=1.0, gt=0)
     lr: float = Field(default=1e-5, gt=0)
     batch: int = Field(default=16, ge=1)
@@ -154,7 +154,7 @@ class TrainSettings(ScoringSettings):
     """The model to train: a folder, a shipped checkpoint's name, or a model's name on the Hugging Face hub. What the
     table [prompt] leaves out is taken from the start's podium.json."""
     revision: str | None = None
-    """Of a model on the hub: a branch, tag or commit."""
+    """The branch, tag or commit of a model on the hub."""
     chat_template: str | None = None
     """A Jinja file, for a base model that has no chat template of its own."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)

@@ -69,7 +69,7 @@ class WorkerEstimate:
     by_steps: Mapping[int, float]
     """Likely dollars, by the number of steps written."""
     busy_s: Mapping[str, float]
-    """By worker: seconds of its calls, over the calls that it takes at once."""
+    """Seconds of each worker's calls, over the calls that it takes at once."""
     slowest_s: float
     """Seconds of the steps of the slowest plan, one after the other."""
     paid: bool

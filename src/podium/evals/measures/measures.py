@@ -54,7 +54,7 @@ class Measures:
     """All measures of several planners on the same questions, with the same pool."""
 
     planners: tuple[PlannerMeasures, ...]
-    """In the order of the evaluations."""
+    """The planners, in the order of the evaluations."""
     pool: PoolChannels | None
     """None: fewer than two single workers."""
 

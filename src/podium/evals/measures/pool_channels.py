@@ -24,7 +24,7 @@ class PoolChannels(Value):
 
     workers: tuple[str, ...]
     accuracy: tuple[float, ...]
-    """Of each worker alone."""
+    """The accuracy of each worker alone."""
     best: str
     """The best single worker: the most accurate on these questions, unless the caller chose another."""
     any_right: Interval

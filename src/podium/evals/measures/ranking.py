@@ -25,7 +25,7 @@ class Strength(Value):
     """Log-odds; the mean of all planners is 0. Where one planner is right and the other wrong, the first is the one
     that is right with the probability 1 / (1 + exp(other - strength))."""
     rank: int
-    """From 1, by strength."""
+    """The rank by strength, from 1."""
     best_rank: int
     worst_rank: int
     """Between these two ranks it is in 95 % of the resamples."""

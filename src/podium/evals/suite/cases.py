@@ -128,7 +128,7 @@ def failures(evaluations: Mapping[str, Evaluation]) -> Html:
 
 
 def _failed(evaluation: Evaluation) -> dict[str, tuple[int, str]]:
-    """By kind of failure: how often, and the first message."""
+    """How often each kind of failure occurred, and its first message."""
     counts: Counter[str] = Counter()
     said: dict[str, str] = {}
 

@@ -77,7 +77,7 @@ class Job(Value):
     cells: tuple[Cell, ...]
     """The planner's own first; all have its table and seed."""
     kept: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """By cell, the lines of answers that an earlier start of the run wrote."""
+    """The lines of answers of each cell that an earlier start of the run wrote."""
     training: Training | None = None
     """None: neither the planner nor its controls choose anything."""
 

@@ -38,7 +38,7 @@ class SuiteRow(Value):
     kind: Kind
     rules_out: str = ""
     of: str | None = None
-    """For a control: the label of its planner's row."""
+    """The label of its planner's row, for a control."""
     by_seed: bool = False
     """Whether each seed has a checkpoint of its own. False for controls."""
     cells: tuple[CellFile, ...]

@@ -255,13 +255,13 @@ class Checked:
     training: dict[str, tuple[Job, ...]]
     """By table, the jobs in which each worker alone answers the training questions; empty if nobody learns."""
     answers: dict[str, int]
-    """By cell, how many answers it has when it is complete."""
+    """How many answers each cell has when it is complete."""
     notes: dict[str, tuple[str, ...]]
-    """By table, which questions its set leaves out."""
+    """Which questions the set of each table leaves out."""
     pays: bool
     """Whether anything costs money."""
     conditioned: dict[str, bool]
-    """By table, whether workers replay answers that were given to other answers."""
+    """Whether the workers of each table replay answers that were given to other answers."""
 
 
 async def check_suite(settings: SuiteSettings) -> Checked:

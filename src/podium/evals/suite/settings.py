@@ -173,7 +173,7 @@ class SuiteSettings(Settings):
     early_stop: bool = False
     """Whether votes call no further worker once they are certain."""
     budget: Budget = Field(default_factory=Budget)
-    """Of one question. With rounds = 1, a planner whose method needs more rounds has them all the same."""
+    """The limits of one question. With rounds = 1, a planner whose method needs more rounds has them all the same."""
     concurrency: int = Field(default=16, ge=1)
     """The most questions at once in one process."""
     processes: int | None = Field(default=None, ge=1)

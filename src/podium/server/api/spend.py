@@ -112,11 +112,11 @@ class SpendSums(BaseModel):
     """Those of the calls whose price is not known; the dollars leave them out."""
     tokens: int
     cost_usd: float
-    """Of workers and plans."""
+    """Dollars of workers and plans."""
     planning_usd: float
-    """Of these, dollars of plans."""
+    """The part of the dollars that plans cost."""
     unpaid_usd: float
-    """Of cost_usd, dollars of simulated and recorded workers, which nobody pays."""
+    """The part of cost_usd that nobody pays: recorded workers."""
     saved_usd: float
     """Dollars that the response cache saved."""
 
@@ -140,7 +140,7 @@ class SpendOfGroup(SpendSums):
     name: str | None
     """null: the plans among the workers, and among the keys the questions without a key."""
     accuracy: JudgedShare | None
-    """Of the questions that users judged; a worker's are those in which it was called."""
+    """The accuracy on the questions that users judged; a worker's are those in which it was called."""
     days: list[SpendOnDay]
     """The days that have any."""
 
@@ -168,7 +168,7 @@ class BudgetLeft(BaseModel):
     limit_usd: float
     spent_usd: float
     reserved_usd: float
-    """For calls in flight. What a killed process had reserved stays so."""
+    """Dollars reserved for calls in flight. What a killed process had reserved stays so."""
     left_usd: float
 
     @classmethod

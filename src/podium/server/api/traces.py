@@ -353,7 +353,7 @@ class ListedTrace(BaseModel):
 
     @classmethod
     def of(cls, row: TraceSummary) -> Self:
-        """From the store's summary."""
+        """Make the row from the store's summary."""
         return cls(
             id=row.id,
             started_at=row.started.isoformat(timespec="milliseconds"),

@@ -47,13 +47,13 @@ class KeyBudget:
         self._allowance = caller.allowance
         self._period = period
         self._spending = Spending()
-        """Of all replicas, as last read from the register."""
+        """What all replicas have spent and reserved, as last read from the register."""
         self._reserved = 0
         """Reserved in the register by this replica: for calls in flight, paid, or free."""
         self._in_flight = 0
-        """Of that, reserved for calls in flight."""
+        """The part that is reserved for calls in flight."""
         self._paid = 0
-        """Of that, paid by calls that ended, and not settled in the register yet."""
+        """The part that ended calls have paid, and that is not settled in the register yet."""
         self._short = 0
         """The sum that the latest refused call needed."""
         self._waiting: dict[asyncio.Future[None], int] = {}

@@ -58,7 +58,7 @@ class RowTask(Task):
     """A task that was made from a row."""
 
     key: str = ""
-    """By this key questions are compared: the question without its prompt, normalised (`overlap.question_key`)."""
+    """The key by which questions are compared: the question without its prompt, normalised (`overlap.question_key`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class MMLU(HubSet):
     licence: ClassVar[str] = "MIT"
     set: Literal["mmlu"] = "mmlu"
     subjects: tuple[Subject, ...] = ()
-    """Only these, of validation and test; there is no train split then. None named: all."""
+    """The subjects that are used, of validation and test; there is no train split then. None named: all."""
 
     @property
     def files(self) -> Mapping[str, tuple[str, ...]]:
@@ -142,7 +142,7 @@ class MMLUPro(HubSet):
     licence: ClassVar[str] = "MIT"
     set: Literal["mmlu-pro"] = "mmlu-pro"
     categories: tuple[Category, ...] = ()
-    """Only these; none named: all."""
+    """The categories that are used; none named: all."""
 
     @property
     def files(self) -> Mapping[str, tuple[str, ...]]:

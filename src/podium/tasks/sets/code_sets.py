@@ -44,7 +44,7 @@ class HumanEval(CodeSet):
     licence: ClassVar[str] = "MIT; plus: Apache-2.0"
     set: Literal["humaneval"] = "humaneval"
     plus: bool = False
-    """With the tests of EvalPlus."""
+    """Whether the tests are those of EvalPlus."""
 
     def source_of(self, split: str) -> str:
         return "evalplus/humanevalplus" if self.plus else self.source

@@ -70,9 +70,9 @@ class MATH(HubSet):
     licence: ClassVar[str] = "MIT"
     set: Literal["math"] = "math"
     subjects: tuple[Subject, ...] = ()
-    """Only these subjects; empty: all."""
+    """The subjects that are used; empty: all."""
     levels: tuple[Literal[1, 2, 3, 4, 5], ...] = ()
-    """Only these levels, 5 the hardest; empty: all, and the few problems without a level."""
+    """The levels that are used, 5 the hardest; empty: all, and the few problems without a level."""
 
     @property
     def files(self) -> Mapping[str, tuple[str, ...]]:

@@ -55,6 +55,6 @@ def _untie(model: torch.nn.Module) -> None:
 
 
 def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
-    """Of the start's weights: the merged policy has the same."""
+    """The dtype of the start's weights: the merged policy has the same."""
     name = checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype") or "float32"
     return getattr(torch, str(name))  # type: ignore[no-any-return]

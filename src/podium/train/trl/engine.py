@@ -215,11 +215,11 @@ class TRLRun(TrainerCallback):
         self._job = job
         self._rows = by_label(job.rows)
         self.samples: list[SampledCompletion] = []
-        """Of the latest batch, of all ranks."""
+        """The samples of the latest batch, of all ranks."""
         self._seconds: dict[str, float] = {}
         self._began = time.perf_counter()
         self._evaluation: dict[str, Any] | None = None
-        """Of the policy after the latest iteration, if that was due."""
+        """The evaluation of the policy after the latest iteration, if one was due."""
         # It prints every dropped rollout whole.
         logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
         try:

@@ -200,7 +200,7 @@ class _Recorder(TrainerCallback):
         self._progress = progress
         self._batch = settings.sft.batch
         self._tokens = sum(map(len, dataset["input_ids"])) / len(dataset)
-        """Of an example, on average."""
+        """The tokens of an example, on average."""
         progress.total = round(settings.sft.epochs * len(dataset))
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

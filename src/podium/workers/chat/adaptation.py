@@ -41,7 +41,7 @@ class Adaptation:
     output_tokens: int | None = None
     """The highest limit of a reply that it takes."""
     input_tokens: int | None = None
-    """Of this call's messages, as the server counts them. It is not remembered."""
+    """The tokens of this call's messages, as the server counts them. They are not remembered."""
 
     def __or__(self, other: Adaptation) -> Adaptation:
         """What both know; where they differ, `other` is the newer."""

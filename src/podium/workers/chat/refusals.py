@@ -129,7 +129,7 @@ class TokenLimit:
     """What an endpoint says of its limits, in tokens. None: it says nothing of it."""
 
     context: int | None = None
-    """Of messages and reply together."""
+    """The most tokens of messages and reply together."""
     input: int | None = None
     """What it counts in the messages."""
     total: int | None = None
