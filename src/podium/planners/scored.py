@@ -12,8 +12,6 @@ import numpy.typing as npt
 from podium.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
-Vectors = Callable[[Sequence[str]], Floats]
-"""From N texts to their vectors, [N, D]."""
 Members = tuple[int, ...]
 """The workers of a vote, by number; one that is named again gives another answer."""
 

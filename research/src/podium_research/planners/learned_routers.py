@@ -19,7 +19,7 @@ from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.by_ratings import read_per_usd
-from podium.planners.scored import Floats, Members, ScoredAnswers, Vectors
+from podium.planners.scored import Floats, Members, ScoredAnswers
 from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 from podium_research.planners.predictors import (
@@ -28,6 +28,7 @@ from podium_research.planners.predictors import (
     Method,
     Predict,
     Remembered,
+    Vectors,
     fit,
     fit_calibrated,
     sentence_vectors,

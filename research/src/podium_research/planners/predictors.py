@@ -14,9 +14,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planners.scored import Floats, Vectors
+from podium.planners.scored import Floats
 from podium_research.planners.router_dc import fit_router_dc
 
+Vectors = Callable[[Sequence[str]], Floats]
+"""From N texts to their vectors, [N, D]."""
 Predict = Callable[[Sequence[str]], Floats]
 """From N texts to predictions, [N, T]."""
 Method = Literal["neighbours", "ridge", "logistic", "boosting", "clusters", "routerdc"]

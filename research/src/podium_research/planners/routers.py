@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.planner import Plan, PlanRequest
-from podium.planners.scored import Floats, Vectors
+from podium.planners.scored import Floats
 from podium.planners.voting import Committee, Single
 from podium.workers.vote import VOTE
-from podium_research.planners.predictors import Method, fit
+from podium_research.planners.predictors import Method, Vectors, fit
 
 RoutingRule = Callable[[str], str | Committee]
 """From a question's text to the name of a worker, or to a committee."""

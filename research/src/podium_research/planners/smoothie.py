@@ -13,11 +13,11 @@ import numpy as np
 
 from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
-from podium.planners.scored import Floats, Vectors
+from podium.planners.scored import Floats
 from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, render
-from podium_research.planners.predictors import ngram_vectors
+from podium_research.planners.predictors import Vectors, ngram_vectors
 
 
 def qualities(vector_ND: Floats) -> Floats:
