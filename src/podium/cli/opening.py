@@ -32,8 +32,3 @@ async def open_dispatcher(
         run=run,
     ) as dispatcher:
         yield dispatcher
-
-
-def option_name(key: str) -> str:
-    """How users write the option of a settings key."""
-    return f"--{key.replace('_', '-')}"
