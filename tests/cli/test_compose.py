@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
+from podium.team.opening import open_pool
 from podium.testing import FaultServer, Rule, Status
 from podium.workers.pool import load_pool
 
@@ -147,7 +148,7 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
     assert [table["name"] for table in tables["worker"]] == ["m36", "vote"]
     assert tables["worker"][0]["limits"] == {"max_tokens": 50}
     assert "fallback" not in tables["worker"][0]
-    assert load_pool(Path("team/pool.toml")).ratings is not None
+    assert open_pool("team/pool.toml").ratings is not None
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,9 @@ async def test_a_budget_that_is_no_amount_is_refused_in_one_sentence(
 ) -> None:
     for wrong in ("-1", "nan"):
         refused = await paid("ask", "Q?", *PLAN, "--day-budget-usd", wrong)
-        assert "A day may not have a budget of $" in one_sentence(refused)
+        assert "budget.day_usd" in one_sentence(refused)
         refused = await paid("eval", "--run", "r", "--run-budget-usd", wrong)
-        assert "A run may not have a budget of $" in one_sentence(refused)
+        assert "budget.run_usd" in one_sentence(refused)
     monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", "five")
     refused = await paid("ask", "Q?", *PLAN)
     assert one_sentence(refused) == "podium: PODIUM_DAY_BUDGET_USD=five: give dollars from 0 on.\n"
