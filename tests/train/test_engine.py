@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,9 +14,10 @@ import pytest
 import tiny_run
 import torch
 from pydantic import ValidationError
-from tiny_run import SETTINGS, make_settings, run, write_start
-from transformers import AutoModelForCausalLM
+from tiny_run import SETTINGS, SHAPE, make_settings, run, write_start
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import RunMismatchError
 from podium.rollout.run_folder import RunFolder
@@ -159,16 +161,29 @@ async def test_a_prompt_too_long_for_the_policy_leaves_its_group_out(tmp_path: P
     assert rows(tmp_path / "run")[0]["dropped"] == settings.questions * settings.group
 
 
+async def test_a_chat_model_trains_through_its_own_template(tmp_path: Path) -> None:
+    made = write_start(tmp_path / "start", replace(SHAPE, positions=2048))
+    (made.path / "podium.json").write_text('{"prompt": {"style": "short"}}')
+    (made.path / "chat_template.jinja").write_text("{{ messages[-1].content }} Plan:")
+    start = Checkpoint.read(made.path)
+    assert start.chats
+    assert refusals(make_settings(start), start, 1) == []
+    codec = ChatCodec(AutoTokenizer.from_pretrained(start.path))
+    policy = await run(tmp_path / "run", start, codec=codec)
+    rewards = [row["reward"] for row in rows(tmp_path / "run")]
+    assert fmean(rewards[-6:]) > fmean(rewards[:2]) + 0.1
+    assert (policy / "chat_template.jinja").is_file()
+
+
 def test_what_the_engine_cannot_train_is_refused(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
     settings = make_settings(start)
     assert refusals(settings, start, 1) == []
     changed = settings.model_copy(update={"trl": {"bf16": True}, "stage": "sft"})
     changed = changed.model_copy(update={"grpo": SETTINGS.model_copy(update={"loss_type": "dapo"})})
-    (start.path / "podium.json").write_text('{"prompt": {"style": "full"}}')
-    (start.path / "chat_template.jinja").write_text("{{ messages }}")
-    said = " ".join(map(str, refusals(changed, Checkpoint.read(start.path), 1)))
-    assert all(key in said for key in ("[trl]", "sft", "loss_type", "chat template"))
+    endless = Checkpoint(start.path, {**start.config, "eos_token_id": None}, start.prompt)
+    said = " ".join(map(str, refusals(changed, endless, 1)))
+    assert all(key in said for key in ("[trl]", "sft", "loss_type", "no token that ends"))
 
 
 async def test_several_steps_on_each_batch_learn_from_fewer_rollouts(tmp_path: Path) -> None:

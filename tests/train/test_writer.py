@@ -34,7 +34,7 @@ def model(start: Checkpoint) -> PolicyModel:
 
 
 def make_writer(model: PolicyModel, seed: str = "turns", temperature: float = 1.0) -> GroupWriter:
-    return GroupWriter(model, end=END, max_tokens=4, temperature=temperature, seed=seed, guide=None)
+    return GroupWriter(model, ends=(END,), max_tokens=4, temperature=temperature, seed=seed, guide=None)
 
 
 def first_round() -> list[SampledCompletion]:

@@ -28,6 +28,7 @@ from podium.tasks.task import Grade, Task
 from podium.train.display import NoDisplay
 from podium.train.engine import open_engine
 from podium.train.ranks import Ranks
+from podium.train.rollouts import PromptCodec
 from podium.train.run import train_over
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
@@ -200,6 +201,7 @@ async def run(
     scoring: Callable[[ScoringSession], Any] = Unreliable,
     display: NoDisplay | None = None,
     pool: Pool = POOL,
+    codec: PromptCodec | None = None,
     **settings: Any,
 ) -> Path:
     """Train in a folder; returns that of the trained model."""
@@ -214,7 +216,7 @@ async def run(
         evaluated=[f"validation/{name}" for name in make_tasks(3)] if grpo.eval_every else (),
         start=start,
         tokenizer=None,
-        codec=Codec.of(start),
+        codec=codec or Codec.of(start),
         ranks=Ranks(),
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
         display=display,

@@ -5,7 +5,6 @@ It is a pure function of a trace and a grade. `rollout` runs and grades.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -86,16 +85,6 @@ def round_reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward
         grade: of the answer after this round.
     """
     return reward(trace.model_copy(update={"rounds": trace.rounds[-1:]}), grade, settings)
-
-
-def discounted(rewards: Sequence[float], discount: float) -> tuple[float, ...]:
-    """What each round of a rollout earns: (1 - discount) times its own reward and `discount` times what the next round
-    earns. The last round earns its own reward. (The paper, section 3.2.)
-    """
-    earned: list[float] = []
-    for own in reversed(rewards):
-        earned.append((1 - discount) * own + discount * earned[-1] if earned else own)
-    return tuple(reversed(earned))
 
 
 def _readable(round_: RoundTrace) -> bool:

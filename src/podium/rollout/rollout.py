@@ -5,12 +5,12 @@ Evaluation and every trainer call `roll`, so they run, charge and grade in the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from podium.errors import BudgetError
 from podium.executor import Dispatcher
 from podium.rollout.judging import graded
-from podium.rollout.reward import Reward, RewardSettings, discounted, reward, round_reward
+from podium.rollout.reward import Reward, RewardSettings, reward
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace
@@ -26,8 +26,6 @@ class Rollout:
     trace: Trace
     grade: Grade
     reward: Reward
-    earned: tuple[float, ...] = ()
-    """What each round earned, if rounds are rewarded apart (`earned_by_rounds`)."""
 
     @property
     def plan_text(self) -> str:
@@ -109,31 +107,6 @@ async def roll(
         grade=grade,
         reward=reward(trace, grade, settings or RewardSettings()),
     )
-
-
-async def earned_by_rounds(
-    task: Task, rollout: Rollout, settings: RewardSettings, discount: float, *, dispatcher: Dispatcher
-) -> Rollout:
-    """The rollout with what each of its rounds earned: the answer after each round is graded.
-
-    If the grader fails on the answer of an earlier round, the rollout has this failed grade as its own.
-
-    Args:
-        discount: the share of a round's reward that the round after it gives.
-        dispatcher: its accounts pay for the grades.
-    """
-    trace, rewards = rollout.trace, []
-    grade = Grade(score=0.0)
-    for count, round_ in enumerate(trace.rounds, 1):
-        if count == len(trace.rounds):
-            grade = rollout.grade
-        elif not round_.accepted:
-            grade = await graded(task, round_.response, dispatcher)
-            if grade.failure is not None:
-                return replace(rollout, grade=grade)
-        until = trace.model_copy(update={"rounds": trace.rounds[:count]})
-        rewards.append(round_reward(until, grade, settings).total)
-    return replace(rollout, earned=discounted(rewards, discount))
 
 
 def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:

@@ -12,7 +12,7 @@ from podium.errors import BudgetError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Planner
 from podium.rollout.reward import RewardSettings
-from podium.rollout.rollout import Rollout, earned_by_rounds, roll
+from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.types import Budget
@@ -24,12 +24,8 @@ class Scorer:
     """How completions are run and rewarded."""
 
     reward: RewardSettings = field(default_factory=RewardSettings)
-    cost_weights: tuple[float, ...] = ()
-    """Reward lost for each dollar, one weight for each level of cost sensitivity. They replace the reward's own."""
     budget: Budget = field(default_factory=Budget)
     """The budget of one question. For a `FixedPlan` leave rounds at 1: it gives its one completion in every round."""
-    discount: float | None = None
-    """Share of a round's reward that the round after it gives; None: rounds are not rewarded apart."""
     max_steps: int = 5
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
@@ -45,10 +41,9 @@ class Scorer:
         pool: Pool,
         *,
         seed: str,
-        cost_sensitivity: int = 0,
         trace_id: str | None = None,
     ) -> Rollout | None:
-        """Run, grade and reward the plans of any planner, over the budget's rounds, at a level of cost sensitivity.
+        """Run, grade and reward the plans of any planner, over the budget's rounds.
 
         Args:
             seed: seeds the randomness of planner and workers; the same arguments give the same rollout.
@@ -60,9 +55,7 @@ class Scorer:
         Raises:
             BudgetError: the budget of the run or the day does not suffice.
         """
-        rollout = await self.run(
-            planner, task, pool, seed=seed, cost_sensitivity=cost_sensitivity, trace_id=trace_id
-        )
+        rollout = await self.run(planner, task, pool, seed=seed, trace_id=trace_id)
         return None if rollout.infrastructure_failed else rollout
 
     async def run(
@@ -72,7 +65,6 @@ class Scorer:
         pool: Pool,
         *,
         seed: str,
-        cost_sensitivity: int = 0,
         trace_id: str | None = None,
     ) -> Rollout:
         """As `roll`, but return the rollout even if workers or the grader failed. Its reward then means nothing."""
@@ -84,19 +76,11 @@ class Scorer:
             settings=self.execution,
             dispatcher=self.dispatcher,
         )
-        settings = (
-            self.reward.model_copy(update={"cost": self.cost_weights[cost_sensitivity]})
-            if self.cost_weights
-            else self.reward
-        )
         try:
-            rollout = await roll(runner, task, seed=seed, settings=settings, trace_id=trace_id)
+            return await roll(runner, task, seed=seed, settings=self.reward, trace_id=trace_id)
         except BudgetError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
             # paid for, and so their responses are kept.
             for account in self.dispatcher.accounts:
                 await account.wait_until_unreserved()
             raise
-        if self.discount is None:
-            return rollout
-        return await earned_by_rounds(task, rollout, settings, self.discount, dispatcher=self.dispatcher)

@@ -23,8 +23,10 @@ from podium.train.rollouts import PromptCodec, Rollouts
 from podium.train.schedule import Row
 from podium.train.settings import EngineName, TrainSettings
 
-MOST_PARAMETERS = 50_000_000
-"""Of a model that the engine small trains."""
+MOST_PARAMETERS = 1_000_000_000
+"""Of a model that the engine small trains where the settings name it."""
+_MOST_BY_ITSELF = 50_000_000
+"""The same where it is chosen for a policy that reads plain text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +85,13 @@ def choose_engine(settings: TrainSettings) -> EngineName:
     if settings.engine != "auto":
         return settings.engine
     only_trl = (settings.trl, settings.lora, settings.quantization, settings.chat_template)
-    return "trl" if settings.stage == "sft" or any(only_trl) or not can_train(settings.start) else "small"
+    return "trl" if settings.stage == "sft" or any(only_trl) or not suits_small(settings.start) else "small"
 
 
-def can_train(start: str) -> bool:
-    """Whether the engine small can train this start.
+def suits_small(start: str) -> bool:
+    """Whether the engine small is chosen for this start.
 
-    It can if the checkpoint is Llama- or Qwen2-shaped, has few parameters in one file, and reads plain text.
+    It is if the checkpoint is Llama- or Qwen2-shaped, has few parameters in one file, and reads plain text.
     """
     if not shipped_checkpoint(start) and not Path(start).is_dir():
         return False
@@ -97,8 +99,7 @@ def can_train(start: str) -> bool:
     parameters = checkpoint.parameters()
     return (
         not checkpoint.chats
-        and len(checkpoint.ends) == 1
         and is_llama(checkpoint.config)
         and parameters is not None
-        and parameters <= MOST_PARAMETERS
+        and parameters <= _MOST_BY_ITSELF
     )

@@ -146,8 +146,9 @@ class TrainSettings(ScoringSettings):
     """The whole configuration file."""
 
     engine: Literal["auto", "small", "trl"] = "auto"
-    """Which engine trains: "small" reads the prompt of a group once and trains small Llama- and Qwen2-shaped policies
-    on one device, "trl" trains any chat model. "auto" takes small for a start that small can train."""
+    """Which engine trains: "small" reads the prompt of a group once and trains Llama- and Qwen2-shaped models of up
+    to a billion parameters on processors, "trl" trains any chat model. "auto" takes small for policies of at most 50
+    million parameters that read plain text."""
     stage: Literal["grpo", "sft"] = "grpo"
     """The command's --stage."""
     start: str
@@ -226,7 +227,7 @@ ENGINE_ONLY: Mapping[EngineName, tuple[str, ...]] = {
         "grpo.skip_suffix_min_prob",
         "grpo.dtype",
     ),
-    "trl": ("chat_template", "chat_template_kwargs", "lora", "quantization"),
+    "trl": ("lora", "quantization"),
 }
 """By engine, the settings that it alone has."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
-from podium.train.engine import Job
+from podium.train.engine import MOST_PARAMETERS, Job
 from podium.train.objective import ADVANTAGES, LOSSES, kl_weight
 from podium.train.ranks import Ranks
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
@@ -52,16 +52,13 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
         )
     if start is None:
         return found
-    if start.chats:
+    if not start.ends:
+        found.append(CheckpointError(f"{start.path} names no token that ends a completion."))
+    if (parameters := start.parameters()) is None or parameters > MOST_PARAMETERS:
         found.append(
             CheckpointError(
-                f'{start.path} is prompted through a chat template; train it with engine = "trl".'
-            )
-        )
-    if len(start.ends) != 1:
-        found.append(
-            CheckpointError(
-                f"{start.path} names {len(start.ends)} end tokens; the engine small needs exactly one."
+                f"{start.path} has more than {MOST_PARAMETERS:,} parameters, or in several files, which the engine "
+                'small does not train; set engine = "trl".'
             )
         )
     try:
@@ -117,7 +114,7 @@ class _Trainer:
         ]
         writer = GroupWriter(
             self._model,
-            end=next(iter(job.start.ends)),
+            ends=job.start.ends,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             seed=f"train/{job.settings.seed}/{iteration}/sample",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from podium.conductor.guide import Guide
 from podium.train.rollouts import OnEnd, SampledCompletion
@@ -14,7 +14,7 @@ class GroupWriter:
     """A `Writer` for one batch.
 
     Args:
-        end: id of the token that ends a completion.
+        ends: ids of the tokens that end a completion.
         seed: names the randomness.
         guide: guides the sampling; None: every token may be drawn.
     """
@@ -23,13 +23,13 @@ class GroupWriter:
         self,
         model: PolicyModel,
         *,
-        end: int,
+        ends: Collection[int],
         max_tokens: int,
         temperature: float,
         seed: str,
         guide: Guide | None,
     ) -> None:
-        self.ends = (end,)
+        self.ends = ends
         self._model = model
         self._max_tokens = max_tokens
         self._temperature = temperature
@@ -52,7 +52,7 @@ class GroupWriter:
                 for prompt, group in zip(prompts, groups, strict=True)
             ],
             max_tokens=self._max_tokens,
-            end=self.ends[0],
+            ends=self.ends,
             seed=f"{self._seed}/{number}" if number else self._seed,
             temperature=self._temperature,
             greedy=greedy,
