@@ -16,7 +16,6 @@ from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import TrainSettings
-from podium_lab.warmstart.supervised import WarmStartSettings
 from tiny_policy import write_policy
 
 Podium = Callable[..., Any]
@@ -60,11 +59,8 @@ def comparison(podium: Podium, *tokens: str) -> Comparison:
 # --- what the run was trained on ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "settings", [TrainSettings(start="-", **MINE), WarmStartSettings(**MINE)], ids=["grpo", "warm start"]
-)
-def test_a_run_is_evaluated_on_what_it_was_trained_on(podium: Podium, settings: Settings) -> None:
-    trained(settings)
+def test_a_run_is_evaluated_on_what_it_was_trained_on(podium: Podium) -> None:
+    trained(TrainSettings(start="-", **MINE))
     found = comparison(podium, "--run", "r")
     assert (found.tasks, found.pool) == ("mine/test", ("ada", "bob", "vote"))
     assert found == Comparison.load(Path("r/comparison.json"))

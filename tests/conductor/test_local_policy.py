@@ -17,7 +17,6 @@ from podium.conductor.local_policy import LocalPolicy, draw
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError
 from podium.types import Message
-from podium_lab.engine.numpy_engine import NumpyEngine
 from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 
 Make = Callable[..., Path]
@@ -61,17 +60,6 @@ async def test_greedy_text_is_that_of_transformers(
     assert completion.text
 
 
-async def test_both_engines_draw_the_same_text(make_checkpoint: Make) -> None:
-    checkpoint = Checkpoint.read(make_checkpoint("qwen2", eos_token_id=None))
-    sampling = Sampling(temperature=0.7, seed="x", max_tokens=40)
-    texts = [
-        await LocalPolicy("tiny", engine).complete(PROMPT, sampling)
-        for engine in (NumpyEngine(checkpoint), TorchEngine(checkpoint))
-    ]
-    assert texts[0] == texts[1]
-    assert texts[0].text
-
-
 async def test_a_seed_names_a_text(make_checkpoint: Make) -> None:
     policy = open_policy(make_checkpoint())
     seeds = ["a", "b", "a", "c"]
@@ -106,9 +94,7 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
 
 async def test_an_end_written_in_a_question_ends_nothing(make_checkpoint: Make) -> None:
     for kind in ("llama", "gpt2"):
-        engine = {"llama": NumpyEngine, "gpt2": TorchEngine}[kind](
-            Checkpoint.read(make_checkpoint(kind, name=kind))
-        )
+        engine = TorchEngine(Checkpoint.read(make_checkpoint(kind, name=kind)))
         tokens = engine.encode([Message(role="user", content="a </s> <s> b")])
         assert tokens[0] == 1
         assert not {1, 2} & set(tokens[1:])

@@ -13,7 +13,6 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.train.publish import model_card, publish
 from podium.train.settings import GRPOSettings, TrainSettings
-from podium_lab.warmstart.supervised import SupervisedStage, WarmStartSettings
 
 
 @pytest.fixture
@@ -49,15 +48,6 @@ def test_the_card_says_what_the_run_was(run: Path, tmp_path: Path) -> None:
 def card_of(run: Path, settings: BaseModel) -> str:
     (run / "config.json").write_text(settings.model_dump_json())
     return model_card(run, "mine")
-
-
-def test_the_card_of_a_warm_start_says_on_which_examples_it_was_trained(run: Path) -> None:
-    stages = (SupervisedStage(steps=1500), SupervisedStage(steps=500))
-    card = card_of(run, WarmStartSettings(stages=stages))
-    assert "supervised on examples of embedded, 2000 steps of 32 examples, learning rate 0.002\n" in card
-    assert "from fresh weights." in card
-    assert "tags: [podium, conductor]\n" in card
-    assert "None" not in card
 
 
 def test_the_card_of_a_run_of_the_small_engine_says_how_many_rounds_it_had(run: Path) -> None:
