@@ -63,16 +63,19 @@ class Calculator:
 
     async def answer(self, request: Request) -> Reply:
         """All operations of the question, each right or off by one."""
-        question = request.view.question
-        value, known = 0, _results(question)
+        text = self.reply(request.view.question, request.seed)
+        sent = sum(estimate_tokens(message.content) for message in request.messages)
+        return Reply(text, Usage(input_tokens=sent, output_tokens=120), latency_s=1.0)
+
+    def reply(self, question: str, seed: str = "") -> str:
+        """What it says to a question in the call with this seed."""
+        slips, known = 0, _results(question)
         for place, (skill, _) in enumerate(_STEP.findall(question)):
             luck = Random(f"{self.profile.name}/{question}/{place}")
             if luck.random() < _SEEDED:
-                luck = Random(f"{self.profile.name}/{question}/{place}/{request.seed}")
-            value += luck.random() >= self._ability.get(skill, 0.0)
-        text = f"Answer: {known[-1] + value}" if known else "I do not know."
-        sent = sum(estimate_tokens(message.content) for message in request.messages)
-        return Reply(text, Usage(input_tokens=sent, output_tokens=120), latency_s=1.0)
+                luck = Random(f"{self.profile.name}/{question}/{place}/{seed}")
+            slips += luck.random() >= self._ability.get(skill, 0.0)
+        return f"Answer: {known[-1] + slips}" if known else "I do not know."
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -108,6 +111,24 @@ def write_sums(path: Path, count: int = 12, splits: Sequence[Split] = ("test",))
         for task in Sums(split, size=count)
     )
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def write_calculators(path: Path, tasks: Sequence[Task]) -> Path:
+    """The pool file of `open_team`, each of whom answers these questions by its rule, and no other; and the vote."""
+    tables = []
+    for worker in (one for one in open_team() if isinstance(one, Calculator)):
+        told = worker.profile
+        replies = ", ".join(
+            f"{json.dumps(task.question.text)} = {json.dumps(worker.reply(task.question.text))}"
+            for task in tasks
+        )
+        tables.append(
+            f'[[worker]]\nname = "{told.name}"\nkind = "scripted"\nprofile = "{told.description}"\n'
+            f"replies = {{ {replies} }}\n"
+            f"price = {{ input = {told.price.input}, output = {told.price.output} }}\n"
+        )
+    path.write_text("\n".join((*tables, '[[worker]]\nname = "vote"\nkind = "vote"\n')))
     return path
 
 

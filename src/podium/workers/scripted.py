@@ -1,7 +1,7 @@
 """`scripted`: a worker whose replies are written beforehand, for tests and dry runs.
 
-A call for which no reply is left is a `WorkerError` of kind "exhausted". It looks at nothing but the subtask; `replay`
-is the worker that answers by the question.
+A call for which no reply is left is a `WorkerError` of kind "exhausted". It looks at the subtask and the question
+alone; `replay` is the worker that gives recorded answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ScriptedWorker:
     Args:
         name: name in the pool.
         replies: replies in the order of the calls; or a mapping from a text to the reply, where the first text that the
-            subtask contains chooses the reply, any number of times. A `WorkerError` is raised, not returned.
+            subtask or the question contains chooses the reply, any number of times. A `WorkerError` is raised.
         delay: seconds that each call takes.
         profile, limits, fallback: as for any worker; `profile` overrides `name`.
     """
@@ -68,9 +68,9 @@ class ScriptedWorker:
 
     def _next(self, request: Request) -> str | WorkerError:
         if isinstance(self._replies, Mapping):
-            subtask = request.view.subtask
+            subtask, question = request.view.subtask, request.view.question
             for part, reply in self._replies.items():
-                if part in subtask:
+                if part in subtask or part in question:
                     return reply
             found = f"no reply for the subtask {subtask[:80]!r}"
         else:

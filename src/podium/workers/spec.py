@@ -209,7 +209,7 @@ class ScriptedSpec(WorkerSpec):
     unpaid = True
     kind: Literal["scripted"]
     replies: tuple[str | ScriptedFailure, ...] | dict[str, str | ScriptedFailure]
-    """In the order of the calls; or by a text that the subtask contains."""
+    """In the order of the calls; or by a text that the subtask or the question contains."""
     delay: float = Field(default=0.0, ge=0)
     """Seconds that each call takes."""
 
