@@ -190,7 +190,7 @@ class TraceTable:
             yield read_summary(row)
 
     def documents(self, filters: Filters) -> Generator[str]:
-        """The ids of all traces that pass, oldest first, damaged or not."""
+        """The documents of all traces that pass, oldest first, damaged or not."""
         for _, _, document in self.database.stream(documents_statement(filters, None, None)):
             yield document
 
