@@ -7,9 +7,8 @@ from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.config import load
 from podium.evals import evaluate
 from podium.tasks import open_tasks
-from podium.team.opening import open_pool
+from podium.team.opening import open_pool, read_team
 from podium.team.planning import open_planner
-from podium.team.settings import TeamSettings
 from podium.train.settings import TrainSettings
 
 CONFIG = Path(__file__).parents[2] / "configs" / "world.toml"
@@ -18,7 +17,7 @@ CONFIG = Path(__file__).parents[2] / "configs" / "world.toml"
 def test_the_pool_is_led_by_the_shipped_conductor_and_not_by_its_start():
     pool = open_pool("orchestra")
     tasks = list(open_tasks("world", "train", size=40))
-    led = open_planner(TeamSettings(), pool, seed="0").planner
+    led = open_planner(read_team("orchestra"), pool, seed="0").planner
     start = Checkpoint.read("world-warmstart")
     untrained = Conductor(open_policy(start), start.prompt)
     trained, before = (
