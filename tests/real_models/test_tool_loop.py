@@ -37,7 +37,7 @@ kind = "openai"
 model = "{name}"
 base_url = "{url}"
 temperature = 0.0
-limits = {{ max_tokens = 64, retries = 0, timeout = 800 }}
+limits = {{ max_tokens = 200, retries = 0, timeout = 800 }}
 """
 
 Post = Callable[[str, dict[str, Any]], dict[str, Any]]
@@ -79,7 +79,7 @@ def responses(post: Post, asked: str) -> str:
 
 def messages(post: Post, asked: str) -> str:
     told: list[dict[str, Any]] = [{"role": "user", "content": asked}]
-    more = {"tools": [{**TOOL, "input_schema": SCHEMA}], "max_tokens": 64}
+    more = {"tools": [{**TOOL, "input_schema": SCHEMA}], "max_tokens": 200}
     reply = post("/v1/messages", {"messages": told, "tool_choice": {"type": "any"}, **more})
     assert reply["stop_reason"] == "tool_use"
     results = [
@@ -109,7 +109,7 @@ def test_a_model_calls_a_tool_and_answers_with_what_it_said(
     url = serve(str(pool), planner="single:writer")
 
     def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
-        reply = httpx.post(f"{url}{path}", json={"model": "podium", **body}, timeout=800)
+        reply = httpx.post(f"{url}{path}", json={"model": "writer", **body}, timeout=800)
         assert reply.status_code == 200, reply.text
         told: dict[str, Any] = reply.json()
         return told

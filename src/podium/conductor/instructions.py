@@ -87,7 +87,9 @@ That plan cannot be run:
 Write the plan again, whole and corrected: {form}."""
 _WHOLE = {
     "lists": "the three lists, of the same length",
-    "structured": 'one JSON object with "thought" and "steps"',
+    "structured": """\
+one JSON object with "thought" and "steps", or, if you cannot write JSON, three Python lists of the same length: \
+model_id (numbers of workers, from 0), subtasks (strings) and access_list (a list for each step)""",
 }
 
 _SHORT_ROLE = """\

@@ -153,7 +153,11 @@ def test_thoughts_before_a_written_call_stay_thoughts() -> None:
     assert ([call.name for call in calls], text, builder.reasoning) == (["weather"], "", "Paris, surely.")
 
 
-def test_a_reply_that_was_cut_off_has_no_call() -> None:
+@pytest.mark.parametrize(
+    ("text", "count"), [(f"```json\n{CALL}\n```\n\n\n\n", 1), (f"```json\n{CALL[:-1]}", 0)]
+)
+def test_a_call_that_was_cut_off_is_none_and_one_before_the_cut_is(text: str, count: int) -> None:
     builder = ReplyBuilder(written=WrittenCalls.of(AnswerOptions(tools=TOOLS)))
-    builder.add({"choices": [{"index": 0, "message": {"content": CALL}, "finish_reason": "length"}]})
-    assert builder.read_calls() == ((), CALL)
+    builder.add({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "length"}]})
+    calls, rest = builder.read_calls()
+    assert (len(calls), rest) == (count, "" if count else text)

@@ -267,7 +267,9 @@ class ChatClient:
         builder = reader.builder
         reasoning, finish = builder.reasoning, builder.finish
         calls, text = builder.read_calls() if options.tools else ((), builder.text)
-        cut_call = bool(calls) and (finish == "length" or any(call.is_cut for call in calls))
+        cut_call = bool(builder.calls and calls) and (
+            finish == "length" or any(call.is_cut for call in calls)
+        )
         if cut_call:
             # The part that was written may look like a whole call, and would then be run.
             finish, calls = "length", ()
@@ -282,7 +284,7 @@ class ChatClient:
         return Reply(
             self._secrets.scrub(text),
             self._usage(reader, messages, body, options),
-            finish="tool_calls" if calls and finish == "stop" else self._name(finish),
+            finish="tool_calls" if calls and finish in ("stop", "length") else self._name(finish),
             model=self._name(builder.model),
             fingerprint=self._name(builder.fingerprint),
             first_token_s=reader.first_token_s,

@@ -108,9 +108,10 @@ class ReplyBuilder:
         return encodable(reasoning), encodable(answer)
 
     def read_calls(self) -> tuple[tuple[CollectedCall, ...], str]:
-        """The tool calls, and the answer beside them. Without calls of their own, those that the text consists of."""
+        """The tool calls, and the answer beside them. Without calls of their own, those that the text consists of,
+        which are whole also if the reply was cut off behind them: small models go on with empty lines."""
         calls, text = self.calls.read(), self.text
-        if not calls and self.finish != "length" and (calls := self._written.read(text)):
+        if not calls and (calls := self._written.read(text)):
             text = ""
         return calls, text
 
