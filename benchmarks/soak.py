@@ -257,7 +257,7 @@ async def soak(options: argparse.Namespace, folder: Path, database: PostgresServ
             for replica in replicas:
                 if replica.process is not None:
                     replica.process.kill()
-    kept = set(database.psql("SELECT id FROM podium_traces", store.rpartition("/")[2]).split())
+    kept = set(database.psql("SELECT id FROM traces", store.rpartition("/")[2]).split())
     lost = [trace for trace in tally.answered if trace not in kept]
     answered = set(tally.answered.values())
     return {

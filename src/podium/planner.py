@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from podium.executor import Ledger
 from podium.trace import RejectedPlan, RoundTrace, Span, Trace, VoteCount
-from podium.types import Message, Profile, Question, Usage
+from podium.types import Message, Profile, Question, Spent
 from podium.workers.base import lost
 from podium.workers.view import EarlierStep
 from podium.workflow import Acceptance, AccessRule, PlanError, Workflow, parse
@@ -64,13 +64,8 @@ class Plan:
     """The planner's text, word for word. If the policy numbers workers in another order than the pool: only the plan,
     rewritten with the pool's numbers."""
     decision: Workflow | Acceptance | PlanError
-    usage: Usage = Usage()
-    """The planner's own tokens."""
-    cost_usd: float = 0.0
-    unpriced: bool = False
-    """Whether the price of its tokens is unknown, so that `cost_usd` leaves them out."""
-    saved_usd: float = 0.0
-    """The dollars that a plan from the response cache cost when it was written."""
+    spent: Spent = Spent()
+    """The planner's own tokens and dollars."""
     messages: tuple[Message, ...] = ()
     """What the planner's model was sent for the first try; empty for a planner that calls no model."""
     reasoning: str = ""
@@ -78,7 +73,7 @@ class Plan:
     dropped: tuple[str, ...] = ()
     """Keys of the request to the planner's model that were left out, since its endpoint refuses them."""
     rejected: tuple[RejectedPlan, ...] = ()
-    """Further plans that are not run. Usage and dollars above include theirs."""
+    """Further plans that are not run. `spent` includes theirs."""
     cost_recorded: bool = False
     """Whether the planner has counted usage and cost in the request's ledger; if not, the runner does, or
     `paid_plan`."""
@@ -98,33 +93,23 @@ class Plan:
     this order, without those that failed. Empty: they see the latest response alone."""
 
     def with_rejected(self, other: Plan, error: PlanError) -> Plan:
-        """This plan and, not run because of `error`, `other`. Usage and dollars count both."""
+        """This plan and, not run because of `error`, `other`. `spent` counts both."""
         rejected = RejectedPlan(
             text=other.text,
             error=str(error),
             error_kind=error.kind,
             reasoning=other.reasoning,
-            usage=other.usage,
-            cost_usd=other.cost_usd,
-            unpriced=other.unpriced,
+            usage=other.spent.usage,
+            cost_usd=other.spent.cost_usd,
+            unpriced=other.spent.unpriced,
         )
         return replace(
-            self,
-            usage=other.usage + self.usage,
-            cost_usd=other.cost_usd + self.cost_usd,
-            unpriced=other.unpriced or self.unpriced,
-            saved_usd=other.saved_usd + self.saved_usd,
-            rejected=(*other.rejected, rejected, *self.rejected),
+            self, spent=other.spent + self.spent, rejected=(*other.rejected, rejected, *self.rejected)
         )
 
     def with_lost(self, error: BaseException) -> Plan:
-        """This plan; usage and dollars count those of a further try too, which ended with `error`."""
-        usage, usd = lost(error, Profile(name=""))
-        return replace(self, usage=self.usage + usage, cost_usd=self.cost_usd + usd)
-
-    def tell(self, error: BaseException) -> None:
-        """Let `error` carry the plan's usage and dollars, since there will be no plan."""
-        vars(error).update(usage=self.usage, cost_usd=self.cost_usd)
+        """This plan; `spent` counts a further try too, which ended with `error`."""
+        return replace(self, spent=self.spent + lost(error, Profile(name="")))
 
     def steps_shown(self, outcomes: Sequence[Outcome]) -> tuple[EarlierStep, ...]:
         """The steps that `shows` names, without those that gave no response."""
@@ -165,10 +150,10 @@ def round_trace(
         visible_responses=() if accepted else plan.visible_responses,
         plan_error=None if error is None else str(error),
         plan_error_kind=None if error is None else error.kind,
-        plan_usage=plan.usage,
-        plan_cost_usd=plan.cost_usd,
-        plan_unpriced=plan.unpriced,
-        plan_saved_usd=plan.saved_usd,
+        plan_usage=plan.spent.usage,
+        plan_cost_usd=plan.spent.cost_usd,
+        plan_unpriced=plan.spent.unpriced,
+        plan_saved_usd=plan.spent.saved_usd,
         plan_seconds=seconds,
         plan_edited=plan.edited,
         plan_reason=plan.reason,
@@ -222,7 +207,7 @@ async def paid_plan(planner: Planner, request: PlanRequest, ledger: Ledger) -> P
     """
     plan = await planner.plan(replace(request, ledger=ledger))
     if not plan.cost_recorded:
-        ledger.record(plan.usage, plan.cost_usd)
+        ledger.record(plan.spent)
     return plan
 
 

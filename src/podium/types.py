@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, Literal
@@ -189,6 +190,27 @@ class Usage(Value):
 
 NO_USAGE = Usage()
 """Of what took no tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens and dollars of a call, a plan or an answer: one value from the completion to the trace."""
+
+    usage: Usage = NO_USAGE
+    cost_usd: float = 0.0
+    """Dollars that were paid."""
+    unpriced: bool = False
+    """Whether the price of some tokens is unknown, so that `cost_usd` leaves them out."""
+    saved_usd: float = 0.0
+    """Of what comes from the response cache: the dollars that it cost when it was made."""
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.usage + other.usage,
+            self.cost_usd + other.cost_usd,
+            self.unpriced or other.unpriced,
+            self.saved_usd + other.saved_usd,
+        )
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

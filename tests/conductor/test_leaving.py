@@ -14,7 +14,7 @@ from podium.errors import WorkerError
 from podium.planner import Learner, Outcome, Plan, Planner, PlanRequest
 from podium.team import Runner
 from podium.trace import Trace
-from podium.types import Profile, Question, Usage
+from podium.types import Profile, Question, Spent, Usage
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, PlanError, Step, Workflow, render
@@ -167,9 +167,7 @@ class Wants:
     async def plan(self, request: PlanRequest) -> Plan:
         names = tuple(profile.name for profile in request.pool)
         self.shown.append(names)
-        paid = Plan(
-            "", Workflow((Step(0, "Do it."),)), Usage(input_tokens=10, output_tokens=1), cost_usd=0.001
-        )
+        paid = Plan("", Workflow((Step(0, "Do it."),)), Spent(Usage(input_tokens=10, output_tokens=1), 0.001))
         if self.wanted in names:
             workflow = Workflow((Step(names.index(self.wanted), "Do it."),))
             return replace(paid, text=render(workflow), decision=workflow)

@@ -85,11 +85,11 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
     folder = make_checkpoint()
     completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7))
     prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
-    assert completion.usage.input_tokens == len(prompt) + 1  # <s>
-    assert completion.usage.output_tokens == 7
+    assert completion.spent.usage.input_tokens == len(prompt) + 1  # <s>
+    assert completion.spent.usage.output_tokens == 7
     assert completion.cut
-    assert not completion.usage.estimated
-    assert completion.cost_usd == 0
+    assert not completion.spent.usage.estimated
+    assert completion.spent.cost_usd == 0
 
 
 async def test_an_end_written_in_a_question_ends_nothing(make_checkpoint: Make) -> None:
@@ -147,7 +147,7 @@ async def test_writing_stops_at_an_end_or_at_the_limit(
     wanted: list[int], limit: int, written: int, text: str
 ) -> None:
     completion = await LocalPolicy("scripted", Scripted(wanted)).complete(PROMPT, Sampling(max_tokens=limit))
-    assert (completion.usage.output_tokens, completion.text) == (written, text)
+    assert (completion.spent.usage.output_tokens, completion.text) == (written, text)
 
 
 async def test_a_prompt_is_read_once_and_then_token_by_token() -> None:
@@ -185,7 +185,7 @@ async def test_a_prompt_that_cannot_fit_is_not_cut_into_tokens(make_checkpoint: 
 async def test_a_completion_ends_where_the_context_does(make_checkpoint: Make) -> None:
     policy = open_policy(make_checkpoint(eos_token_id=None))
     completion = await policy.complete((Message(role="user", content="z" * 200),), Sampling())
-    assert completion.usage.tokens == 256
+    assert completion.spent.usage.tokens == 256
 
 
 async def test_cancelling_stops_the_thread() -> None:

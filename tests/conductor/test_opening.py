@@ -23,7 +23,7 @@ async def test_a_small_conductor_too_has_a_second_try(make_checkpoint: Callable[
     twice = await open_conductor(str(folder)).plan(SITUATION)
     assert isinstance(once.decision, PlanError)
     assert isinstance(twice.decision, PlanError)
-    assert twice.usage.input_tokens == 2 * once.usage.input_tokens
+    assert twice.spent.usage.input_tokens == 2 * once.spent.usage.input_tokens
     assert twice.text != once.text
 
 
@@ -35,5 +35,5 @@ async def test_a_conductor_writes_as_long_and_as_freely_as_it_was_trained_to(
     folder = make_checkpoint(podium=podium, chat=CHAT, max_position_embeddings=8192, eos_token_id=[2])
     conductor = open_conductor(str(folder))
     plans = [await conductor.plan(replace(SITUATION, seed=seed)) for seed in ("1", "2")]
-    assert all(0 < plan.usage.output_tokens <= 2 * 7 for plan in plans), "of two tries"
+    assert all(0 < plan.spent.usage.output_tokens <= 2 * 7 for plan in plans), "of two tries"
     assert len({plan.text for plan in plans}) == texts

@@ -116,7 +116,7 @@ async def test_the_probe_finds_the_first_format_that_is_obeyed(
     for plan in (first, second):
         assert isinstance(plan.decision, Workflow)
         assert plan.decision.steps[0].worker == 1
-    assert first.usage.tokens > second.usage.tokens > 0
+    assert first.spent.usage.tokens > second.spent.usage.tokens > 0
 
 
 def test_the_verdict_holds_for_a_day_and_for_its_endpoint(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ async def test_the_probe_is_paid_from_the_budget_of_the_question() -> None:
         sent = [(one.input_tokens, one.output_tokens) for one in server.requests]
     usd = sum(taken + 10 * given for taken, given in sent) / 1e6
     assert len(sent) == 2
-    assert plan.cost_usd == pytest.approx(usd)
+    assert plan.spent.cost_usd == pytest.approx(usd)
     assert ledger.usd == pytest.approx(usd)
 
 
@@ -244,7 +244,7 @@ async def test_a_thought_comes_before_the_schema_where_the_user_says_so() -> Non
     assert asked(server) == ["text", "probe exact", "exact"]
     assert server.requests[0].body["max_tokens"] == 150
     assert [message.role for message in plan.messages] == ["system", "user", "assistant", "user"]
-    assert plan.usage.input_tokens == sum(one.input_tokens for one in server.requests)
+    assert plan.spent.usage.input_tokens == sum(one.input_tokens for one in server.requests)
 
 
 def test_plans_is_refused_for_a_trained_conductor() -> None:

@@ -7,7 +7,7 @@ import pytest
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
 from podium.planner import Outcome, Planner, PlanRequest
-from podium.types import Message, Profile, Question, Rating, Usage
+from podium.types import Message, Profile, Question, Rating, Spent, Usage
 from podium.workflow import Acceptance, PlanError, Step, Workflow, render
 
 GOOD = 'sums 0\nmodel_id = [1]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
@@ -29,7 +29,7 @@ class Script:
     async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
         self.asked.append((messages, sampling))
         usage = Usage(input_tokens=100 * len(self.asked), output_tokens=10)
-        return Completion(self._texts[len(self.asked) - 1], usage, cost_usd=0.25)
+        return Completion(self._texts[len(self.asked) - 1], Spent(usage, 0.25))
 
 
 async def test_a_completion_becomes_a_plan() -> None:
@@ -40,7 +40,7 @@ async def test_a_completion_becomes_a_plan() -> None:
     assert plan.text == GOOD
     assert isinstance(plan.decision, Workflow)
     assert plan.decision.steps[0].worker == 1
-    assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)
+    assert (plan.spent.usage.tokens, plan.spent.cost_usd) == (110, 0.25)
     assert script.asked[0][0] == build_prompt(SITUATION, PromptSettings())
 
 
@@ -97,8 +97,8 @@ async def test_a_second_try_shows_the_error_and_pays_for_both() -> None:
     plan = await Conductor(script, second_try=True).plan(SITUATION)
     assert isinstance(plan.decision, Workflow)
     assert plan.text == GOOD
-    assert plan.usage == Usage(input_tokens=300, output_tokens=20)
-    assert plan.cost_usd == 0.5
+    assert plan.spent.usage == Usage(input_tokens=300, output_tokens=20)
+    assert plan.spent.cost_usd == 0.5
     *earlier, completion, error = script.asked[1][0]
     assert tuple(earlier) == script.asked[0][0]
     assert completion == Message(role="assistant", content=BAD)
@@ -206,7 +206,7 @@ async def test_a_second_try_that_is_not_answered_leaves_the_first_with_what_it_c
     assert plan.decision.kind == alone.decision.kind
     assert plan.decision.message.startswith(alone.decision.message)
     assert plan.decision.message.endswith(f"A second try failed: {error}")
-    assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)
+    assert (plan.spent.usage.tokens, plan.spent.cost_usd) == (110, 0.25)
 
 
 # --- how a policy numbers the pool ---------------------------------------------------------------------------
@@ -234,7 +234,7 @@ async def test_a_policy_that_reads_ratings_sees_the_vote_first_and_its_plans_kee
     assert script.asked[0][0] == build_prompt(as_trained, TRAINED)
     assert plan.decision == committee(0, 1, 2)
     assert plan.text == f"sums12; steps 3\n{render(committee(0, 1, 2))}"
-    assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)
+    assert (plan.spent.usage.tokens, plan.spent.cost_usd) == (110, 0.25)
     same = await Conductor(Script(written), TRAINED).plan(as_trained)
     assert (same.decision, same.text) == (committee(1, 2, 0), written)
 

@@ -83,8 +83,8 @@ async def test_a_served_model_conducts(serve: Serve) -> None:
     policy: Policy = await serve(endpoint, model="big", price=Price(input=1.0, output=10.0))
     plan = await Conductor(policy).plan(PlanRequest(Question(text="3 + 4?"), (Profile(name="a"),)))
     assert isinstance(plan.decision, Workflow)
-    assert plan.usage == Usage(input_tokens=1000, output_tokens=100)
-    assert plan.cost_usd == pytest.approx(0.002)
+    assert plan.spent.usage == Usage(input_tokens=1000, output_tokens=100)
+    assert plan.spent.cost_usd == pytest.approx(0.002)
     assert policy.name == "big"
     assert endpoint.bodies[0]["model"] == "big"
     assert [message["role"] for message in endpoint.bodies[0]["messages"]] == ["system", "user"]
@@ -110,9 +110,9 @@ async def test_it_may_reason_at_length_and_its_limits_say_how_long(serve: Serve)
 
 async def test_without_a_price_a_completion_is_unpriced(serve: Serve) -> None:
     completion = await (await serve(Endpoint())).complete(PROMPT, Sampling())
-    assert (completion.cost_usd, completion.unpriced) == (0.0, True)
+    assert (completion.spent.cost_usd, completion.spent.unpriced) == (0.0, True)
     priced = await (await serve(Endpoint(), price=Price(input=1.0))).complete(PROMPT, Sampling())
-    assert (priced.cost_usd, priced.unpriced) == (pytest.approx(0.001), False)
+    assert (priced.spent.cost_usd, priced.spent.unpriced) == (pytest.approx(0.001), False)
 
 
 async def test_further_keys_are_sent_as_they_are(serve: Serve) -> None:

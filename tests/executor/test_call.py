@@ -142,8 +142,8 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_
     answered = await call(question_context, a, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert answered.worker == "b"
-    assert answered.cost_usd == dear.price.cost(answered.reply.usage) > 0
-    assert question_context.ledger.usd == answered.cost_usd
+    assert answered.spent.cost_usd == dear.price.cost(answered.reply.usage) > 0
+    assert question_context.ledger.usd == answered.spent.cost_usd
     assert [attempt.worker for attempt in attempts] == ["a", "b"]
 
 
@@ -285,7 +285,7 @@ async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_co
     answered = await call(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert len(attempts) == 2
-    assert sum(attempt.cost_usd for attempt in attempts) == answered.cost_usd == 1.0
+    assert sum(attempt.cost_usd for attempt in attempts) == answered.spent.cost_usd == 1.0
     assert question_context.ledger.usd - spent == 2.0
 
 
@@ -344,9 +344,9 @@ async def test_from_a_cache_a_cut_answer_and_the_one_that_replaced_it_cost_what_
             question_context, attempts = make_context([cut, b], dispatcher=dispatcher), []
             answered = await call(question_context, cut, REQUEST, attempts)
             assert isinstance(answered, Answered)
-            paid = answered.cost_usd + sum(attempt.cost_usd for attempt in attempts)
-            assert paid + answered.saved_usd == pytest.approx(1.01)
-            saved.append(answered.saved_usd)
+            paid = answered.spent.cost_usd + sum(attempt.cost_usd for attempt in attempts)
+            assert paid + answered.spent.saved_usd == pytest.approx(1.01)
+            saved.append(answered.spent.saved_usd)
             calls.append(question_context.ledger.calls)
         assert saved == [0.0, pytest.approx(1.01)]
         assert calls == [1, 0]
@@ -371,7 +371,7 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
         answered = await call(question_context, cut, REQUEST, attempts)
         assert isinstance(answered, Answered)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
-        assert answered.cost_usd + sum(attempt.cost_usd for attempt in attempts) == spent
+        assert answered.spent.cost_usd + sum(attempt.cost_usd for attempt in attempts) == spent
         assert question_context.ledger.usd == spent
 
 

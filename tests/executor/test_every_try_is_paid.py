@@ -76,7 +76,7 @@ async def _step(make_context, pool, accounts, budget) -> tuple[float, int]:
     usd = sum(attempt.cost_usd for attempt in attempts)
     tokens = sum(attempt.usage.tokens for attempt in attempts)
     if isinstance(answered, Answered):
-        usd, tokens = usd + answered.cost_usd, tokens + answered.reply.usage.tokens
+        usd, tokens = usd + answered.spent.cost_usd, tokens + answered.reply.usage.tokens
     assert context.ledger.usd == pytest.approx(usd)
     assert context.ledger.tokens == tokens
     return usd, tokens

@@ -94,7 +94,7 @@ async def test_a_plan_is_paid_from_the_days_budget_and_refused_once_it_is_used_u
         async with Team.open(pool, budget={"day_usd": 0.002}) as team:
             plan = await team.plan("The sum of 2 and 3?")
             (day,) = team.runner.accounts
-            assert plan.cost_usd == pytest.approx(day.spent_usd) == pytest.approx(0.001)
+            assert plan.spent.cost_usd == pytest.approx(day.spent_usd) == pytest.approx(0.001)
         calls = len(server.requests)
         async with Team.open(pool, budget={"day_usd": 0.0015}) as team:
             with pytest.raises(WorkerError) as refused:

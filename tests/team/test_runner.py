@@ -8,7 +8,7 @@ from podium.executor import Dispatcher, StepEnded, StepStarted
 from podium.planner import Outcome, Plan, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner
 from podium.trace import Trace
-from podium.types import Budget, Limits, Question, Usage
+from podium.types import Budget, Limits, Question, Spent, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -48,7 +48,7 @@ class ScriptedPlanner:
         decision = self._decisions[number]
         if isinstance(decision, WorkerError):
             raise decision
-        return Plan(f"plan {number}", decision, self._usage, self._cost_usd)
+        return Plan(f"plan {number}", decision, Spent(self._usage, self._cost_usd))
 
 
 def pool(a: Sequence[str | WorkerError], b: Sequence[str | WorkerError] = (), delay: float = 0.0) -> Pool:

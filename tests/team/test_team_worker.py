@@ -20,7 +20,7 @@ from podium.team import Event, Runner
 from podium.team.opening import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.testing import FaultServer
-from podium.types import Budget, Limits, Message, Price, Profile, Question, ToolCall, Usage
+from podium.types import Budget, Limits, Message, Price, Profile, Question, Spent, ToolCall, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
 from podium.workers.build import UnreadyWorker
 from podium.workers.openai import OpenAIWorker
@@ -68,7 +68,7 @@ class Planner:
 
     def __init__(self, *steps: Step, usage: Usage = Usage(), cost_usd: float = 0.0) -> None:
         self.situations: list[PlanRequest] = []
-        self._plan = Plan("the plan", Workflow(steps), usage, cost_usd)
+        self._plan = Plan("the plan", Workflow(steps), Spent(usage, cost_usd))
 
     async def plan(self, plan_request: PlanRequest) -> Plan:
         self.situations.append(plan_request)

@@ -132,7 +132,7 @@ async def damage(store: AsyncTraceStore, make_trace: Any, way: Callable[[str], t
         store.add(make_trace(f"t{day}", started_at=f"2026-03-0{day}T10:00:00+00:00"))
     await store.flushed()
     column, value = way(to_json(make_trace("t2")))
-    table = "podium_documents" if column == "document" else "podium_traces"
+    table = "podium_documents" if column == "document" else "traces"
     await store.rows(text(f"UPDATE {table} SET {column} = :value WHERE id = 't2'").bindparams(value=value))
     return column
 
@@ -196,7 +196,7 @@ def test_a_text_that_is_no_utf8_is_damaged_alone(make_trace: Any, tmp_path: Path
         store.add_all([make_trace("t1"), make_trace("t2")])
     with closing(sqlite3.connect(place, isolation_level=None)) as file:
         file.execute("UPDATE podium_documents SET document = CAST(x'ff7b7d' AS TEXT) WHERE id = 't2'")
-        file.execute("UPDATE podium_traces SET question = CAST(x'ff41' AS TEXT) WHERE id = 't2'")
+        file.execute("UPDATE traces SET question = CAST(x'ff41' AS TEXT) WHERE id = 't2'")
     with TraceStore(place) as store:
         assert {summary.id for summary in store.list()} == {"t1", "t2"}
         assert [trace.id for trace in store.iterate()] == ["t1"]

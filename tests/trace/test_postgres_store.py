@@ -169,7 +169,7 @@ async def test_what_the_database_refuses_for_good_is_set_aside_and_stops_nothing
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     store = open_store(postgres_url)
     postgres_server.psql(
-        "ALTER TABLE podium_traces ADD CHECK (id <> 'bad')",
+        "ALTER TABLE traces ADD CHECK (id <> 'bad')",
         database(postgres_url),
     )
     for id_ in ("t1", "bad", "t2"):

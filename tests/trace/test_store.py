@@ -261,7 +261,7 @@ def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path
 def test_a_failed_write_is_raised_by_flush_and_close(tmp_path, make_trace):
     store = TraceStore(tmp_path / "t.sqlite")
     with sqlite3.connect(tmp_path / "t.sqlite") as other:
-        other.execute("DROP TABLE podium_traces")
+        other.execute("DROP TABLE traces")
     store.add(make_trace())
     with pytest.raises(StoreError, match="cannot be written"):
         store.flush()

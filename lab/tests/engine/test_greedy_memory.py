@@ -57,7 +57,7 @@ async def test_a_greedy_policy_computes_a_repeated_prompt_once_and_writes_the_sa
     assert (engine.texts, engine.tokens) == (1, 12)
     assert first.text
     assert again == first
-    assert first.usage.output_tokens == 12
+    assert first.spent.usage.output_tokens == 12
 
 
 async def test_another_question_or_another_length_is_another_text(make_checkpoint: Make) -> None:

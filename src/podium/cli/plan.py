@@ -105,7 +105,7 @@ def _document(planner: str, decided: Plan, workflow: Workflow, expected: PlanEst
     return {
         "planner": planner,
         "text": decided.text,
-        "planning_cost_usd": None if decided.unpriced else decided.cost_usd,
+        "planning_cost_usd": None if decided.spent.unpriced else decided.spent.cost_usd,
         "topology": topology(workflow),
         "workflow": asdict(workflow),
         "estimate": {
@@ -142,7 +142,9 @@ def _print(
             f"{_range(dollars, low.cost_usd, step.cost_usd, high.cost_usd)}"
             f"{_time(low.latency_s, step.likely.latency_s, high.latency_s)}; {basis}"
         )
-    planned = f"Planned by {printable(planner)}, {plan_price(decided.cost_usd, decided.unpriced)}."
+    planned = (
+        f"Planned by {printable(planner)}, {plan_price(decided.spent.cost_usd, decided.spent.unpriced)}."
+    )
     least, likely, most = expected.low, expected.likely, expected.high
     costs = f"about {_range(dollars, least.cost_usd, likely.cost_usd, most.cost_usd)}"
     costs += f", at most {dollars(expected.most_usd)}"

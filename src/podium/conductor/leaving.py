@@ -17,6 +17,7 @@ from podium.conductor.prompt import PolicyNumbering
 from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, Planner, PlanRequest
 from podium.trace import Trace
+from podium.workers.base import charge
 from podium.workflow import PlanError, Workflow, live_steps
 
 _FAILING = 0.15
@@ -128,7 +129,7 @@ class QuarantinePlanner:
         except (WorkerError, UsageError) as error:
             return first.with_lost(error)
         except asyncio.CancelledError as error:
-            first.with_lost(error).tell(error)
+            charge(error, first.with_lost(error).spent)
             raise
         if isinstance(second.decision, PlanError):
             return first.with_rejected(second, second.decision)

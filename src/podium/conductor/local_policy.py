@@ -27,7 +27,7 @@ from podium.conductor.engine import Engine, Logits, Passage
 from podium.conductor.guide import Guide
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
-from podium.types import Message, Usage
+from podium.types import Message, Spent, Usage
 
 _MAX_TOKENS = 384
 """The most tokens of a completion by default: enough for five steps with subtasks of a few sentences."""
@@ -302,7 +302,7 @@ class LocalPolicy:
         written, stopped = self._written(text)
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
         cut = not stopped and text.tokens[-1] not in self._engine.ends
-        _settle(text, Completion(written, usage, cut=cut))
+        _settle(text, Completion(written, Spent(usage), cut=cut))
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

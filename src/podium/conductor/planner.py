@@ -22,7 +22,7 @@ from podium.conductor.prompt import (
 from podium.errors import RefusalError, UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
 from podium.types import SEED_PREFIX_CHARS, Message, Profile
-from podium.workers.base import lost
+from podium.workers.base import charge, lost
 from podium.workflow import PlanError, parse
 
 _THOUGHT_TOKENS = 150
@@ -100,12 +100,7 @@ class Conductor:
             messages = thinking_prompt(messages, thought.text)
         completion = await self._complete(messages, request, self._for_plan(request, 0))
         first = replace(self._read(completion, request), messages=messages)
-        first = replace(
-            first,
-            usage=thought.usage + first.usage,
-            cost_usd=thought.cost_usd + first.cost_usd,
-            saved_usd=thought.saved_usd + first.saved_usd,
-        )
+        first = replace(first, spent=thought.spent + first.spent)
         if not (self._second_try and isinstance(first.decision, PlanError)):
             return numbering.plan(first)
         if request.ledger is not None and request.ledger.exhausted:
@@ -119,7 +114,7 @@ class Conductor:
             unread = replace(first.with_lost(error), decision=replace(first.decision, message=unanswered))
             return numbering.plan(unread)
         except asyncio.CancelledError as error:
-            first.with_lost(error).tell(error)
+            charge(error, first.with_lost(error).spent)
             raise
         second = replace(self._read(completion, request), messages=messages)
         return numbering.plan(second.with_rejected(first, first.decision))
@@ -151,10 +146,7 @@ class Conductor:
         return Plan(
             completion.text,
             decision,
-            usage=completion.usage,
-            cost_usd=completion.cost_usd,
-            unpriced=completion.unpriced,
-            saved_usd=completion.saved_usd,
+            completion.spent,
             reasoning=completion.reasoning,
             dropped=completion.dropped,
             cost_recorded=request.ledger is not None,
@@ -174,10 +166,10 @@ class Conductor:
                 completion = await self._policy.complete(messages, sampling)
             except (WorkerError, asyncio.CancelledError) as error:
                 if ledger is not None:
-                    ledger.record(*lost(error, Profile(name="")))
+                    ledger.record(lost(error, Profile(name="")))
                 raise
             if ledger is not None:
-                ledger.record(completion.usage, completion.cost_usd)
+                ledger.record(completion.spent)
             return completion
         try:
             return await self._policy.complete_within(ledger, messages, sampling)

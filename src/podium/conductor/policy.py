@@ -8,6 +8,7 @@ parses it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -24,11 +25,11 @@ from podium.types import (
     Budget,
     Message,
     Question,
-    Usage,
+    Spent,
     sent_tokens,
     total_usage,
 )
-from podium.workers.base import Reply, Request, Worker, lost
+from podium.workers.base import Reply, Request, Worker, charge, lost
 from podium.workers.chat.request_body import seed_number
 from podium.workers.pool import Pool
 
@@ -56,12 +57,7 @@ class Completion:
     """The text that a policy wrote, and what it cost."""
 
     text: str
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
-    unpriced: bool = False
-    """Whether its price is unknown, so that `cost_usd` leaves it out."""
-    saved_usd: float = 0.0
-    """The dollars that a completion from the response cache cost when it was written."""
+    spent: Spent = Spent()
     cut: bool = False
     """Whether it was cut off at the limit of tokens."""
     reasoning: str = ""
@@ -69,9 +65,9 @@ class Completion:
     dropped: tuple[str, ...] = ()
     """Keys of the request that were left out, since the endpoint refuses them."""
 
-    def plus(self, usage: Usage, cost_usd: float) -> Completion:
+    def plus(self, spent: Spent) -> Completion:
         """The same, with what else was taken on the way to it."""
-        return replace(self, usage=self.usage + usage, cost_usd=self.cost_usd + cost_usd)
+        return replace(self, spent=self.spent + spent)
 
 
 @runtime_checkable
@@ -157,7 +153,7 @@ class WorkerPolicy:
         self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
     ) -> Completion:
         """See `PaidPolicy`. A probe of the endpoint, before the first plan, is paid as the plan is."""
-        formats, shape, probed = self._formats, sampling.shape, Completion("")
+        formats, shape, probed = self._formats, sampling.shape, Spent()
         if shape is None or formats is None:
             return (await self._call(ledger, messages, sampling))[1]
 
@@ -167,9 +163,9 @@ class WorkerPolicy:
             try:
                 reply, completion = await self._call(ledger, question, seeded, options, cached=False)
             except WorkerError as error:
-                probed = probed.plus(*lost(error, self._worker.profile))
+                probed += lost(error, self._worker.profile)
                 raise
-            probed = probed.plus(completion.usage, completion.cost_usd)
+            probed += completion.spent
             return reply
 
         try:
@@ -179,10 +175,9 @@ class WorkerPolicy:
             format = formats.after(format) if sampling.attempt else format
             completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
         except (WorkerError, asyncio.CancelledError) as error:
-            all_lost = probed.plus(*lost(error, self._worker.profile))
-            vars(error).update(usage=all_lost.usage, cost_usd=all_lost.cost_usd)
+            charge(error, probed + lost(error, self._worker.profile))
             raise
-        return completion.plus(probed.usage, probed.cost_usd)
+        return completion.plus(probed)
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
         """Whether the budget allows a probe and then a plan; if not, it may still pay for a plan as text."""
@@ -217,7 +212,7 @@ class WorkerPolicy:
                 raise
             self._formats.forget()
             _, completion = await self._call(ledger, messages, sampling)
-            return completion.plus(*lost(error, self._worker.profile))
+            return completion.plus(lost(error, self._worker.profile))
         disobeyed = format != LADDER[-1] and "{" not in completion.text and not completion.cut
         if certain and (disobeyed or (not reply.cached and self._formats.is_outdated(reply.fingerprint))):
             self._formats.forget()  # The server may obey another format, as after an update.
@@ -259,18 +254,22 @@ class WorkerPolicy:
         try:
             reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
         except (WorkerError, asyncio.CancelledError) as error:
-            vars(error)["usage"] = total_usage(attempt.usage for attempt in tries)
-            vars(error)["cost_usd"] = sum(attempt.cost_usd for attempt in tries)
+            charge(error, _spent_on(tries))
             raise
         usd, cut, text = reply.price(self._worker.profile), reply.finish == "length", text_of(reply)
+        paid, saved = (0.0, usd) if reply.cached else (usd, 0.0)
+        spent = Spent(reply.usage, paid, not self._priced and reply.cost_usd is None, saved)
         return reply, Completion(
             # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
             text if text.strip() or cut else reply.reasoning,
-            total_usage([reply.usage, *(attempt.usage for attempt in tries)]),
-            (0.0 if reply.cached else usd) + sum(attempt.cost_usd for attempt in tries),
-            unpriced=not self._priced and reply.cost_usd is None,
-            saved_usd=usd if reply.cached else 0.0,
+            spent + _spent_on(tries),
             cut=cut,
             reasoning=reply.reasoning,
             dropped=reply.dropped,
         )
+
+
+def _spent_on(tries: Sequence[Attempt]) -> Spent:
+    """What the tries without an answer took."""
+    usage = total_usage(attempt.usage for attempt in tries)
+    return Spent(usage, sum(attempt.cost_usd for attempt in tries))

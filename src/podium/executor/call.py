@@ -14,7 +14,7 @@ from podium.errors import RefusalError, WorkerError
 from podium.executor.question_context import QuestionContext
 from podium.executor.worker_call import Listeners, WorkerCall
 from podium.trace import Attempt
-from podium.types import NO_USAGE
+from podium.types import NO_USAGE, Spent
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import Pool
 
@@ -26,11 +26,8 @@ class Answered:
     worker: str
     """The chosen one or a fallback."""
     reply: Reply
-    cost_usd: float
-    """Dollars paid now."""
-    saved_usd: float
-    """Dollars saved by the cache: what its answers cost when they were made. Counts this answer, and one cut off before
-    it."""
+    spent: Spent
+    """Of this answer. What the cache saved counts one that was cut off before it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +91,12 @@ async def call(
             paid_usd = 0.0 if reply.cached else usd
             saved_usd += usd - paid_usd
             calls = calls if reply.cached else 0
-            answered = Answered(profile.name, reply, paid_usd, saved_usd)
+            answered = Answered(profile.name, reply, Spent(reply.usage, paid_usd, saved_usd=saved_usd))
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
             _mark_cut(attempts, answered, lost=True)
-            cut = replace(cut or answered, saved_usd=saved_usd)
+            cut = cut or answered
+            cut = replace(cut, spent=replace(cut.spent, saved_usd=saved_usd))
         if not left and cooling_down is not None and cut is None:
             # No fallback answered, so wait until the worker's cooldown ends.
             left.append(_Turn(cooling_down, wait=True))
@@ -144,8 +142,8 @@ def _mark_cut(attempts: list[Attempt], answered: Answered, *, lost: bool) -> Non
                 update={
                     "error_kind": "length",
                     "error": "The answer was cut off at max_tokens.",
-                    "cost_usd": answered.cost_usd if lost else 0.0,
-                    "usage": answered.reply.usage if lost else NO_USAGE,
+                    "cost_usd": answered.spent.cost_usd if lost else 0.0,
+                    "usage": answered.spent.usage if lost else NO_USAGE,
                 }
             )
             return

@@ -87,7 +87,7 @@ async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckRe
         cost_usd = found.cost_usd
         return found
     except asyncio.CancelledError as error:
-        cost_usd = lost(error, worker.profile)[1]
+        cost_usd = lost(error, worker.profile).cost_usd
         raise
     finally:
         ledger.settle(reservation, Usage(), cost_usd)  # A check has no limit of tokens.
@@ -104,11 +104,11 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         seconds = time.perf_counter() - started
         # A replay worker works if its recording can be read, even without this question.
         answered = error.kind == "unrecorded"
-        failure, (usage, cost_usd) = error, lost(error, worker.profile)
+        failure, spent = error, lost(error, worker.profile)
     except TimeoutError as error:
         seconds, answered = time.perf_counter() - started, False
         failure = WorkerError(f"No answer within {limit:g} s.", kind="timeout", retryable=True)
-        usage, cost_usd = lost(error, worker.profile)
+        spent = lost(error, worker.profile)
     else:
         return CheckResult(
             name,
@@ -133,10 +133,10 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         str(failure),
         None if answered else _remedy(failure),
         failure.kind,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        estimated=usage.estimated,
-        cost_usd=cost_usd,
+        input_tokens=spent.usage.input_tokens,
+        output_tokens=spent.usage.output_tokens,
+        estimated=spent.usage.estimated,
+        cost_usd=spent.cost_usd,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from podium.errors import StoreError
-from podium.types import Budget, Price, Usage
+from podium.types import Budget, Price, Spent, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,15 +220,15 @@ class Ledger:
         self.usd += usd
         self._settle_all(reservation.usd, usd)
 
-    def record(self, usage: Usage, usd: float) -> None:
+    def record(self, spent: Spent) -> None:
         """Count what was not reserved: a planner's tokens and dollars."""
-        self.carry(usage, usd)
-        self._settle_all(0.0, usd)
+        self.carry(spent)
+        self._settle_all(0.0, spent.cost_usd)
 
-    def carry(self, usage: Usage, usd: float) -> None:
+    def carry(self, spent: Spent) -> None:
         """Count in the budget alone. The accounts were charged already for a plan that waited for approval."""
-        self.tokens += usage.tokens
-        self.usd += usd
+        self.tokens += spent.usage.tokens
+        self.usd += spent.cost_usd
 
     def _settle_all(
         self, reserved_usd: float, paid_usd: float, accounts: Sequence[SpendLimit] | None = None
@@ -289,7 +289,7 @@ class LedgerAccount:
         if reserved_usd:
             self._ledger.settle(Reservation(0, 0, reserved_usd), Usage(), paid_usd)
         else:
-            self._ledger.record(Usage(), paid_usd)
+            self._ledger.record(Spent(cost_usd=paid_usd))
 
     def may_free(self, usd: float) -> bool:
         """See `SpendLimit`."""

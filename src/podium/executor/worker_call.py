@@ -17,8 +17,8 @@ from podium.executor.ledger import LedgerAccount, Reservation, SpendLimit
 from podium.executor.question_context import QuestionContext
 from podium.executor.rate_limiter import Permit
 from podium.trace import Attempt
-from podium.types import DEFAULT_OPTIONS, NO_USAGE, AnswerOptions, Message, Usage
-from podium.workers.base import Reply, Request, Worker, lost
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent, Usage
+from podium.workers.base import Reply, Request, Worker, charge, lost
 from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
@@ -246,7 +246,7 @@ class WorkerCall:
         channel, profile = self._channel, self._worker.profile
         self._calls = 0
         permit: Permit | None = None
-        usage, cost_usd = NO_USAGE, 0.0
+        spent = Spent()
         try:
             while True:
                 probe = await channel.breaker.acquire(wait=self._wait)
@@ -265,16 +265,18 @@ class WorkerCall:
             if begun is not None:
                 begun.set_result(None)
             reply = await self._answer(channel, probe, hedge)
-            usage, cost_usd = reply.usage, reply.price(profile)
+            spent = Spent(reply.usage, reply.price(profile))
             return reply
         except BaseException as error:
-            usage, cost_usd = lost(error, profile)
+            spent = lost(error, profile)
             raise
         finally:
             if permit is not None:
-                channel.rate_limiter.release(permit, usage.tokens or self._size.plain)
+                channel.rate_limiter.release(permit, spent.usage.tokens or self._size.plain)
             # A team has booked its dollars itself.
-            self._question_context.ledger.settle(reservation, usage, cost_usd if self._team is None else 0.0)
+            self._question_context.ledger.settle(
+                reservation, spent.usage, spent.cost_usd if self._team is None else 0.0
+            )
 
     async def _answer(self, channel: WorkerChannel, probe: bool, hedge: bool) -> Reply:
         """The worker's own answer, recorded as an attempt."""
@@ -293,14 +295,9 @@ class WorkerCall:
                     reply = await self._team.answer_within(request, (account,))
         except (WorkerError, TimeoutError) as error:
             if isinstance(error, TimeoutError):
-                usage, usd = lost(error, worker.profile)
-                error = WorkerError(
-                    f"No answer within {timeout:g} s.",
-                    kind="timeout",
-                    retryable=True,
-                    usage=usage,
-                    cost_usd=usd,
-                )
+                spent = lost(error, worker.profile)
+                error = WorkerError(f"No answer within {timeout:g} s.", kind="timeout", retryable=True)
+                charge(error, spent)
             self._record(started, hedge, error.kind, str(error), error)
             if error.usage is not None and error.cost_usd is None:
                 self._learn(error.usage)
@@ -330,7 +327,7 @@ class WorkerCall:
         error: BaseException | None = None,
     ) -> None:
         """Record an attempt that ends now; `error` has what it took."""
-        usage, cost_usd = (NO_USAGE, 0.0) if error is None else lost(error, self._worker.profile)
+        spent = Spent() if error is None else lost(error, self._worker.profile)
         self._attempts.append(
             Attempt(
                 worker=self._worker.profile.name,
@@ -338,8 +335,8 @@ class WorkerCall:
                 ended_s=self._question_context.elapsed(),
                 error_kind=kind,
                 error=message,
-                cost_usd=cost_usd,
-                usage=usage,
+                cost_usd=spent.cost_usd,
+                usage=spent.usage,
                 hedge=hedge,
             )
         )

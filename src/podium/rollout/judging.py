@@ -14,7 +14,7 @@ from podium.executor.ledger import SpendLimit
 from podium.executor.worker_call import first_reservation
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
-from podium.types import Budget, Usage
+from podium.types import Budget, Spent
 from podium.workers.base import Reply, Request, Worker, lost
 
 
@@ -42,16 +42,16 @@ class JudgePayment:
             refusal = await ledger.reserve(reservation)
             if refusal is not None:
                 raise BudgetError(f"The answer is not judged. {refusal}")
-            usage, usd = Usage(), 0.0
+            spent = Spent()
             try:
                 reply = await call()
-                usage, usd = reply.usage, reply.price(worker.profile)
+                spent = Spent(reply.usage, reply.price(worker.profile))
             except BaseException as error:
-                usage, usd = lost(error, worker.profile)
+                spent = lost(error, worker.profile)
                 raise
             finally:
-                ledger.settle(reservation, usage, usd)
-                self.booked_usd += usd
+                ledger.settle(reservation, spent.usage, spent.cost_usd)
+                self.booked_usd += spent.cost_usd
             return reply
 
         cache = self.dispatcher.cache
@@ -80,5 +80,5 @@ async def graded(
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself; then its cost is known only now.
     if (unbooked_usd := grade.cost_usd - payment.booked_usd) > 0:
-        Ledger(Budget(), accounts=(*dispatcher.accounts, *accounts)).record(Usage(), unbooked_usd)
+        Ledger(Budget(), accounts=(*dispatcher.accounts, *accounts)).record(Spent(cost_usd=unbooked_usd))
     return grade

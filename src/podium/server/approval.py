@@ -213,16 +213,13 @@ class ApprovedPlan:
         if request.outcomes:
             return Plan("", Acceptance())
         if request.ledger is not None:
-            request.ledger.carry(round_.plan_usage, round_.plan_cost_usd)
+            request.ledger.carry(round_.plan_spent)
         position = {profile.name: number for number, profile in enumerate(request.pool)}
         steps = (replace(step, worker=position[self.names[step.worker]]) for step in self.workflow.steps)
         return Plan(
             round_.plan_text,
             Workflow(tuple(steps)),
-            usage=round_.plan_usage,
-            cost_usd=round_.plan_cost_usd,
-            unpriced=round_.plan_unpriced,
-            saved_usd=round_.plan_saved_usd,
+            round_.plan_spent,
             messages=round_.plan_messages,
             reasoning=round_.plan_reasoning,
             rejected=round_.rejected,

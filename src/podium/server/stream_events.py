@@ -105,9 +105,7 @@ def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
         plan = Plan(
             round_.plan_text,
             decision,
-            round_.plan_usage,
-            round_.plan_cost_usd,
-            round_.plan_unpriced,
+            round_.plan_spent,
             reasoning=round_.plan_reasoning,
             rejected=round_.rejected,
             reason=round_.plan_reason,
@@ -148,9 +146,9 @@ def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:
         "error": None if event.error is None else str(event.error),
         "reason": plan.reason,
         "seconds": event.seconds,
-        "usage": plan.usage.model_dump(),
-        "cost_usd": plan.cost_usd,
-        "unpriced": plan.unpriced,
+        "usage": plan.spent.usage.model_dump(),
+        "cost_usd": plan.spent.cost_usd,
+        "unpriced": plan.spent.unpriced,
     }
 
 

@@ -52,7 +52,7 @@ class Past:
     @property
     def usage(self) -> Usage:
         """Tokens that were used, as far as that is known."""
-        used = [ready.plan.usage for ready in self.plans.values()]
+        used = [ready.plan.spent.usage for ready in self.plans.values()]
         used += [span.total_usage for span in self.spans.values()]
         used += [attempt.usage for tries in self.interrupted.values() for attempt in tries]
         return total_usage(used)
@@ -62,7 +62,7 @@ class Past:
         """Dollars that were paid, as far as that is known."""
         lost = sum(attempt.cost_usd for tries in self.interrupted.values() for attempt in tries)
         ended = sum(span.cost_usd for span in self.spans.values())
-        return lost + ended + sum(ready.plan.cost_usd for ready in self.plans.values())
+        return lost + ended + sum(ready.plan.spent.cost_usd for ready in self.plans.values())
 
 
 class Journal(CallJournal, Protocol):

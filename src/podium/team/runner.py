@@ -26,7 +26,7 @@ from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.team.faults import answer_concern, options_fault, plan_fault, trace_status
 from podium.team.journal import Journal, Past
 from podium.trace import RoundTrace, Trace
-from podium.types import Budget, Question
+from podium.types import Budget, Question, Spent
 from podium.workers.pool import Pool
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
@@ -287,7 +287,7 @@ class _QuestionRun:
             plan = _no_plan(kind, f"{runner.planner.name}: {error}", error)
         except asyncio.CancelledError as error:
             lost = Plan("", PlanError("cancelled", "The question was cancelled.")).with_lost(error)
-            if lost.usage.tokens or lost.cost_usd:
+            if lost.spent != Spent():
                 self._close(number, round_trace(lost, context.elapsed() - started))
             raise
         else:
@@ -297,9 +297,11 @@ class _QuestionRun:
             )
             plan = plan if fault is None else replace(plan, decision=fault)
         if not plan.cost_recorded:
-            context.ledger.record(plan.usage, plan.cost_usd)
-        if number in self._past.lost_plans and plan.cost_usd:
-            plan = replace(plan, unpriced=True)  # What the lost call cost is not known.
+            context.ledger.record(plan.spent)
+        if number in self._past.lost_plans and plan.spent.cost_usd:
+            plan = replace(
+                plan, spent=replace(plan.spent, unpriced=True)
+            )  # What the lost call cost is not known.
         return plan, context.elapsed() - started if plan.seconds is None else plan.seconds
 
     def _request(self, number: int) -> PlanRequest:

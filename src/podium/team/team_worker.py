@@ -18,8 +18,8 @@ from podium.team.events import Event, QuestionEnded
 from podium.team.planning import OpenedPlanner
 from podium.team.runner import Runner
 from podium.trace import Trace
-from podium.types import Limits, Message, Profile, ProviderState, Question
-from podium.workers.base import Reply, Request
+from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
+from podium.workers.base import Reply, Request, charge
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers
 
 _TEAM = "podium_team"
@@ -95,7 +95,7 @@ class TeamWorker:
             )
         except asyncio.CancelledError as error:
             if spent is not None:
-                vars(error).update(usage=spent.usage, cost_usd=spent.cost_usd)
+                charge(error, Spent(spent.usage, spent.cost_usd))
             raise
         except UsageError as error:
             raise WorkerError(f"The team cannot take this question: {error}", kind="protocol") from None

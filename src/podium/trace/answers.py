@@ -24,7 +24,7 @@ SELECT json_extract(span.value, '$.answered_by') AS worker,
        coalesce(json_extract(span.value, '$.simulated_s'),
                 json_extract(span.value, '$.ended_s') - json_extract(span.value, '$.started_s'))
 FROM (SELECT CASE WHEN json_valid(document) THEN document ELSE '{}' END AS document
-      FROM podium_traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
+      FROM traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
       ORDER BY trace.started DESC, trace.id DESC LIMIT ?) AS newest,
      json_each(newest.document, '$.rounds') AS round,
      json_each(round.value, '$.spans') AS span

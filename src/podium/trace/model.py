@@ -16,6 +16,7 @@ from podium.types import (
     Profile,
     ProviderState,
     Question,
+    Spent,
     ToolCall,
     Usage,
     Value,
@@ -210,6 +211,11 @@ class RoundTrace(Value):
     spans: tuple[Span, ...] = ()
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""
+
+    @property
+    def plan_spent(self) -> Spent:
+        """Tokens and dollars of the plan."""
+        return Spent(self.plan_usage, self.plan_cost_usd, self.plan_unpriced, self.plan_saved_usd)
 
     @property
     def called_workers(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ _ID = Text().with_variant(Text(collation="C"), "postgresql")
 
 def _table(name: str, *columns: Column | Index) -> Table:  # type: ignore[type-arg]
     """A table that SQLite keeps in the order of its key: the newest traces lie together."""
-    return Table(f"podium_{name}", _METADATA, *columns, sqlite_with_rowid=False)
+    return Table(name, _METADATA, *columns, sqlite_with_rowid=False)
 
 
 def _started(*, key: bool = True) -> Column[float]:
@@ -63,7 +63,7 @@ TRACES = _table(
 )  # fmt: skip
 """`workers` is a list in JSON."""
 WORKED = _table(
-    "worked", Column("worker", Text, primary_key=True), _started(), Column("id", _ID, primary_key=True)
+    "podium_worked", Column("worker", Text, primary_key=True), _started(), Column("id", _ID, primary_key=True)
 )
 
 
@@ -76,7 +76,7 @@ def _sums() -> list[Column[int] | Column[float]]:
 
 
 COSTS = _table(
-    "costs",
+    "podium_costs",
     _started(),
     Column("id", _ID, primary_key=True),
     Column("worker", Text, primary_key=True),
@@ -87,14 +87,14 @@ COSTS = _table(
 )
 """What each worker of a trace cost, and its plans."""
 SPENT = _table(
-    "spent",
+    "podium_spent",
     *(Column(name, Text, primary_key=True) for name in ("day", "owner", "planner", "worker")),
     Column("questions", BigInteger),
     *_sums(),
 )
 """The sums of `COSTS`. In both, the owner "" stands for no key."""
 BACKGROUND = _table(
-    "background",
+    "podium_background",
     Column("id", Text, primary_key=True),
     Column("owner", Text),
     Column("caller", Text),
@@ -106,7 +106,7 @@ BACKGROUND = _table(
     Column("ended", Double),
 )
 ENTRIES = _table(
-    "background_entries",
+    "podium_background_entries",
     Column("id", Text, primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("kind", Text),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from podium.trace import Trace, VoteCount
-from podium.types import NO_USAGE, AnswerOptions, Limits, Message, Profile, ToolCall, Usage
+from podium.types import NO_USAGE, AnswerOptions, Limits, Message, Profile, Spent, ToolCall, Usage
 from podium.workers.view import View, read_view
 
 
@@ -98,7 +98,7 @@ class Reply:
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
 
-def lost(error: BaseException, profile: Profile) -> tuple[Usage, float]:
+def lost(error: BaseException, profile: Profile) -> Spent:
     """Tokens and dollars, at the prices of `profile`, of a call that ended with `error`.
 
     The exception has them as a `WorkerError` has: a worker that is cancelled sets `usage` or `cost_usd` on the
@@ -108,7 +108,12 @@ def lost(error: BaseException, profile: Profile) -> tuple[Usage, float]:
         error = error.__cause__ or error
     usage: Usage = getattr(error, "usage", None) or NO_USAGE
     usd: float | None = getattr(error, "cost_usd", None)
-    return usage, profile.price.cost(usage) if usd is None else usd
+    return Spent(usage, profile.price.cost(usage) if usd is None else usd)
+
+
+def charge(error: BaseException, spent: Spent) -> None:
+    """Let `error` carry what was spent, so that `lost` finds it."""
+    vars(error).update(usage=spent.usage, cost_usd=spent.cost_usd)
 
 
 @runtime_checkable

@@ -51,7 +51,7 @@ class ReplacedWorker:
         try:
             reply = await self._other.answer(request)
         except (WorkerError, asyncio.CancelledError) as error:
-            vars(error)["cost_usd"] = lost(error, self._other.profile)[1]
+            vars(error)["cost_usd"] = lost(error, self._other.profile).cost_usd
             raise
         return replace(reply, cost_usd=reply.price(self._other.profile))
 

@@ -21,7 +21,7 @@ from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
-from podium.types import Budget, Usage
+from podium.types import Budget, Spent, Usage
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 
@@ -159,11 +159,11 @@ async def test_a_planner_is_charged_without_a_reservation(place: Place) -> None:
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
     question = ledger(replica.key_budget)
-    question.record(Usage(), 0.7)
+    question.record(Spent(cost_usd=0.7))
     assert await question.reserve(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
     assert await question.reserve(Reservation(1, 1, 0.3)) is None
     question.settle(Reservation(1, 1, 0.3), Usage(), 0.3)
-    question.record(Usage(), 0.5)
+    question.record(Spent(cost_usd=0.5))
     assert replica.key_budget.exhausted
     await replica.close()
     again = place.open()

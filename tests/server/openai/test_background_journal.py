@@ -24,7 +24,7 @@ from podium.team.journal import LOST
 from podium.trace import RoundTrace, Trace
 from podium.trace.background_table import BackgroundTable, Entry
 from podium.trace.store import open_store
-from podium.types import Budget, Message, Price, Profile, Question, Usage
+from podium.types import Budget, Message, Price, Profile, Question, Spent, Usage
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
@@ -52,9 +52,7 @@ class Planner:
         return Plan(
             f"plan {number}",
             ROUNDS[number],
-            Usage(input_tokens=7),
-            0.5,
-            saved_usd=0.25,
+            Spent(Usage(input_tokens=7), 0.5, saved_usd=0.25),
             messages=(Message(role="user", content="Plan."),),
             reasoning="Thought.",
             reason="Two calls agree.",

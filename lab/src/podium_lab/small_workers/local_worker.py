@@ -130,7 +130,7 @@ class LocalWorker:
             raise WorkerError("It thought and wrote no answer; raise limits.max_tokens.", kind="protocol")
         return Reply(
             text,
-            completion.usage,
+            completion.spent.usage,
             finish="length" if completion.cut else "stop",
             model=self._policy.name,
             reasoning=thoughts,

@@ -51,7 +51,8 @@ class Remembered(PlannerWrapper):
             self.known[key] = await self.planner.plan(request)
             return self.known[key]
         plan = self.known[key]
-        return replace(plan, cost_usd=0.0, saved_usd=plan.cost_usd + plan.saved_usd, cost_recorded=False)
+        spent = replace(plan.spent, cost_usd=0.0, saved_usd=plan.spent.cost_usd + plan.spent.saved_usd)
+        return replace(plan, spent=spent, cost_recorded=False)
 
 
 async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None) -> None:

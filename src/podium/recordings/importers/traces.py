@@ -21,7 +21,7 @@ from podium.trace.serialization import DamagedTraceError, read_document
 from podium.trace.store import open_reader
 
 _OLDEST_FIRST = """
-SELECT document FROM podium_traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
+SELECT document FROM traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
 ORDER BY trace.started, trace.id"""
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""

@@ -22,7 +22,7 @@ from podium.tasks.task import Grade
 from podium.thoughts import without_thoughts
 from podium.types import Message
 from podium.workers.answer import last_line
-from podium.workers.base import Reply, Request, Worker, lost
+from podium.workers.base import Reply, Request, Worker, charge, lost
 from podium.workers.build import build_worker
 from podium.workers.retry import attempts
 from podium.workers.spec import AnySpec
@@ -189,7 +189,7 @@ class Judge(GraderSettings):
                             one_try() if self._pay is None else self._pay(worker, request, one_try)
                         )
                     except WorkerError as error:
-                        bill.append(lost(error, worker.profile)[1])
+                        bill.append(lost(error, worker.profile).cost_usd)
                         raise
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
@@ -202,10 +202,9 @@ async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
         async with asyncio.timeout(seconds):
             return await worker.answer(request)
     except TimeoutError as error:
-        usage, usd = lost(error, worker.profile)
-        raise WorkerError(
-            f"No answer within {seconds:g} s.", kind="timeout", retryable=True, usage=usage, cost_usd=usd
-        ) from None
+        late = WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True)
+        charge(late, lost(error, worker.profile))
+        raise late from None
 
 
 def _last_word(reply: str) -> str:
