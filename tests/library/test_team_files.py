@@ -15,7 +15,7 @@ from podium.types import Budget, Question
 
 def writers():
     """Stores of traces that are open in this process."""
-    return sum(thread.name == "podium-traces" for thread in threading.enumerate())
+    return sum(thread.name == "podium-trace-writer" for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize(
