@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from podium.errors import StoreError, UsageError
 from podium.executor import Ledger, Reservation
 from podium.executor.accounts import Account, open_day_account
-from podium.types import Budget, Usage
+from podium.types import Budget, Spent, Usage
 
 SPENDER = """
 import random, sys
@@ -223,7 +223,7 @@ def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() ->
     assert (run.spent_usd, day.spent_usd, ledger.usd) == (0.375, 0.375, 0.375)
     assert (run.reserved_usd, day.reserved_usd) == (0.0, 0.0)
     assert not ledger.exhausted
-    ledger.record(Usage(), 0.25)
+    ledger.record(Spent(cost_usd=0.25))
     assert ledger.exhausted, "no further round is begun on a day that is spent"
 
 

@@ -174,7 +174,7 @@ async def test_a_planner_is_charged_without_a_reservation(place: Place) -> None:
 async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> None:
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
-    first = asyncio.create_task(replica.call(0.75, 0.0, 0.1))
+    first = asyncio.create_task(replica.call(0.75, 0.0, 1.0))
     await asyncio.sleep(0.03)
     waiting = asyncio.create_task(replica.call(0.75, 0.0))
     await asyncio.sleep(0.03)
@@ -260,7 +260,7 @@ async def test_a_spent_budget_is_refused_before_anything_runs_also_where_another
     ours, theirs = Keys(place.open()), Keys(place.open())
     key_budget = theirs.account(caller)
     assert key_budget is not None
-    ledger(key_budget).record(Usage(), 1.25)
+    ledger(key_budget).record(Spent(cost_usd=1.25))
     await theirs.close()
     await ours.admit(caller)
     with pytest.raises(APIError) as told:
