@@ -192,7 +192,7 @@ async def test_what_judging_costs_counts_too() -> None:
             concurrency=1,
         )
         assert (again.kept, again.wanted) == (3, 3)
-        assert writer.find(unjudged, "free", 0) == replace(saved, answer="5", score=1.0)
+        assert writer.find(unjudged, "free", 0) == replace(saved, answer="Answer: 5", score=1.0)
 
 
 async def test_questions_with_a_past_or_images_are_left_out_and_counted(tmp_path: Path) -> None:
