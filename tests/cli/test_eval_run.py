@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ import pytest
 from refusal import one_sentence
 from small_recording import record_small
 
-from podium.conductor.checkpoint import checkpoint_folder
 from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import TrainSettings
+from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
 
 Podium = Callable[..., Any]
@@ -81,14 +80,8 @@ def test_what_is_named_wins(podium: Podium, settings: TrainSettings, named: tupl
     assert (found.tasks, found.pool) == ("mine/test", ("ada", "bob", "vote"))
 
 
-@pytest.mark.parametrize("settings", [None, TrainSettings(start="-")], ids=["no settings", "embedded"])
-def test_other_runs_are_evaluated_on_embedded_questions(
-    podium: Podium, settings: TrainSettings | None
-) -> None:
-    if settings is not None:
-        trained(settings)
-    found = comparison(podium, "--run", "r", "--questions", "2", "eval.tuning=0", "--untrained", "none")
-    assert (found.tasks, found.simulated, found.recorded) == ("embedded/test", True, False)
+def test_a_run_that_does_not_say_its_questions_is_refused(podium: Podium) -> None:
+    assert "No questions are named" in one_sentence(podium("eval", "--run", "r", "--pool", "mine.toml"))
 
 
 @pytest.mark.parametrize(
@@ -129,9 +122,21 @@ def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(po
 
 
 def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) -> None:
-    shutil.copytree(checkpoint_folder("warmstart"), "leveled")
-    Path("leveled/podium.json").write_text('{"prompt": {"style": "brief", "levels": 4}}')
-    few = ("--questions", "2", "eval.tuning=0", "--untrained", "none", "plan.cost_sensitivity=3")
+    write_policy(Path("leveled"), podium={"prompt": {"style": "brief", "levels": 4}})
+    write_sums(Path("sums.jsonl"))
+    write_team(Path("two.toml"))
+    few = (
+        "--tasks",
+        "sums.jsonl",
+        "--pool",
+        "two.toml",
+        "--questions",
+        "2",
+        "eval.tuning=0",
+        "--untrained",
+        "none",
+        "plan.cost_sensitivity=3",
+    )
     assert comparison(podium, "--conductor", "leveled", *few).rows[0].label == "Conductor, cost sensitivity 3"
 
 

@@ -238,7 +238,7 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
     ("changes", "sentence"),
     [
         ({1: "rec.json"}, "rec.json: workers are rated on a recording, NAME.parquet; make one with: "),
-        ({1: "embedded"}, "embedded: workers are rated on a recording, NAME.parquet; make one with: "),
+        ({1: "sums"}, "sums: workers are rated on a recording, NAME.parquet; make one with: "),
         ({1: "none.parquet"}, "none.parquet: there is no such file"),
         ({4: "none.toml"}, "none.toml: there is no such file"),
         (

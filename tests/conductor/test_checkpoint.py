@@ -9,7 +9,7 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from podium.conductor import Checkpoint, PromptSettings, open_policy
-from podium.conductor.checkpoint import EMBEDDED_QUESTIONS, Conducts
+from podium.conductor.checkpoint import Conducts
 from podium.errors import CheckpointError, ConfigError, UsageError
 from scripted_team import open_team
 from tiny_models import CHAT
@@ -144,8 +144,8 @@ print(sorted(heavy & set(sys.modules)))
 
 def test_what_a_trained_policy_conducts_is_said_by_its_tasks_and_its_pool() -> None:
     pool = open_team()
-    named = Conducts.trained("embedded", pool, anonymous=False, random_pools=False)
-    assert named == EMBEDDED_QUESTIONS
+    named = Conducts.trained("sums", pool, anonymous=False, random_pools=False)
+    assert named == Conducts(questions="the questions of sums", simulated=True)
     numbered = Conducts.trained("world", pool, anonymous=True, random_pools=False)
     assert numbered == Conducts(questions="the questions of world", simulated=True, workers=pool.names)
     assert Conducts.trained("world", pool, anonymous=True, random_pools=True).workers == ()

@@ -37,20 +37,11 @@ FRONTIER = ConstantPlanFront(
 FRONTIER_OF_NONE = FRONTIER.model_copy(update={"plans": ()})
 
 
-def routed(question, pool):
-    """To the worker that knows the first operation."""
-    names = [profile.name for profile in pool]
-    known = any(f", {skill}" in question.text.split("?")[0][:20] for skill in SKILLS[:2])
-    return Workflow((Step(names.index("left" if known else "right"), question.text),))
-
-
 @pytest.fixture(scope="module")
 def comparison(specialists, tasks, tuning) -> Comparison:
     contest = ComparisonSettings(specialists, tasks, tuning)
     conductor = Constant(WHOLE, WORKERS, name="conductor")
-    return asyncio.run(
-        compare(contest, conductor, untrained=RandomPlans(), oracle=routed, constant_plans=FRONTIER)
-    )
+    return asyncio.run(compare(contest, conductor, untrained=RandomPlans(), constant_plans=FRONTIER))
 
 
 def test_every_method_has_a_row(comparison):
@@ -63,7 +54,6 @@ def test_every_method_has_a_row(comparison):
         "single",
         "constant",
         "random",
-        "oracle",
     ]
     assert comparison.questions == 60
 

@@ -52,8 +52,8 @@ def test_the_ledger_stands_beside_the_file_of_the_questions_or_the_run(tmp_path:
     recording.parent.mkdir()
     recording.touch()
     assert ledger_file(str(recording), tmp_path / "runs" / "r") == recording.with_name("mine.looks.jsonl")
-    assert ledger_file("embedded", tmp_path / "runs" / "r") == tmp_path / "runs" / "embedded.looks.jsonl"
-    assert ledger_file("embedded", None) is None
+    assert ledger_file("sums", tmp_path / "runs" / "r") == tmp_path / "runs" / "sums.looks.jsonl"
+    assert ledger_file("sums", None) is None
 
 
 def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:

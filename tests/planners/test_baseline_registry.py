@@ -10,7 +10,6 @@ from podium.planners import (
     Cascade,
     Committee,
     Constant,
-    Oracle,
     RandomPlans,
     SelfConsistency,
     Single,
@@ -39,11 +38,10 @@ def plan_for(question, pool):
         ("self-consistency:ada:5", SelfConsistency("ada", 5)),
         ("self-consistency:gpt-4:mini:3", SelfConsistency("gpt-4:mini", 3)),
         ("random", RandomPlans(seed="7")),
-        ("oracle", Oracle(plan_for)),
     ],
 )
 def test_each_form_opens(name, planner):
-    assert open_baseline(name, POOL, seed="7", oracle=plan_for) == planner
+    assert open_baseline(name, POOL, seed="7") == planner
 
 
 def test_a_constant_plan_is_read_from_its_file(tmp_path):
@@ -110,7 +108,6 @@ def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):
             "by-ratings:0.",
         ),
         ("constant:/no/such", "/no/such: there is no such file; check the path."),
-        ("oracle", "These tasks have no oracle: they do not know what a question needs."),
     ],
 )
 def test_a_wrong_name_gets_a_sentence(name, sentence):

@@ -10,7 +10,6 @@ from podium.errors import ConfigError
 from podium.planner import Outcome, Plan, PlanRequest
 from podium.planners import (
     Constant,
-    Oracle,
     RandomPlans,
     SelfConsistency,
     Single,
@@ -38,7 +37,6 @@ PLANNERS = [
     SelfConsistency("b", 3),
     Constant(CHAIN, ("a", "b")),
     RandomPlans(),
-    Oracle(lambda question, pool: CHAIN),
 ]
 
 
@@ -145,7 +143,7 @@ async def test_random_plans_repeat_with_their_seed_and_differ_with_another():
     assert await plans("1") != await plans("2")
 
 
-def test_the_phrase_book_is_what_specialists_read():
+def test_the_phrase_book_is_what_policies_were_taught():
     assert PHRASES == (
         "Answer the whole question.",
         "Do part 1 only.",

@@ -4,7 +4,6 @@ import pytest
 from teams import answered, called, team
 
 from podium.errors import ConfigError
-from podium.lab.intent import read_intent
 from podium.planners import find_baseline, open_baseline
 from podium.planners.debate import REVISE, Debate
 from podium.planners.mixture import AGGREGATE
@@ -111,10 +110,3 @@ async def test_a_debate_has_a_second_round_only_without_a_two_thirds_majority(th
     assert trace.answer.endswith(f"Answer: {'5' if debated else third}")
     if debated:
         assert seen(pool, "cy")[1] == ["Answer: 4", "Answer: 5", "Answer: 6"]
-
-
-def test_specialists_criticise_revise_and_compare_as_models_would():
-    assert {text: read_intent(text, "?").action for text in (AGGREGATE, REVISE)} == {
-        AGGREGATE: "compare",
-        REVISE: "check",
-    }

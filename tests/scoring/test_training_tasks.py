@@ -45,10 +45,6 @@ def test_the_train_split_of_a_table_alone_is_trained_on() -> None:
     assert len(opened(tasks="mine.jsonl", task_limit=1)) == 1
 
 
-def test_embedded_questions_need_no_table_and_are_a_thousand() -> None:
-    assert len(opened(held_out=["embedded:test", "embedded:validation"])) == 1000
-
-
 def test_a_question_of_a_held_out_set_is_refused_in_one_sentence() -> None:
     lay("mine.jsonl", [("What is 2 + 2?", "train"), ("1 + 3?", "train"), ("8 / 2?", "test")])
     lay("exam.jsonl", [("what is  2 + 2", "test"), ("1 + 3?", "train")])

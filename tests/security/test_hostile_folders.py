@@ -37,10 +37,10 @@ TOOL = {"tool.sh": "touch mark\necho Four.\n"}
 
 FOLDERS: Mapping[str, Mapping[str, str]] = {
     "conductor_gets_a_key": {
-        "team.toml": 'pool = "embedded"\n[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OPENAI_API_KEY"\n'
+        "team.toml": 'pool = "vllm"\n[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OPENAI_API_KEY"\n'
     },
     "conductor_gets_another_secret": {
-        "team.toml": 'pool = "embedded"\n[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OTHER_SECRET"\n'
+        "team.toml": 'pool = "vllm"\n[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OTHER_SECRET"\n'
     },
     "worker_gets_a_key": {
         "team.toml": f'pool = "pool.toml"\n{SINGLE}',
@@ -363,7 +363,7 @@ def test_a_file_that_names_what_is_no_file_is_read_at_once(what: str, podium: Po
 
 @pytest.mark.parametrize(
     "command",
-    [("train", "--help"), ("serve", "--pool", "embedded", "serve.workers=2", "--port", "0")],
+    [("train", "--help"), ("serve", "--pool", "openrouter", "serve.workers=2", "--port", "0")],
     ids=" ".join,
 )
 def test_no_process_takes_a_module_of_the_folder_for_its_own(command: tuple[str, ...]) -> None:

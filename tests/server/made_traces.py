@@ -105,8 +105,8 @@ def many(count: int) -> Iterator[Trace]:
         )
 
 
-def embedded(count: int) -> list[Trace]:
-    """Questions of the embedded train split, each answered by two workers of the embedded pool."""
+def of_sums(count: int) -> list[Trace]:
+    """Sums, each answered by two workers of the scripted team."""
     workers = list(open_team())
     steps = [Step(0, "Take the first step."), Step(1, "Give the answer.", Access(all=True))]
     return [answered(workers, steps, task.question.text) for task in Sums(size=count)]

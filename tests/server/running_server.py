@@ -22,6 +22,7 @@ from podium.trace.async_store import AsyncTraceStore
 from podium.trace.store import open_store
 from podium.types import Budget
 from podium.workers.pool import Pool
+from scripted_team import open_team
 
 _TICK_S = 0.005
 
@@ -63,7 +64,7 @@ class Serve:
 
     def __call__(
         self,
-        pool: Pool | str = "embedded",
+        pool: Pool | str | None = None,
         *,
         planner: str | None = None,
         store: AsyncTraceStore | Path | None = None,
@@ -73,12 +74,13 @@ class Serve:
         """The address, as "http://127.0.0.1:PORT".
 
         Args:
-            pool: the workers, or a shipped pool's name or a file.
-            planner: the configured one; None: the shipped Conductor.
+            pool: the workers, or a file; None: those of `open_team`.
+            planner: the configured one; None: the first worker conducts.
             store: where traces are kept; a file is closed with the server.
             keys: the API keys, closed with the server, which settles what they spent.
             settings: keys of [plan] (max_steps, early_stop, processes), the table `budget`, or keys of [serve].
         """
+        pool = open_team() if pool is None else pool
         plan = {key: settings.pop(key) for key in ("max_steps", "early_stop", "processes") if key in settings}
         plan |= {} if planner is None else {"planner": planner}
         budget = TeamBudget(**settings.pop("budget", Budget()).model_dump(exclude_unset=True))

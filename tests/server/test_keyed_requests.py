@@ -25,7 +25,7 @@ class Ring:
     """A server with keys, and clients that have them."""
 
     def __init__(
-        self, serve: Serve, folder: Path, pool: Pool | str = "embedded", **keys: dict[str, Any]
+        self, serve: Serve, folder: Path, pool: Pool | str | None = None, **keys: dict[str, Any]
     ) -> None:
         register = open_register(folder / "traces.sqlite")
         self._secrets = {}

@@ -13,10 +13,9 @@ import pytest
 
 from podium.cli import run
 from podium.executor import Dispatcher
-from podium.tasks import open_tasks
-from podium.team.opening import open_pool
 from podium.testing import Answer, FaultServer, Rule, Status
 from podium.train.dry_run import Trial
+from scripted_team import Sums, open_team
 
 WORKER = """
 [[worker]]
@@ -84,7 +83,7 @@ def test_as_json_it_is_one_object(config: Path, capsys: pytest.CaptureFixture[st
     assert told["workers"]["cost_usd"]["low"] < told["workers"]["cost_usd"]["likely"]
     assert told["gpu"]["memory"]["weights"] > 0
     assert told["hours"] > 0
-    assert {trial["worker"] for trial in told["trials"]} == set(open_pool("embedded").names)
+    assert {trial["worker"] for trial in told["trials"]} == set(open_team().names)
     assert all(trial["answered"] and trial["score"] in (0.0, 1.0) for trial in told["trials"])
 
 
@@ -146,13 +145,13 @@ def test_each_part_of_a_task_set_is_graded_once_at_least() -> None:
     tasks = {
         f"{part}/{task.id}": replace(task, id=f"{part}/{task.id}", facts={"set": part})
         for part in "abcdefghi"
-        for task in open_tasks("embedded", "train", size=2)
+        for task in Sums("train", size=2)
     }
-    trial = Trial.of(open_pool("embedded"), tasks)
+    trial = Trial.of(open_team(), tasks)
     trials = asyncio.run(trial.run(Dispatcher()))
 
     assert {one.task[0] for one in trials} == set("abcdefghi")
-    assert {one.worker for one in trials} == set(open_pool("embedded").names)
+    assert {one.worker for one in trials} == set(open_team().names)
     assert all(one.score is not None for one in trials)
 
 

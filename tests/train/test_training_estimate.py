@@ -13,9 +13,7 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
 from podium.executor.estimate import estimate
 from podium.scoring import ScoringSettings
-from podium.tasks import open_tasks
 from podium.tasks.task import Grade, Task
-from podium.team.opening import open_pool
 from podium.trace.answers import PastAnswers
 from podium.train.estimate import (
     GIB,
@@ -36,6 +34,7 @@ from podium.types import Limits, Price, Profile, Question
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool
 from podium.workflow import Step, Workflow
+from scripted_team import Sums, open_team
 
 ROOT = Path(__file__).parents[2]
 SHAPE = LMShape(100, 8, 2, 4, 2, 2, 16, tied=True)
@@ -200,8 +199,8 @@ def test_workers_take_as_long_as_the_busiest_is_busy() -> None:
 
 
 def test_simulated_workers_are_priced_but_not_paid_and_take_no_time() -> None:
-    tasks = list(open_tasks("embedded", "train", size=5))
-    told = estimate_workers(ScoringSettings(), open_pool("embedded"), tasks)
+    tasks = list(Sums("train", size=5))
+    told = estimate_workers(ScoringSettings(), open_team(), tasks)
 
     assert not told.paid
     assert told.cost_usd.likely > 0

@@ -55,7 +55,7 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
         reports = run_warmstart(
             settings,
             run,
-            data=open_examples(settings.pool) if settings.tasks == "world" else None,
+            data=open_examples(settings.pool),
             show=show,
         )
     for what, report in reports.items():

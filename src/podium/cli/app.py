@@ -166,7 +166,7 @@ VERBS = (
         "tasks show",
         "podium.cli.tasks:show",
         "Show questions of a task set with their answers.",
-        "podium tasks show embedded --split test --samples 3\npodium tasks show configs/tasks/own.toml",
+        "podium tasks show gsm8k --split test --samples 3\npodium tasks show configs/tasks/own.toml",
     ),
     Verb(
         "tasks overlap",
@@ -195,7 +195,7 @@ VERBS = (
         "podium.cli.evaluation:compare_planners",
         "Compare planners on held-out questions: the Conductor and every baseline, or those of a file.",
         "podium eval --run runs/mine\npodium eval --questions 100 eval.tuning=0 --markdown\n"
-        'podium eval configs/eval/embedded.toml questions=50 --run runs/embedded --declare "A first try."',
+        'podium eval configs/eval/world.toml questions=50 --run runs/world --declare "A first try."',
     ),
     Verb(
         "score-server",

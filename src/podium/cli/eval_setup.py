@@ -14,7 +14,6 @@ from podium.errors import UsageError
 from podium.evals.compare import SECOND_CONDUCTOR
 from podium.rollout.run_folder import RunFolder
 from podium.rows import is_table
-from podium.tasks.open import EMBEDDED
 from podium.team.settings import TeamSettings
 from podium.workers.pool import pool_file
 
@@ -30,19 +29,15 @@ def team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None)
     given = {text.partition("=")[0].strip() for text in (*options.overrides(), *keys)}
     if run is not None and (run / "config.json").is_file():
         had = RunFolder(run).configuration
-        if "eval.tasks" not in given:
-            tasks = str(had.get("tasks", EMBEDDED))
+        if "eval.tasks" not in given and "tasks" in had:
+            tasks = str(had["tasks"])
             _check(run, tasks, there=not _is_file_name(tasks) or Path(tasks).is_file())
             options = replace(options, tasks=tasks)
-        if "pool" not in given and options.team is None:
-            pool = str(had.get("pool", EMBEDDED))
+        if "pool" not in given and options.team is None and "pool" in had:
+            pool = str(had["pool"])
             _check(run, pool, there=pool_file(pool).is_file())
             options = replace(options, pool=pool)
-    elif run is not None and "pool" not in given and options.team is None:
-        options = replace(options, pool=EMBEDDED)
     settings = find_team(options, keys).read()
-    if not settings.worker and settings.pool is None:
-        settings = find_team(replace(options, pool=EMBEDDED), keys).read()
     named = given & {"plan.planner", *(f"conductor.{key}" for key in SOURCES)}
     if run is None or named or not (run / "policy").is_dir():
         return settings

@@ -46,17 +46,12 @@ from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import ExecutionSettings
-from podium.planners import PlanFor
-from podium.planners.embedded_oracle import embedded_oracle
 from podium.tasks import ALL, warnings_of
-from podium.tasks.open import EMBEDDED
 from podium.team.dispatching import open_dispatcher
 from podium.team.opening import open_pool
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Budget
-from podium.workers.pool import has_real_workers
-from podium.workers.specialist import Specialist
 
 Opening = Callable[[TeamSettings], AbstractAsyncContextManager[OpenedPlanner]]
 """Opens the planner of a team, with what all methods share."""
@@ -96,8 +91,7 @@ def compare_planners(
             compared, and nothing is written.
         declare: What a run on the test or validation split is for. It is written into the ledger of looks before the
             run begins; a suite on test needs it.
-        untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
-            embedded questions, none for others.
+        untrained: The checkpoint before training, to compare with. Default: none.
         constant_plans: A file of constant plans that an earlier search found, instead of a new search.
         seed: Seeds the choice of questions and all other randomness.
         json: Print the comparison as one line of JSON; of a suite, a line for each table.
@@ -117,16 +111,16 @@ def compare_planners(
     if chosen.plan.planner != "conductor":
         raise UsageError("This command compares all baselines with the Conductor; leave --planner out.")
     table = chosen.eval
-    tasks, split, questions, repeats = table.tasks or EMBEDDED, table.split, table.questions, table.repeats
-    recorded, embedded = tasks.endswith(".parquet"), tasks == EMBEDDED
+    if table.tasks is None:
+        raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
+    tasks, split, questions, repeats = table.tasks, table.split, table.questions, table.repeats
+    recorded = tasks.endswith(".parquet")
     choosing = "train" if recorded else "validation"
     tuning = table.tuning
     if tuning is None:
-        tuning = ALL if recorded else 400 if embedded else 0
+        tuning = ALL if recorded else 0
     if recorded and constant_plans:
-        raise UsageError(
-            "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."
-        )
+        raise UsageError("--constant-plans are for live workers; on a recording fixed plans are chosen anew.")
     if recorded and untrained not in {None, "none"}:
         raise UsageError("--untrained is not shown on a recording; give the checkpoint with --versus.")
     if tuning and split == choosing:
@@ -164,10 +158,7 @@ def compare_planners(
                 *([_SAMPLES_NOTE] if early_stop and not recorded else []),
             ),
         )
-        simulated = not has_real_workers(workers)
-        before = untrained or ("warmstart" if embedded and simulated else "none")
-        bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
-        oracle = embedded_oracle(list(workers)) if bound else None
+        before = untrained or "none"
 
         async def measure(processes: PolicyProcesses) -> Comparison:
             with open_dispatcher(
@@ -193,7 +184,6 @@ def compare_planners(
                     opening,
                     versus=versus,
                     untrained=before,
-                    oracle=oracle,
                     constant_front=constant_front,
                 )
 
@@ -252,7 +242,6 @@ async def _compare(
     *,
     versus: str | None,
     untrained: str,
-    oracle: PlanFor | None,
     constant_front: ConstantPlanFront | None,
 ) -> Comparison:
     try:
@@ -271,7 +260,6 @@ async def _compare(
                     SECOND_CONDUCTOR, None if second is None else second.plan.cost_sensitivity
                 ),
                 untrained=None if first is None else first.planner,
-                oracle=oracle,
                 constant_plans=constant_front,
             )
     finally:

@@ -52,7 +52,7 @@ def record(
     /,
     *keys: Keys,
     team: CallOptions = CallOptions(),
-    tasks: str = "embedded",
+    tasks: str,
     split: str | None = None,
     questions: int = 100,
     samples: int = 1,

@@ -31,7 +31,7 @@ def study(
         tasks: Your questions: a table (NAME.csv, NAME.jsonl) with the columns question and answer, a task file or set,
             or a recording. Without the column answer, name a --judge; else agreement between workers counts.
         split: Use this split alone. Default: all questions; the study divides them itself.
-        questions: The most questions. Default: all; of embedded questions 300.
+        questions: The most questions. Default: all; of generated questions 300.
         out: The folder of the study: its recording, page and settings files.
     """
     options.check()

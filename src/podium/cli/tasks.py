@@ -64,7 +64,7 @@ def list_sets(*, json: Flag = False) -> int:
 
 
 def show(
-    name: str = "embedded",
+    name: str,
     /,
     *,
     split: str = "train",

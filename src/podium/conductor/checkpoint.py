@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
 
-from podium.conductor.prompt import PromptSettings, rating_words
+from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, build, read_file
 from podium.errors import CheckpointError
 from podium.shipped import shipped_checkpoint, shipped_checkpoints
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from podium.workers.pool import Pool
-
-_EMBEDDED = "the embedded questions"
 
 
 class Conducts(Settings):
@@ -55,7 +53,7 @@ class Conducts(Settings):
             ratings: whether it reads ratings; then it is not bound to simulated workers.
         """
         return cls(
-            questions=_EMBEDDED if tasks == "embedded" else f"the questions of {tasks}",
+            questions=f"the questions of {tasks}",
             simulated=not ratings and not has_real_workers(pool),
             ratings=ratings,
             workers=pool.names if anonymous and not random_pools else (),
@@ -71,10 +69,6 @@ class Conducts(Settings):
         if self.workers and pool.names != self.workers:
             return f"it knows workers only by number, in this order: {', '.join(self.workers)}."
         return _unrated(pool) if self.ratings else None
-
-
-EMBEDDED_QUESTIONS = Conducts(questions=_EMBEDDED, simulated=True)
-"""What policies for embedded questions conduct."""
 
 
 class PlanSettings(Settings):
@@ -98,20 +92,14 @@ class PodiumFile(Settings):
     prompt: PromptSettings = PromptSettings()
     """How the policy was prompted in training."""
     conducts: Conducts | None = None
-    """The pools that it was trained to conduct. None, as in files older than this key: the prompt style decides."""
+    """The pools that it was trained to conduct. None: any."""
     plan: PlanSettings | None = None
     """How its plans are sampled, and their limits. None: the caller's defaults hold."""
 
     @property
     def what_it_conducts(self) -> Conducts:
-        """The same as `Checkpoint.conducts`, from podium.json alone.
-
-        If an older podium.json has no key `conducts`, this cannot tell whether the policy reads ratings.
-        """
-        if self.conducts is not None:
-            return self.conducts
-        brief = self.prompt.style == "brief"
-        return EMBEDDED_QUESTIONS if brief else Conducts()
+        """The pools that it conducts; any, if the file does not say."""
+        return self.conducts or Conducts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,26 +181,9 @@ class Checkpoint:
         return int(self.config.get("max_position_embeddings") or self.config.get("n_positions") or 2048)
 
     @property
-    def reads_ratings(self) -> bool:
-        """Whether it was trained on ratings: its tokenizer then has a token for every word of a rating."""
-        if self.prompt.style != "brief" or not (self.path / "tokenizer.json").is_file():
-            return False
-        tokenizer = self.tokenizer()
-        return all(tokenizer.token_to_id(word) is not None for word in rating_words())
-
-    @property
     def conducts(self) -> Conducts:
-        """The pools that it conducts. If podium.json does not say, its prompt style and its tokenizer decide."""
-        if self.stated is not None:
-            return self.stated
-        if self.prompt.style == "full":
-            return Conducts()
-        ratings = self.reads_ratings
-        return Conducts(
-            questions="the questions of its recordings" if ratings else _EMBEDDED,
-            simulated=not ratings,
-            ratings=ratings,
-        )
+        """The pools that it conducts; any, if podium.json does not say."""
+        return self.stated or Conducts()
 
     def misfit(self, pool: Pool) -> str | None:
         """Why this policy must not conduct `pool`, in one sentence; None: it may."""

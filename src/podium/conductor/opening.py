@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, checkpoint_folder
+from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings
 from podium.conductor.engine import INSTALLED_ENGINES, Engine, EngineKind
 from podium.conductor.format_probe import PlanFormats
 from podium.conductor.guide import open_guide
@@ -42,7 +42,7 @@ UNTRAINED_STYLE: Literal["full", "short"] = "full"
 
 
 def open_conductor(
-    source: str | Checkpoint = "conductor",
+    source: str | Checkpoint,
     pool: Pool | None = None,
     *,
     cost_sensitivity: float | None = None,
@@ -72,9 +72,7 @@ def open_conductor(
         cost_sensitivity=cost_sensitivity,
         second_try=True,
         sampling=_sampling(checkpoint),
-        name="conductor"
-        if checkpoint.path == checkpoint_folder("conductor")
-        else f"conductor:{checkpoint.name}",
+        name=f"conductor:{checkpoint.name}",
     )
 
 

@@ -16,7 +16,7 @@ from podium.evals.plan_selection import COST_TOLERANCE
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Planner
-from podium.planners import VOTE, Oracle, PlanFor, SelfConsistency, Single, known_baselines, open_baseline
+from podium.planners import VOTE, SelfConsistency, Single, known_baselines, open_baseline
 from podium.planners.plans import tools_of
 from podium.tasks.task import Task
 from podium.types import Budget
@@ -89,7 +89,6 @@ async def compare(
     versus: Planner | None = None,
     versus_label: str = SECOND_CONDUCTOR,
     untrained: Planner | None = None,
-    oracle: PlanFor | None = None,
     constant_plans: ConstantPlanFront | None = None,
 ) -> Comparison:
     """Evaluate all methods.
@@ -99,7 +98,6 @@ async def compare(
         versus: a second Conductor, which gets a row of its own.
         label, versus_label: the labels of these two rows.
         untrained: the planner before training.
-        oracle: returns the best known plan of a question, for tasks that know it.
         constant_plans: the result of an earlier search for this pool; None: search on the tuning questions.
     """
     trained = await settings.run(label, conductor)
@@ -133,8 +131,6 @@ async def compare(
         await add("constant", "Best constant plan", constant)
     for kind, label, planner in table_rows(settings):
         await add(kind, label, planner)
-    if oracle is not None:
-        await add("oracle", "Oracle (a bound)", Oracle(oracle))
     return Comparison(
         questions=len(settings.tasks),
         seed=settings.seed,

@@ -67,7 +67,7 @@ class SyncTeam:
         finally:
             self._loop.call(events.aclose())
 
-    def evaluate(self, tasks: str | Sequence[Task] = "embedded", **options: Any) -> Evaluation:
+    def evaluate(self, tasks: str | Sequence[Task], **options: Any) -> Evaluation:
         """See `podium.evaluate`, which has the same options."""
         return self._loop.call(evaluate(self._team, tasks, **options))
 

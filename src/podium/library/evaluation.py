@@ -13,7 +13,7 @@ from podium.team.team import Team
 
 async def evaluate(
     team: Team,
-    tasks: str | Sequence[Task] = "embedded",
+    tasks: str | Sequence[Task],
     *,
     split: str = "validation",
     questions: int = 100,

@@ -1,8 +1,8 @@
 """Planners that are not the Conductor: what it is compared with. `registry` names them; each builds workflows."""
 
-from podium.planners.baseline import Baseline, BaselineContext, PlanFor
+from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.cascade import Cascade
-from podium.planners.controls import Constant, Oracle, RandomPlans, random_workflow, read_constant
+from podium.planners.controls import Constant, RandomPlans, random_workflow, read_constant
 from podium.planners.registry import baseline_forms, find_baseline, known_baselines, open_baseline
 from podium.planners.voting import Committee, SelfConsistency, Single
 from podium.workers.vote import VOTE
@@ -14,8 +14,6 @@ __all__ = [
     "Cascade",
     "Committee",
     "Constant",
-    "Oracle",
-    "PlanFor",
     "RandomPlans",
     "SelfConsistency",
     "Single",

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.planner import Planner
 from podium.planners.plans import position_of
-from podium.types import Profile, Question
-from podium.workflow import Workflow
+from podium.types import Profile
 
 if TYPE_CHECKING:
     from podium.planners.scored import ScoredAnswers
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 _MOST_DIGITS = 9
 """Digits of a number in a baseline's name."""
 
-PlanFor = Callable[[Question, Sequence[Profile]], Workflow]
-"""The best known workflow for a question over a pool."""
 Layers = tuple[tuple[str, ...], ...]
 """Workers of the pool, by name, in each layer of a planner's argument."""
 
@@ -34,8 +31,6 @@ class BaselineContext:
     pool: Sequence[Profile]
     seed: str = "0"
     """Seeds a planner that plans at random."""
-    oracle: PlanFor | None = None
-    """Returns the best known plan of a question; None: the tasks do not know it."""
     scored: ScoredAnswers | None = None
     """Answers from which a planner may learn; None: there are none."""
 
@@ -66,8 +61,6 @@ class Baseline:
     """Whether the argument names a file of this machine. Clients of a server may not use such a planner."""
     team_only: bool = False
     """Whether only the team's own settings may name it, and no client of a server."""
-    needs_oracle: bool = False
-    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know the plans."""
     learns: bool = False
     """Whether it needs `BaselineContext.scored`."""
     check: Callable[[str], object] = _nothing
@@ -90,12 +83,12 @@ class Baseline:
     @property
     def replays_anywhere(self) -> bool:
         """Whether any pool of recorded workers can serve it, with nothing else at hand."""
-        return self.on_recordings and not (self.reads_files or self.needs_oracle or self.learns)
+        return self.on_recordings and not (self.reads_files or self.learns)
 
     @property
     def for_clients(self) -> bool:
         """Whether a client of a server may name it."""
-        return not (self.reads_files or self.team_only or self.needs_oracle or self.learns)
+        return not (self.reads_files or self.team_only or self.learns)
 
 
 def read_worker(worker: str, context: BaselineContext, name: str) -> str:

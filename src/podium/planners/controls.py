@@ -14,7 +14,7 @@ from random import Random
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, PlanFor
+from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.phrases import PHRASES
 from podium.planners.plans import plan_once, position_of
 from podium.types import SEED_PREFIX_CHARS
@@ -100,18 +100,6 @@ def _random_access(random: Random, position: int, access: AccessRule) -> Access:
     return Access(all=kind == "all")
 
 
-@dataclass(frozen=True, slots=True)
-class Oracle:
-    """Returns the workflow of `plan_for`, a function that knows what each question needs."""
-
-    plan_for: PlanFor
-    name: str = "oracle"
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        """The workflow of `plan_for`."""
-        return plan_once(request, self.plan_for(request.question, request.pool))
-
-
 def _open_constant(file: str, context: BaselineContext) -> Constant:
     if not file:
         raise ConfigError(
@@ -132,14 +120,7 @@ def _open_random(argument: str, context: BaselineContext) -> RandomPlans:
     return RandomPlans(seed=context.seed)
 
 
-def _open_oracle(argument: str, context: BaselineContext) -> Oracle:
-    if context.oracle is None:
-        raise ConfigError("These tasks have no oracle: they do not know what a question needs.")
-    return Oracle(context.oracle)
-
-
 CONSTANT = Baseline("constant:FILE", _open_constant, reads_files=True)
 RANDOM = Baseline(
     "random", _open_random, rows=lambda workers: [("Random plans", "random")], on_recordings=False
 )
-ORACLE = Baseline("oracle", _open_oracle, needs_oracle=True)

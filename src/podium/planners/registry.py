@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
-from podium.planners.baseline import Baseline, BaselineContext, PlanFor
+from podium.planners.baseline import Baseline, BaselineContext
 from podium.plugins import PluginGroup
 from podium.types import Profile
 
@@ -40,7 +40,6 @@ _PLACES: Mapping[str, str] = {
     "by-ratings": "by_ratings:BASELINE",
     "constant": "controls:CONSTANT",
     "random": "controls:RANDOM",
-    "oracle": "controls:ORACLE",
 }
 """The module and the attribute of each of Podium's own baselines, by name, in the order of all lists. A module is
 imported when one of its baselines is named, so that a question to one worker loads no other planner."""
@@ -108,7 +107,6 @@ def open_baseline(
     pool: Sequence[Profile],
     *,
     seed: str = "0",
-    oracle: PlanFor | None = None,
     scored: ScoredAnswers | None = None,
     recorded: bool = False,
 ) -> Planner:
@@ -118,7 +116,6 @@ def open_baseline(
         name: of a form in `baseline_forms`. The file of `constant:FILE` has a workflow's text with worker numbers of
             `pool`.
         seed: seeds random plans.
-        oracle: returns the best known plan of a question; without it there is no "oracle".
         scored: answers from which planners learn that need some.
         recorded: whether workers of the pool give recorded answers to the bare question, whatever they are shown.
 
@@ -144,4 +141,4 @@ def open_baseline(
             f"The planner {name!r} gives workers more than the bare question, and this pool's recording has no answers "
             f"to that; use a pool of live workers, or one of these planners: {others}."
         )
-    return baseline.open(argument, BaselineContext(pool, seed, oracle, scored))
+    return baseline.open(argument, BaselineContext(pool, seed, scored))

@@ -20,7 +20,7 @@ from podium.rollout.random_pools import PoolDraw
 class ScoringSettings(Settings):
     """How plans are prompted for, run and rewarded."""
 
-    tasks: str = "embedded"
+    tasks: str = ""
     """Whatever `podium tasks` knows: a task set's name, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a
     recording (NAME.parquet). Its train split alone is used."""
     task_limit: int | None = Field(default=None, ge=1)
@@ -31,7 +31,7 @@ class ScoringSettings(Settings):
     `tasks` are always held out."""
     on_overlap: Literal["refuse", "leave_out"] = "refuse"
     """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn how many there were."""
-    pool: str = "embedded"
+    pool: str = ""
     """A shipped pool's name, or a pool file."""
     pool_draw: PoolDraw = PoolDraw()
     """Which of its workers a question may use."""

@@ -17,7 +17,7 @@ from podium.tasks.sets.base import SPLIT_ORDER, task_key
 from podium.workers.base import Worker
 
 _GENERATED_TASKS = 1000
-"""How many embedded tasks to use by default: the set is infinite."""
+"""How many generated tasks to use by default: the set is infinite."""
 _MOST_SHARED = 0.5
 """A question counts as held out if held-out texts contain more than this share of its n-grams."""
 _SHOWN = 60

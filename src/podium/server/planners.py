@@ -25,11 +25,10 @@ from podium.server.learning import Learning
 from podium.team.planning import OpenedPlanner, check_planner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.trace.async_store import AsyncTraceStore
-from podium.workers.pool import Pool, has_real_workers
+from podium.workers.pool import Pool
 from podium.workflow import PlanError, Step, Workflow
 
 _LOG = logging.getLogger("podium.server")
-_CONDUCTORS = ("conductor", "warmstart")
 _SAMPLES = re.compile("[1-9]|[12][0-9]|3[0-2]", re.ASCII)
 """Numbers of samples that a request may name."""
 _MAX_SAMPLES = 32
@@ -78,8 +77,7 @@ class Planners:
     @property
     def names(self) -> tuple[str, ...]:
         """The planners to list by name; `get` also knows forms that contain the name of a worker."""
-        shipped = () if has_real_workers(self._pool) else _CONDUCTORS
-        return tuple(dict.fromkeys((self.configured, *shipped, *(f for f in self._forms if ":" not in f))))
+        return tuple(dict.fromkeys((self.configured, *(f for f in self._forms if ":" not in f))))
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -176,8 +174,6 @@ class Planners:
         """The settings of a planner that a request may name. Forms with a file path are refused."""
         if name == self.configured:
             return self._settings
-        if name in _CONDUCTORS:
-            return self._settings.with_checkpoint(name)
         found = find_baseline(name, self._baselines)
         if found is None or not self._is_offered(*found):
             raise missing(

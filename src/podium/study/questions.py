@@ -29,7 +29,7 @@ JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
 """What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
 users."""
 _GENERATED = 300
-"""How many embedded questions are taken where nobody says how many; there is no end of them."""
+"""How many generated questions are taken where nobody says how many; there is no end of them."""
 
 
 @dataclass(frozen=True)

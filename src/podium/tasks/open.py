@@ -1,11 +1,11 @@
 """Opens a task set by the name that a command line or a configuration gives it.
 
-This is the one entry to all task sets: embedded questions, benchmarks, task files, tables and recordings.
+This is the one entry to all task sets: generated questions, benchmarks, task files, tables and recordings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
@@ -13,7 +13,6 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.recordings import Recording
 from podium.rows import is_table
-from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.generated import INSTALLED_GENERATED, GeneratedTasks, Split
 from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.recorded import RecordedTasks
@@ -24,15 +23,13 @@ from podium.workers.base import Worker
 
 ALL = 10**9
 """A size that means all tasks of a set."""
-EMBEDDED = "embedded"
-_GENERATED: Mapping[str, type[GeneratedTasks]] = {EMBEDDED: EmbeddedTasks}
 SPLITS: tuple[Split, ...] = get_args(Split)
 """The splits of the generated tasks."""
 
 
 def generated_names() -> tuple[str, ...]:
     """The task sets whose questions are generated, so that there are as many as one asks for."""
-    return (*_GENERATED, *INSTALLED_GENERATED.names)
+    return tuple(INSTALLED_GENERATED.names)
 
 
 def generated_set(name: str) -> type[GeneratedTasks] | None:
@@ -41,11 +38,11 @@ def generated_set(name: str) -> type[GeneratedTasks] | None:
     Raises:
         ConfigError: it is of an installed package, and cannot be loaded.
     """
-    return _GENERATED.get(name) or INSTALLED_GENERATED.find(name)
+    return INSTALLED_GENERATED.find(name)
 
 
 def open_tasks(
-    name: str = EMBEDDED,
+    name: str,
     split: str = "train",
     *,
     size: int = 500,
@@ -65,6 +62,8 @@ def open_tasks(
     """
     if size < 1:
         raise ConfigError(f"A task set of {size} tasks is empty; open at least 1.")
+    if not name:
+        raise ConfigError("No questions are named: give a task set, a table or a recording as tasks.")
     if name.endswith(".parquet"):
         recording = Recording.open(Path(name))
         _check(split, recording.header.splits)

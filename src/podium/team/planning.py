@@ -68,9 +68,8 @@ def open_planner(
 ) -> OpenedPlanner:
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
-    If they name neither a baseline nor a Conductor, the shipped Conductor plans for simulated workers. In any other
-    pool each question goes to the worker with the best rating, and without ratings the first model of the pool
-    conducts, untrained.
+    If they name neither a baseline nor a Conductor, each question goes to the worker with the best rating, and
+    without ratings the first model of the pool conducts, untrained.
 
     Args:
         seed: seeds a planner that plans at random.
@@ -129,8 +128,7 @@ def checkpoint_of(settings: TeamSettings, pool: Pool) -> str | None:
     table = settings.conductor
     if settings.plan.planner != "conductor":
         return None
-    embedded = not table.names_conductor and first_model(pool) is None
-    return table.checkpoint or ("conductor" if embedded else None)
+    return table.checkpoint
 
 
 def plan_settings(settings: TeamSettings, pool: Pool) -> PlanSettings:
@@ -149,8 +147,9 @@ def plan_settings(settings: TeamSettings, pool: Pool) -> PlanSettings:
 
 
 def first_model(pool: Pool) -> Worker | None:
-    """The first worker of the pool that is not simulated, models before programs; None: all are simulated."""
-    return min(real_workers(pool), key=_need_not_be_model, default=None)
+    """The first model of the pool: live ones first, and models before programs; None: all workers are tools."""
+    live = min(real_workers(pool), key=_need_not_be_model, default=None)
+    return live or next((worker for worker in pool if not is_tool(worker)), None)
 
 
 async def check_planner(
@@ -239,7 +238,10 @@ def _untrained_here(
         except ConfigError as error:
             raise settings.refuse(error) from None
     worker = first if table.worker is None else pool.named(table.worker)
-    assert worker is not None
+    if worker is None:
+        raise UsageError(
+            "All workers of this pool are tools, so none can conduct; name a Conductor or a planner."
+        )
     why = "the pool's first model, since its file names none"
     return _of_worker(worker, table, pool, dispatcher, why=why if table.worker is None else _CHOSEN)
 

@@ -1,7 +1,6 @@
 """Who answers: the worker protocol, its kinds, and the pool they stand in.
 
-Endpoints (`openai`) and simulated workers (`specialist`) are imported from their own modules, since they
-bring more with them.
+Endpoints (`openai`) are imported from their own module, since it brings more with it.
 """
 
 from podium.workers.base import Reply, Request, Worker

@@ -33,7 +33,6 @@ from podium.workers.spec import (
     ReplaySpec,
     ScriptedFailure,
     ScriptedSpec,
-    SpecialistSpec,
     VoteSpec,
     WorkerSpec,
 )
@@ -260,18 +259,6 @@ def _read_env(names: Iterable[str], owner: str) -> dict[str, str]:
     return {name: os.environ[name] for name in names}
 
 
-def _specialist(spec: SpecialistSpec, _: BuildContext) -> Worker:
-    from podium.workers.specialist import Specialist  # noqa: PLC0415
-
-    return Specialist(
-        spec.to_profile(),
-        ability=spec.ability,
-        seconds=spec.seconds,
-        limits=spec.limits,
-        fallback=spec.fallback,
-    )
-
-
 def _replay(spec: ReplaySpec, context: BuildContext) -> Worker:
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
 
@@ -339,7 +326,6 @@ BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
         "litellm": WorkerKind(LiteLLMSpec, _litellm),
         "command": WorkerKind(CommandSpec, _command),
         "python": WorkerKind(FunctionSpec, _function),
-        "specialist": WorkerKind(SpecialistSpec, _specialist),
         "scripted": WorkerKind(ScriptedSpec, _scripted),
         "replay": WorkerKind(ReplaySpec, _replay),
         "vote": WorkerKind(VoteSpec, _vote),

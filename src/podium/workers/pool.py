@@ -280,9 +280,8 @@ def real_workers(workers: Iterable[Worker]) -> list[Worker]:
     """
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
     from podium.workers.scripted import ScriptedWorker  # noqa: PLC0415
-    from podium.workers.specialist import Specialist  # noqa: PLC0415
 
-    unpaid = Specialist, ScriptedWorker, ReplayWorker
+    unpaid = ScriptedWorker, ReplayWorker
     return [
         worker
         for worker in workers

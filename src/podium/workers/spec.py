@@ -38,7 +38,7 @@ class WorkerSpec(Settings):
     """The keys of every kind. A kind adds `kind`, a `Literal` of its name, and its own keys."""
 
     unpaid: ClassVar[bool] = False
-    """Whether a worker of this kind is simulated, recorded or a tool of ours, so that nobody is paid for its calls."""
+    """Whether a worker of this kind is scripted, recorded or a tool of ours, so that nobody is paid for its calls."""
     name: Annotated[str, AfterValidator(_on_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read: "Strong at code and maths; dear."""
@@ -180,19 +180,6 @@ class GgufSpec(WorkerSpec):
         return super().to_profile(description).model_copy(update={"calls_tools": self.calls_tools})
 
 
-class SpecialistSpec(WorkerSpec):
-    """A simulated model that works on the embedded questions."""
-
-    unpaid = True
-    kind: Literal["specialist"]
-    limits: Limits = Limits(retries=0)
-    """A simulated worker has no temporary failures."""
-    ability: dict[str, Chance]
-    """Skill -> chance of success."""
-    seconds: float = Field(default=1.0, ge=0)
-    """Typical seconds a call that it reports; it does not sleep."""
-
-
 class ScriptedFailure(Settings):
     """A scripted failure."""
 
@@ -327,7 +314,6 @@ AnySpec = Annotated[
     | LiteLLMSpec
     | CommandSpec
     | FunctionSpec
-    | SpecialistSpec
     | ScriptedSpec
     | ReplaySpec
     | VoteSpec

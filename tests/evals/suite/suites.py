@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,27 @@ from podium.evals.suite.opening import Checked, check_suite
 from podium.evals.suite.results import RESULTS
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
+from podium.tasks.generated import Split
+from scripted_team import Sums, write_calculators, write_sums
 
 _CHANGING = frozenset({"id", "seconds", "started_at", "started_s", "ended_s", "plan_seconds"})
 """Keys of a trace that differ each time."""
 
 
+@cache
+def data() -> tuple[str, str]:
+    """The table of 240 questions of each split, and the pool file of a team that answers them."""
+    folder = Path(tempfile.mkdtemp())
+    splits: tuple[Split, ...] = ("train", "validation", "test")
+    tasks = [task for split in splits for task in Sums(split, size=240)]
+    team = write_calculators(folder / "calculators.toml", tasks)
+    return str(write_sums(folder / "sums.jsonl", 240, splits)), str(team)
+
+
 def check(**settings: Any) -> Checked:
+    tasks, pool = data()
+    settings["tasks"] = [{"name": tasks, **entry} for entry in settings.get("tasks", [{}])]
+    settings["pool"] = [{"name": pool, **entry} for entry in settings.get("pool", [{}])]
     return asyncio.run(check_suite(build(settings, SuiteSettings)))
 
 

@@ -18,7 +18,10 @@ from podium.evals.suite.page import write_suite_report
 from podium.evals.suite.results import RESULTS
 from podium.evals.suite.run import run_suite
 
-PLANNERS = [{"name": "oracle", "controls": ["random-plans", "best-worker"]}, {"name": "single:*"}]
+PLANNERS = [
+    {"name": "single:ada", "label": "ours", "controls": ["random-plans", "best-worker"]},
+    {"name": "single:*"},
+]
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +74,11 @@ def test_the_page_is_whole_by_itself_and_readable_without_the_file(run: Path) ->
     read.feed(page)
     assert read.outside == []
     assert "<b>bold</b>" not in page
-    assert "40 questions of the validation split of embedded, drawn with 1 seed, 1 answer a question." in page
-    assert "Simulated workers" in page
+    assert "40 questions of the validation split of sums, drawn with 1 seed, 1 answer a question." in page
     first = {row[0]: row for row in reversed(read.rows) if len(row) > 5}
-    assert {"oracle", "oracle: random-plans", "oracle: best-worker", "gus alone"} <= first.keys()
-    verdicts = {row[0]: row[3] for row in read.rows if len(row) == 5 and row[0].startswith("oracle:")}
-    assert verdicts == {"oracle: random-plans": "ruled out", "oracle: best-worker": "ruled out"}
+    assert {"ours", "ours: random-plans", "ours: best-worker", "gus alone"} <= first.keys()
+    verdicts = {row[0]: row[3] for row in read.rows if len(row) == 5 and row[0].startswith("ours:")}
+    assert verdicts == {"ours: random-plans": "ruled out", "ours: best-worker": "ruled out"}
     assert ["1, this one", "9"] in [[row[0], row[2]] for row in read.rows if len(row) == 4]
     for part in ("Where oracle wins and loses", "oracle wins:", "Topologies of oracle", "What failed"):
         assert part in page

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from suites import answers, check, run
+from suites import answers, check, data, run
 
-from podium.conductor.checkpoint import checkpoint_folder
 from podium.errors import ConfigError, UsageError
 from podium.evals.suite.manifest import Manifest
 from podium.evals.suite.results import RESULTS, Results
@@ -19,14 +18,20 @@ from podium.evals.suite.run import answers_left, run_suite
 from podium.evals.suite.settings import PoolEntry
 from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.rollout.random_pools import PoolDraw, PoolSource
-from scripted_team import open_team
+from podium.team.opening import open_pool
+from tiny_policy import write_policy
 
+MANY = tuple(
+    f'model_id = [{worker}]\nsubtasks = ["Answer the question."]\naccess_list = [[]]\n' for worker in range(5)
+)
+POLICY = str(write_policy(Path(tempfile.mkdtemp()) / "policy", *MANY))
+"""It gives each question to a worker alone; greedily to the first."""
 SMALL: dict[str, Any] = {
     "questions": 4,
     "training": 5,
     "seeds": 2,
     "planner": [
-        {"name": "conductor", "controls": ["no-access", "best-worker", "self-consistency"]},
+        {"conductor": {"checkpoint": POLICY}, "controls": ["no-access", "best-worker", "self-consistency"]},
         {"name": "single:*"},
     ],
 }
@@ -78,7 +83,7 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
         "Conductor: best-worker",
         "Conductor: self-consistency",
     ]
-    assert [row.kind for row in comparison.rows] == ["conductor", *["control"] * 3, *["single"] * 6]
+    assert [row.kind for row in comparison.rows] == ["conductor", *["control"] * 3, *["single"] * 5]
     assert (comparison.questions, comparison.seed, comparison.simulated) == (8, "0, 1", True)
     first, unseeing, *_ = comparison.rows
     assert first.difference is None
@@ -94,9 +99,9 @@ def _given(found: list[Any]) -> list[tuple[str, str, float]]:
 
 def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path) -> None:
     few = {"questions": 6, "seeds": 2, "processes": 1}
-    for seed, name in enumerate(("warmstart", "conductor")):
-        shutil.copytree(checkpoint_folder(name), tmp_path / f"policy-{seed}")
-    planners = [{"conductor": str(tmp_path / "policy-{seed}"), "label": "Ours"}]
+    for seed in range(2):
+        write_policy(tmp_path / f"policy-{seed}", MANY[seed])
+    planners = [{"conductor": {"checkpoint": str(tmp_path / "policy-{seed}")}, "label": "Ours"}]
     checked = check(**few, planner=planners)
     asyncio.run(run_suite(checked, tmp_path / "ours"))
     manifest = Manifest.of(checked, tmp_path / "ours")
@@ -104,8 +109,9 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path) -> None:
     (only,) = table.rows
     ours = [_given(found) for found in answers(tmp_path / "ours").values()]
     right = []
-    for seed, name in enumerate(("warmstart", "conductor")):
-        alone = run(tmp_path / name, **few, planner=[{"conductor": name}])
+    for seed in range(2):
+        policy = {"conductor": {"checkpoint": str(tmp_path / f"policy-{seed}")}}
+        alone = run(tmp_path / f"alone-{seed}", **few, planner=[policy])
         (same,) = (found for key, found in alone.items() if f"seed_{seed}" in key)
         assert _given(same) in ours, "the policy of a seed answers the questions of this seed"
         right.append(f"{100 * sum(answer['score'] for answer in same) / 6:.1f}")
@@ -129,7 +135,9 @@ def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
     whole, parts = sorted(offered, key=lambda pools: len(set(pools)))
     assert len(set(whole)) == 1
     assert {len(pool) for pool in parts} == {2, 3}
-    source = PoolSource(open_team(), PoolDraw(random=True, min_workers=2, max_workers=3, subsets="train"))
+    source = PoolSource(
+        open_pool(data()[1]), PoolDraw(random=True, min_workers=2, max_workers=3, subsets="train")
+    )
     assert {frozenset(pool) for pool in parts}.isdisjoint(
         frozenset(source.draw(str(i)).names) for i in range(500)
     )
@@ -150,10 +158,9 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
 def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_is_told_outcomes(
     tmp_path: Path,
 ) -> None:
-    planners = [{"quarantine_failing": True}, {}]
-    checked = check(
-        questions=160, planner=planners, pool=[{"decline": {"worker": "bram", "at": 40, "gives": "vote"}}]
-    )
+    asks_bram = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", MANY[1]))}}
+    planners = [{**asks_bram, "quarantine_failing": True}, asks_bram]
+    checked = check(questions=160, planner=planners, pool=[{"decline": {"worker": "bram", "at": 40}}])
     asyncio.run(run_suite(checked, tmp_path))
     manifest = Manifest.of(checked, tmp_path)
     (table,) = manifest.tables
@@ -205,15 +212,21 @@ def test_pools_that_differ_in_the_test_alone_share_their_training_questions(tmp_
 DRAWN = [{"draw": {"random": True, "min_workers": 2, "max_workers": 3}}]
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"planner": [{"name": "singel:gus"}]}, "did you mean single:WORKER?"),
-    ({"planner": [{"name": "single:zoe"}]}, "needs the worker 'zoe', which embedded does not have."),
+    ({"planner": [{"name": "single:zoe"}]}, "calculators.toml does not have."),
     ({"planner": [{"name": "random", "controls": ["untrained"]}]}, "needs a checkpoint from before training"),
-    ({"split": "train", "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "another split"),
+    (
+        {"split": "train", "planner": [{"conductor": {"checkpoint": POLICY}, "controls": ["best-worker"]}]},
+        "another split",
+    ),
     ({"pool": [{"name": "ollama"}], "ray": "auto"}, "whose budgets hold for all; leave out ray."),
-    ({"tasks": [{"name": "embeded"}]}, "did you mean 'embedded'?"),
-    ({"planner": [{"conductor": "nowhere"}]}, "nowhere"),
+    ({"tasks": [{"name": "gsm9k"}]}, "did you mean 'gsm8k'?"),
+    ({"planner": [{"conductor": {"checkpoint": "nowhere"}}]}, "nowhere"),
     ({"pool": [{"decline": {"worker": "guss", "at": 3}}]}, "guss"),
     ({"pool": DRAWN, "planner": [{"name": "single:gus"}]}, "needs the same workers for every question"),
-    ({"pool": DRAWN, "planner": [{"name": "conductor", "controls": ["best-worker"]}]}, "here they are drawn"),
+    (
+        {"pool": DRAWN, "planner": [{"conductor": {"checkpoint": POLICY}, "controls": ["best-worker"]}]},
+        "here they are drawn",
+    ),
     ({"tasks": [{}, {"questions": 5}]}, "Two tables of the suite have one name"),
 ]
 
@@ -249,7 +262,6 @@ def test_a_bad_file_is_one_sentence(settings: dict[str, Any], said: str) -> None
 @pytest.mark.parametrize(
     ("pool", "title"),
     [
-        (PoolEntry(), "embedded"),
         (PoolEntry(name="pools/mine.toml"), "mine"),
         (PoolEntry(name="runs/orchestra/pool.toml"), "orchestra"),
         (PoolEntry(name="pool.toml"), "pool"),
@@ -261,7 +273,7 @@ def test_a_table_calls_a_pool_by_its_label_or_its_file(pool: PoolEntry, title: s
 
 
 def test_a_bound_is_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
-    policy = {"conductor": "warmstart"}
+    policy = {"conductor": {"checkpoint": POLICY}}
     settings = {"questions": 6, "seeds": 1, "processes": 1}
     planners = [policy, {**policy, "best_of": 6}]
     found = run(tmp_path / "best", **settings, planner=planners)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from made_traces import embedded, keep, plain
+from made_traces import keep, of_sums, plain
 
 from podium.rollout.run_folder import RunFolder
 from podium.trace import Trace
@@ -85,7 +85,7 @@ def test_no_name_leads_out_of_the_folder(serve, tmp_path: Path) -> None:
 
 def test_a_rollout_is_read_from_the_file_that_the_run_is_writing(serve, tmp_path: Path) -> None:
     make_run(tmp_path, "deep/er", 1)
-    first, second = embedded(2)
+    first, second = of_sums(2)
     with (
         httpx.Client(base_url=serve(runs=tmp_path)) as client,
         TraceStore(tmp_path / "deep/er" / "traces.sqlite") as store,

@@ -121,7 +121,7 @@ def _is_foreign(url: str) -> bool:
 def kept_server(serve: Any, tmp_path: Path) -> Callable[..., str]:
     """`kept_server(pool, kept=PATH, ...)`: a server that keeps its traces, in the file given or one of its own."""
 
-    def start(pool: Any = "embedded", *, kept: Path | None = None, **settings: Any) -> str:
+    def start(pool: Any = None, *, kept: Path | None = None, **settings: Any) -> str:
         return str(serve(pool, store=kept or tmp_path / "kept.sqlite", **settings))
 
     return start

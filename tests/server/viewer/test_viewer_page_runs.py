@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from made_traces import embedded, keep
+from made_traces import keep, of_sums
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow
@@ -126,8 +126,8 @@ def test_a_comparison_is_drawn_with_intervals_when_it_is_written(serve, opened, 
 
 
 def test_an_iteration_opens_one_of_its_rollouts(serve, opened, tmp_path: Path) -> None:
-    traces = embedded(2)
-    settings = {"tasks": "embedded", "task_limit": 40, "pool": "embedded", "stage": "grpo", "grpo": {}}
+    traces = of_sums(2)
+    settings = {"tasks": "sums", "task_limit": 40, "pool": "sums", "stage": "grpo", "grpo": {}}
     run = RunFolder.open(tmp_path / "deep/er", settings)
     for iteration, trace in enumerate(traces):
         figures = {"worker_entropy": 0.0, "topology_entropy": 0.0, "commonest_plan": 1.0}
@@ -138,9 +138,9 @@ def test_an_iteration_opens_one_of_its_rollouts(serve, opened, tmp_path: Path) -
     page = opened.go(serve(runs=tmp_path), "runs/deep/er", ".curves canvas")
 
     assert page.locator(".facts dd").all_inner_texts() == [
-        "embedded, at most 40 questions",
+        "sums, at most 40 questions",
         "train",
-        "embedded",
+        "sums",
         "grpo",
     ]
     assert page.locator(".alarms .note").all_text_contents() == [f"iteration 1: {alarms[0]}"]
@@ -167,9 +167,7 @@ def test_a_rollout_that_the_run_does_not_have_is_a_sentence(serve, opened, tmp_p
 
 
 def test_a_supervised_run_shows_its_loss(serve, opened, tmp_path: Path) -> None:
-    run = RunFolder.open(
-        tmp_path / "run", {"pool": "embedded", "stage": "sft", "sft": {"examples": "random"}}
-    )
+    run = RunFolder.open(tmp_path / "run", {"pool": "sums", "stage": "sft", "sft": {"examples": "random"}})
     for step in (1, 2):
         run.rows().append(
             {"step": step, "loss": 3.0 / step, "learning_rate": 1e-5, "mean_token_accuracy": 0.5}
@@ -179,7 +177,7 @@ def test_a_supervised_run_shows_its_loss(serve, opened, tmp_path: Path) -> None:
     assert page.locator(".facts dd").all_inner_texts() == [
         "not recorded",
         "not recorded",
-        "embedded",
+        "sums",
         "sft",
         "random",
     ]
@@ -213,7 +211,7 @@ def test_a_comparison_names_its_set_and_split_and_defines_its_columns(serve, ope
 
 def test_two_runs_stand_side_by_side(serve, opened, tmp_path: Path) -> None:
     for name, rate, rows, tasks in [("deep/one", 0.1, 3, "mine/test"), ("two", 0.2, 5, "mine/validation")]:
-        settings = {"tasks": "mine", "pool": "embedded", "grpo": {"learning_rate": rate, "group": 4}}
+        settings = {"tasks": "mine", "pool": "sums", "grpo": {"learning_rate": rate, "group": 4}}
         run = RunFolder.open(tmp_path / name, settings)
         for iteration in range(rows):
             run.rows().append(row(iteration, 0.5))

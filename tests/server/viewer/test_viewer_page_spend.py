@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from made_traces import embedded, keep
+from made_traces import keep, of_sums
 
 from podium.executor.accounts import Account
 from podium.trace import Feedback, Trace
@@ -20,7 +20,7 @@ TABLE = "table[aria-label^='Spend by'] tbody tr"
 def paid(days: int = 3) -> list[Trace]:
     """A question on each of the last days: ada's first step has cost a dollar, and bram's call has no price."""
     found = []
-    for number, trace in enumerate(embedded(days)):
+    for number, trace in enumerate(of_sums(days)):
         round_ = trace.rounds[0]
         ada, bram = (
             span.model_copy(

@@ -11,9 +11,9 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, Qwen2Config
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.team.opening import open_pool
 from podium.train.policy import write_policy
 from podium.train.settings import TrainSettings
+from scripted_team import open_team
 
 SIZES = {
     "vocab_size": 96,
@@ -90,7 +90,7 @@ def test_the_published_policy_has_the_logits_of_the_trained_one(
         tmp_path / "run",
         TrainSettings(engine="trl", start="someone/some-model", lora=lora),
         base,
-        open_pool("embedded"),
+        open_team(),
     )
     published = AutoModelForCausalLM.from_pretrained(tmp_path / "run" / "policy")
     assert torch.allclose(trained, logits(published), atol=1e-4)

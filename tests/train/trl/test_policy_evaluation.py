@@ -14,9 +14,8 @@ from podium.conductor.policy import Sampling
 from podium.errors import BudgetError, ConfigError
 from podium.evals import evaluate
 from podium.scoring import ScoringSession
-from podium.tasks import open_tasks
-from podium.team.opening import open_pool
 from podium.trace.store import TraceStore
+from scripted_team import Sums, open_team
 
 Settings = dict[str, Any]
 EACH: Settings = {"eval_every": 1, "eval_questions": 11}
@@ -37,8 +36,8 @@ def test_an_evaluation_has_the_figures_of_the_saved_policy_and_changes_nothing_t
     again = asyncio.run(
         evaluate(
             Conductor(open_policy(checkpoint), checkpoint.prompt, sampling=Sampling(max_tokens=64)),
-            list(open_tasks("embedded", "validation", size=11)),
-            open_pool("embedded"),
+            list(Sums("validation", size=11)),
+            open_team(),
         )
     )
     last = found[-1]["evaluation"]

@@ -21,7 +21,6 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
-from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.testing import FaultServer
@@ -33,6 +32,7 @@ from podium.train.trl.sft import make_dataset, run_sft
 from podium.types import Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow, parse
+from scripted_team import Sums, open_team
 
 Settings = dict[str, Any]
 
@@ -57,10 +57,10 @@ async def test_random_examples_are_valid_plans_for_the_runs_prompts(settings: Se
 async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
     settings: Settings, tmp_path: Path
 ) -> None:
-    pool = open_pool("embedded")
+    pool = open_team()
     planner = open_baseline("single:gus", pool.profiles, seed="0")
-    tasks = list(open_tasks("embedded", "train", size=20))
-    foreign = list(open_tasks("embedded", "validation", size=3))
+    tasks = list(Sums("train", size=20))
+    foreign = list(Sums("validation", size=3))
     right = 0
     with TraceStore(tmp_path / "teacher.sqlite") as store:
         for task in (*tasks, *foreign):
@@ -116,10 +116,10 @@ async def test_a_rollouts_trace_is_learned_from_the_prompt_that_it_answered(
 async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
     settings: Settings, tmp_path: Path
 ) -> None:
-    pool = open_pool("embedded")
+    pool = open_team()
     planner = open_baseline("single:gus", pool.profiles, seed="0")
     with TraceStore(tmp_path / "teacher.sqlite") as store:
-        for task in open_tasks("embedded", "train", size=8):
+        for task in Sums("train", size=8):
             store.add(await Runner(planner, pool).answer(task.question))
     row = {"question": "1 + 1?", "plan": PLAN}
     (tmp_path / "plans.jsonl").write_text(json.dumps(row) + "\n")

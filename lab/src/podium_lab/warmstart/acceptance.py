@@ -54,7 +54,7 @@ _TOGETHER = 250
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceReport:
-    """What a policy can do with embedded questions, or with those of the world. All figures are shares in [0, 1]."""
+    """What a policy can do with the questions of a laboratory. All figures are shares in [0, 1]."""
 
     name_to_number: float
     """Worker names to which the policy gave the right number."""

@@ -1,6 +1,6 @@
 """The sources of SFT examples, and the batches made of them.
 
-A source is a laboratory with its teams (embedded, or world). It draws the examples of a stage, defines the policy's
+A source is a laboratory with its teams. It draws the examples of a stage, defines the policy's
 prompt, and runs the acceptance check at the end. A source never runs out of batches, and the same name always gives the
 same ones. Examples are drawn for several batches at once and sorted by length, so that a batch has little padding.
 """
@@ -19,11 +19,8 @@ from torch import Tensor
 
 from podium.conductor.checkpoint import Conducts
 from podium.conductor.prompt import PromptSettings
-from podium.errors import ConfigError
-from podium.team.opening import open_pool
 from podium.train.small.model import PolicyModel
 from podium_lab.warmstart.acceptance import AcceptanceReport, measure
-from podium_lab.warmstart.embedded_examples import EMBEDDED, team_of
 from podium_lab.warmstart.examples import (
     ExampleTeam,
     Laboratory,
@@ -138,17 +135,6 @@ class DataSource(Protocol):
     def run_check(self, model: PolicyModel, tokenizer: Tokenizer, extent: CheckExtent) -> Reports:
         """Run the acceptance check."""
         ...
-
-
-def open_data(tasks: str, pool: str) -> DataSource:
-    """The embedded tasks with their pool.
-
-    Raises:
-        ConfigError: there are no examples about these tasks, or the pool cannot be read.
-    """
-    if tasks != "embedded":
-        raise ConfigError(f"There are no examples about {tasks!r}; name embedded or world.")
-    return LaboratoryData(EMBEDDED, pool, team_of(open_pool(pool).profiles))
 
 
 class LaboratoryData(Generic[P]):

@@ -37,7 +37,6 @@ from podium_lab.warmstart.data import (
     ExampleBatch,
     Reports,
     batches,
-    open_data,
 )
 from podium_lab.warmstart.examples import Shares
 from podium_lab.warmstart.initial import initialise
@@ -59,11 +58,11 @@ class WarmStartSettings(Settings):
     """How the tiny policy is trained. The defaults are those of the policy that ships."""
 
     seed: int = 0
-    tasks: str = "embedded"
-    """Where the examples' questions come from: the embedded tasks, or world."""
+    tasks: Literal["world"] = "world"
+    """Where the examples' questions come from."""
     start: str | None = None
     """A checkpoint to continue from, with its tokenizer and sizes. None: training starts from fresh weights."""
-    pool: str = "embedded"
+    pool: str = "orchestra"
     """The pool that the policy learns well: a shipped pool's name or a pool file."""
     synthetic_teams: float = Field(default=0.6, ge=0, le=1)
     """Share of the examples that show a synthetic team instead of the pool, so that the policy has to read the
@@ -225,7 +224,7 @@ def run_warmstart(
     settings: WarmStartSettings,
     folder: Path,
     *,
-    data: DataSource | None = None,
+    data: DataSource,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
     check_cases: int = 1000,
 ) -> Reports:
@@ -235,7 +234,7 @@ def run_warmstart(
     A run that was killed continues after the last stage that it finished.
 
     Args:
-        data: the source of the examples; None: the one that the settings name.
+        data: the source of the examples.
         show: called with each row of metrics.
         check_cases: cases of each test of the acceptance check.
 
@@ -251,7 +250,6 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    data = data or open_data(settings.tasks, settings.pool)
     start = None if settings.start is None else Checkpoint.read(settings.start)
     run = RunFolder.open(folder, settings)
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)

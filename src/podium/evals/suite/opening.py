@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -23,22 +22,19 @@ from podium.evals.suite.cells import TRAINING, Cell, Job, Table, Training, cells
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.executor import Dispatcher
 from podium.planner import Planner
-from podium.planners import VOTE, PlanFor, find_baseline, open_baseline
-from podium.planners.embedded_oracle import embedded_oracle
+from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.planners.scored import ScoredAnswers
 from podium.ratings.answers import measurable, read_answers, scored_answers
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import Task, open_tasks, warnings_of
-from podium.tasks.open import EMBEDDED
 from podium.tasks.task import TaskSet
 from podium.team import planning
 from podium.team.opening import open_pool, read_team
 from podium.team.settings import TeamSettings
 from podium.workers.failing import FailingWorker, ReplacedWorker
-from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool
+from podium.workers.pool import Pool, has_paid_workers, is_tool
 from podium.workers.replay import ReplayWorker
-from podium.workers.specialist import Specialist
 from podium.workers.vote import VoteWorker
 
 _RECORDED: dict[tuple[Table, bool], ScoredAnswers | None] = {}
@@ -98,12 +94,6 @@ class OpenTable:
         """Whether any worker gives recorded answers to the bare question, whatever it is shown."""
         return any(isinstance(w, ReplayWorker) and not w.recording.conditioned for w in self.pool)
 
-    @cached_property
-    def oracle(self) -> PlanFor | None:
-        """The best known plans; None: nobody knows them."""
-        known = self.table.tasks.name == EMBEDDED and any(isinstance(w, Specialist) for w in self.pool)
-        return embedded_oracle(list(self.pool)) if known else None
-
     def entries(self, settings: SuiteSettings) -> Iterator[PlannerEntry]:
         """The planners, with a row for each worker in the place of `single:*`."""
         for entry in settings.planner:
@@ -144,7 +134,6 @@ class OpenTable:
                 entry.planner,
                 self.pool.profiles,
                 seed=str(seed),
-                oracle=self.oracle,
                 scored=None if training is None else await self._scored(training, early_stop=early_stop),
             )
             return
@@ -240,8 +229,6 @@ def untrained_of(entry: PlannerEntry, pool: Pool) -> PlannerEntry | None:
     if entry.planner != "conductor":
         return None
     source = entry.untrained
-    if source is None and entry.checkpoint in {None, "conductor"} and not has_real_workers(pool):
-        source = "warmstart"
     return None if source is None else PlannerEntry(conductor=ConductorSettings(checkpoint=source))
 
 
@@ -370,8 +357,6 @@ def _cannot(opened: OpenTable, entry: PlannerEntry) -> str | None:
             f"{entry.row} cannot run over {opened.table.pool.name}: its steps rewrite the question or read other "
             "responses, and a recording has only answers to the bare question; leave it out, or use live workers."
         )
-    if baseline.needs_oracle and opened.oracle is None:
-        return f"{entry.row} needs tasks that know the best plan, and {opened.table.tasks.name} does not."
     baseline.check(argument)
     return None
 

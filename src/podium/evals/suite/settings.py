@@ -15,7 +15,6 @@ from podium.config import Settings
 from podium.errors import ConfigError
 from podium.planners.plan_controls import find_control
 from podium.rollout.random_pools import PoolDraw
-from podium.tasks.open import EMBEDDED
 from podium.team.settings import PlannerChoice
 from podium.types import Budget
 
@@ -47,8 +46,7 @@ class PlannerEntry(PlannerChoice):
     """The most plans for a question in this row. None: as many as the suite's budget allows, the Conductor was trained
     with, or the method needs, whichever is most."""
     untrained: str | None = None
-    """The checkpoint before training, for the control "untrained". Default: warmstart, if the Conductor is the shipped
-    one."""
+    """The checkpoint before training, for the control "untrained"."""
 
     @field_validator("controls")
     @classmethod
@@ -109,8 +107,8 @@ class PlannerEntry(PlannerChoice):
 class TasksEntry(Settings):
     """A task set. What it leaves out, the suite says."""
 
-    name: str = EMBEDDED
-    """embedded, a named set, a task file, a table or a recording."""
+    name: str
+    """A task set, a task file, a table or a recording."""
     split: str | None = None
     questions: int | None = Field(default=None, ge=1)
     pools: tuple[str, ...] = ()
@@ -130,7 +128,7 @@ class WorkerDegradation(Settings):
 class PoolEntry(Settings):
     """A pool of workers."""
 
-    name: str = EMBEDDED
+    name: str
     """A pool file, or a shipped pool's name."""
     draw: PoolDraw | None = None
     """How the pool of each question is drawn from these workers, as in training. None: all of them, in their order."""
@@ -183,8 +181,8 @@ class SuiteSettings(Settings):
     "local" a new one. None: this machine alone, without Ray."""
     planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)
     """The first one is compared with the others."""
-    tasks: tuple[TasksEntry, ...] = (TasksEntry(),)
-    pool: tuple[PoolEntry, ...] = (PoolEntry(),)
+    tasks: tuple[TasksEntry, ...] = ()
+    pool: tuple[PoolEntry, ...] = ()
 
     @model_validator(mode="after")
     def _agree(self) -> SuiteSettings:
