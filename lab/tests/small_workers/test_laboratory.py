@@ -16,6 +16,7 @@ from podium_lab.small_workers.plans import JOIN, draw_steps, draw_world_workflow
 from podium_lab.warmstart.examples import Shares, TeamSource, draw_example, read_thought
 from podium_lab.world import RELATIONS, world
 from podium_lab.world.tasks import WorldTasks, split_of
+from scripted_team import write_team
 
 FACTS = world()
 FIELD_OF = {thing: field for field, things in FACTS.things.items() for thing in things}
@@ -261,8 +262,9 @@ def test_profiles_say_what_workers_are_taught():
 
 
 def test_a_pool_of_others_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="'bram', which is no worker of the orchestra"):
-        open_examples("embedded")
+    pool = write_team(tmp_path / "two.toml")
+    with pytest.raises(ConfigError, match="'egon', which is no worker of the orchestra"):
+        open_examples(str(pool))
 
 
 def test_the_examples_know_the_shipped_pool_with_its_vote():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -15,18 +14,14 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
 from podium.errors import RunMismatchError
-from podium.lab import SKILLS, read_problem
 from podium.planner import PlanRequest
-from podium.planners.phrases import PARTS
 from podium.rollout.run_folder import RunFolder
-from podium.tasks.embedded import split_of
-from podium.team.opening import open_pool
 from podium.train.small.optimizer import learning_rate
-from podium.workflow import Workflow, parse
+from podium.workflow import Acceptance, Workflow, parse
+from podium_lab.small_workers.laboratory import WorldLaboratory, open_examples
 from podium_lab.warmstart import supervised
 from podium_lab.warmstart.acceptance import Completer
-from podium_lab.warmstart.data import DataSource, Reports, batches, encode, open_data
-from podium_lab.warmstart.embedded_examples import EMBEDDED, draw_coherent_workflow, draw_team, team_of
+from podium_lab.warmstart.data import DataSource, Reports, batches, encode
 from podium_lab.warmstart.examples import (
     PROMPT,
     SFTExample,
@@ -49,6 +44,7 @@ from podium_lab.warmstart.supervised import (
 )
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
 
+WORLD = WorldLaboratory()
 TINY = WarmStartSettings(
     stages=(SupervisedStage(steps=20), SupervisedStage(steps=10, shares=Shares(relevant=0.5))),
     batch=16,
@@ -62,19 +58,19 @@ TINY = WarmStartSettings(
 )
 
 
-SYNTHETIC = TeamSource(draw_team)
+SYNTHETIC = TeamSource(WORLD.draw_team)
 
 
-def draw_embedded_example(name: str, index: int) -> SFTExample:
-    return draw_example(EMBEDDED, name, index, teams=SYNTHETIC)
+def draw_lesson(name: str, index: int) -> SFTExample:
+    return draw_example(WORLD, name, index, teams=SYNTHETIC)
 
 
-def embedded_data() -> DataSource:
-    return open_data("embedded", "embedded")
+def data() -> DataSource:
+    return open_examples("orchestra")
 
 
 def plan_lessons(count: int) -> list[SFTExample]:
-    examples = (draw_embedded_example("0", index) for index in range(10**6))
+    examples = (draw_lesson("0", index) for index in range(10**6))
     found: list[SFTExample] = []
     while len(found) < count:
         example = next(examples)
@@ -84,68 +80,18 @@ def plan_lessons(count: int) -> list[SFTExample]:
 
 
 def test_a_lesson_is_the_same_for_ever() -> None:
-    assert [draw_embedded_example("3", i) for i in range(20)] == [
-        draw_embedded_example("3", i) for i in range(20)
-    ]
-    assert draw_embedded_example("3", 0) != draw_embedded_example("4", 0)
+    assert [draw_lesson("3", i) for i in range(20)] == [draw_lesson("3", i) for i in range(20)]
+    assert draw_lesson("3", 0) != draw_lesson("4", 0)
 
 
 def test_every_plan_in_a_lesson_is_valid() -> None:
     for example in plan_lessons(300):
         models = example.prompt.partition("Models:\n")[2].partition("\nSteps: ")
         limit = int(models[2].partition("\n")[0])
-        plan = parse(example.pieces[0][0], workers=len(models[0].split("\n")), max_steps=limit)
-        assert isinstance(plan, Workflow), example
-
-
-def test_questions_of_lessons_come_from_the_train_split() -> None:
-    rng = Random("lesson questions")
-    for _ in range(200):
-        question, problem = EMBEDDED.draw_question(rng)
-        assert split_of(problem) == "train"
-        assert read_problem(question.text) == problem
-
-
-@pytest.mark.parametrize("relevant", [0.0, 0.5])
-def test_workers_of_an_example_claim_a_skill_of_the_question_as_often_as_set(relevant: float) -> None:
-    rng = Random("relevant")
-    hits = expected = in_order = by_chance = 0.0
-    for _ in range(3000):
-        _, problem = EMBEDDED.draw_question(rng)
-        team = draw_team(rng)
-        workflow = draw_coherent_workflow(rng, problem, team, shares=Shares(relevant=relevant))
-        useful = {number for skill in problem.skills for number in team.fit(skill)}
-        for step, skill in zip(workflow.steps, problem.skills, strict=False):
-            anybody = len(useful) / len(team.profiles)
-            share = sum(bool(team.fit(skill)) for skill in problem.skills) / len(problem.skills)
-            hits += step.worker in useful
-            expected += relevant * (share + (1 - share) * anybody) + (1 - relevant) * anybody
-            # Whichever part needs it: the worker of a step knows no more of its own part than of the others.
-            if len(set(problem.skills)) > 1:
-                in_order += step.worker in team.fit(skill)
-                by_chance += sum(step.worker in team.fit(other) for other in problem.skills) / len(
-                    problem.skills
-                )
-    assert abs(hits - expected) < 0.05 * expected
-    assert abs(in_order - by_chance) < 0.06 * by_chance
-
-
-@pytest.mark.parametrize("fitting", [0.0, 0.4])
-def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_set(fitting: float) -> None:
-    rng = Random("fitting")
-    shares = Shares(steps=(1.0, 2.0, 3.0, 2.0), fitting=fitting)
-    fits = expected = 0.0
-    lengths: Counter[int] = Counter()
-    for _ in range(4000):
-        _, problem = EMBEDDED.draw_question(rng)
-        steps = len(draw_coherent_workflow(rng, problem, draw_team(rng), shares=shares).steps)
-        lengths[steps] += 1
-        fits += steps == len(problem.hops)
-        expected += fitting + (1 - fitting) * shares.steps[len(problem.hops) - 1] / 8
-    assert abs(fits - expected) < 0.05 * expected
-    assert set(lengths) == {1, 2, 3, 4}
-    _, problem = EMBEDDED.draw_question(rng)
-    assert len(draw_coherent_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
+        plan = parse(
+            example.pieces[0][0], workers=len(models[0].split("\n")), max_steps=limit, later_round=True
+        )
+        assert isinstance(plan, Workflow | Acceptance), example
 
 
 def test_the_learning_rate_spans_stages_and_restarts_where_set() -> None:
@@ -164,41 +110,17 @@ def test_the_learning_rate_spans_stages_and_restarts_where_set() -> None:
     assert max(rates) == 1.0
 
 
-def test_a_pool_is_a_team_by_what_its_profiles_say() -> None:
-    team = team_of(open_pool("embedded").profiles)
-    names = [profile.name for profile in team.profiles]
-    assert [names[i] for i in team.fit("words")] == ["bram"]
-    assert [names[i] for i in team.fit("lists")] == ["bram", "egon"]
-    assert team_of([team.profiles[names.index("gus")]]).fit("sums") == (0,)
-
-
 def test_lessons_about_a_known_pool_come_as_often_as_the_source_says() -> None:
-    known = team_of(open_pool("embedded").profiles)
+    known = data().known
     rng = Random("source")
-    drawn = [TeamSource(draw_team, known, 0.25).draw(rng) for _ in range(2000)]
+    drawn = [TeamSource(WORLD.draw_team, known, 0.25).draw(rng) for _ in range(2000)]
     assert 0.7 < drawn.count(known) / 2000 < 0.8
     assert len({team.profiles for team in drawn}) > 400
-    assert all(TeamSource(draw_team, known, 0.0).draw(rng) is known for _ in range(20))
-
-
-def test_plans_of_lessons_come_in_every_manner() -> None:
-    rng = Random("manners")
-    drawn = []
-    for _ in range(600):
-        _, problem = EMBEDDED.draw_question(rng)
-        drawn.append([step.subtask for step in draw_coherent_workflow(rng, problem, draw_team(rng)).steps])
-    long = [subtasks for subtasks in drawn if len(subtasks) > 2]
-    same = [subtasks for subtasks in long if len({s[3:] for s in subtasks}) == 1]
-    numbered = [subtasks for subtasks in long if [s[3:] for s in subtasks[:3]] == list(PARTS[:3])]
-    words = [subtasks for subtasks in long if all(s[3:].startswith("Only this: ") for s in subtasks)]
-    assert min(len(same), len(numbered), len(words)) > 0.08 * len(long)
-    assert len(same) + len(numbered) + len(words) < 0.8 * len(long)
+    assert all(TeamSource(WORLD.draw_team, known, 0.0).draw(rng) is known for _ in range(20))
 
 
 def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
-    examples = [
-        example for i in range(400) if "\nTeam:\n" in (example := draw_embedded_example("0", i)).prompt
-    ]
+    examples = [example for i in range(400) if "\nTeam:\n" in (example := draw_lesson("0", i)).prompt]
     assert len(examples) > 20
     for example in examples:
         named, _, listed = example.pieces[0][0].removeprefix("needs ").partition("\nmodel_id = ")
@@ -211,8 +133,8 @@ def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
 def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
     rng = Random("thought")
     for _ in range(200):
-        _, problem = EMBEDDED.draw_question(rng)
-        team = draw_team(rng)
+        _, problem = WORLD.draw_question(rng)
+        team = WORLD.draw_team(rng)
         parts = read_thought(skill_thought(problem.skills, claimants(problem, team, rng)))
         assert [skill for skill, _ in parts] == list(problem.skills)
         for skill, number in parts:
@@ -220,17 +142,10 @@ def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
             assert int(number) in fit if fit else number == "none"
 
 
-def test_a_reading_lists_every_part_with_its_skill() -> None:
-    _, problem = EMBEDDED.draw_question(Random("reading"))
-    lines = EMBEDDED.reading_text(problem).split("\n")
-    assert len(lines) == len(problem.hops)
-    assert all(line.rpartition(" = ")[2] in SKILLS for line in lines)
-
-
 def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_path: Path) -> None:
-    tokenizer = make_tokenizer(TINY, embedded_data())
-    question, _ = EMBEDDED.draw_question(Random("tokens"))
-    team = draw_team(Random("tokens"))
+    tokenizer = make_tokenizer(TINY, data())
+    question, _ = WORLD.draw_question(Random("tokens"))
+    team = WORLD.draw_team(Random("tokens"))
     messages = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     example = SFTExample(messages[0].content, (("model_id = []", True),))
     tokens, learned = encode(example, tokenizer)
@@ -242,8 +157,8 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
 
 
 def test_the_acceptance_check_tokenizes_numbers_as_the_examples_do() -> None:
-    tokenizer = make_tokenizer(TINY, embedded_data())
-    team = draw_team(Random("tokens of rolls"))
+    tokenizer = make_tokenizer(TINY, data())
+    team = WORLD.draw_team(Random("tokens of rolls"))
     query = query_line(team.profiles[0].name)
     example = SFTExample(query_prompt(team), ((query, False), ("0", True)))
     tokens, learned = encode(example, tokenizer)
@@ -253,8 +168,8 @@ def test_the_acceptance_check_tokenizes_numbers_as_the_examples_do() -> None:
 
 
 def test_batches_mark_learned_tokens_and_never_padding() -> None:
-    tokenizer = make_tokenizer(TINY, embedded_data())
-    for batch in batches(tokenizer, draw_embedded_example, name="0", size=4, count=9):
+    tokenizer = make_tokenizer(TINY, data())
+    for batch in batches(tokenizer, draw_lesson, name="0", size=4, count=9):
         assert batch.tokens_BT.shape == batch.learned_BT.shape
         ends = (batch.tokens_BT == END_ID).int().argmax(1)
         for row, end in enumerate(ends.tolist()):
@@ -275,7 +190,7 @@ class Whole:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     folder = tmp_path_factory.mktemp("warmstart") / "run"
     rows: list[dict[str, Any]] = []
-    return Whole(folder, rows, run_warmstart(TINY, folder, show=rows.append, check_cases=20))
+    return Whole(folder, rows, run_warmstart(TINY, folder, data=data(), show=rows.append, check_cases=20))
 
 
 def weights(run: Path) -> bytes:
@@ -285,23 +200,23 @@ def weights(run: Path) -> bytes:
 def test_a_small_warm_start_learns_and_leaves_a_checkpoint(whole: Whole) -> None:
     assert whole.rows[-1]["step"] == TINY.steps
     assert whole.rows[-1]["loss"] < whole.rows[0]["loss"]
-    assert set(whole.reports) == {"embedded", "made-up teams"}
+    assert set(whole.reports) == {"orchestra", "made-up teams"}
     assert not any(report.passed for report in whole.reports.values())
     assert json.loads((whole.folder / "gate.json").read_text()).keys() == whole.reports.keys()
     checkpoint = Checkpoint.read(whole.folder / "policy")
-    assert checkpoint.prompt == PROMPT
-    assert checkpoint.stated == EMBEDDED.conducts
+    assert checkpoint.prompt == WORLD.prompt
+    assert checkpoint.stated == WORLD.conducts
     with pytest.raises(RunMismatchError, match="there already"):
-        run_warmstart(TINY, whole.folder)
+        run_warmstart(TINY, whole.folder, data=data())
 
 
 @pytest.mark.parametrize(
     ("usual", "of_stage", "checked"),
     [
-        (0.6, 0.0, {"embedded"}),
+        (0.6, 0.0, {"orchestra"}),
         (0.6, 1.0, {"made-up teams"}),
-        (0.0, 0.5, {"embedded", "made-up teams"}),
-        (0.0, None, {"embedded"}),
+        (0.0, 0.5, {"orchestra", "made-up teams"}),
+        (0.0, None, {"orchestra"}),
     ],
 )
 def test_the_gate_checks_the_teams_that_the_stages_had(
@@ -309,11 +224,11 @@ def test_the_gate_checks_the_teams_that_the_stages_had(
 ) -> None:
     stage = SupervisedStage(steps=1, synthetic_teams=of_stage)
     settings = TINY.model_copy(update={"synthetic_teams": usual, "stages": (stage,)})
-    assert set(run_warmstart(settings, tmp_path / "run", check_cases=2)) == checked
+    assert set(run_warmstart(settings, tmp_path / "run", data=data(), check_cases=2)) == checked
 
 
 def test_the_same_seed_makes_the_same_policy(whole: Whole, tmp_path: Path) -> None:
-    run_warmstart(TINY, tmp_path / "again", check_cases=2)
+    run_warmstart(TINY, tmp_path / "again", data=data(), check_cases=2)
     assert weights(tmp_path / "again") == weights(whole.folder)
 
 
@@ -325,10 +240,12 @@ def test_a_killed_warm_start_goes_on_after_its_last_finished_stage(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_warmstart(TINY, tmp_path / "killed", show=interrupt, check_cases=2)
+        run_warmstart(TINY, tmp_path / "killed", data=data(), show=interrupt, check_cases=2)
     monkeypatch.setattr(supervised, "make_tokenizer", None)  # Lessons that changed would make another one.
     again: list[int] = []
-    run_warmstart(TINY, tmp_path / "killed", show=lambda row: again.append(row["step"]), check_cases=2)
+    run_warmstart(
+        TINY, tmp_path / "killed", data=data(), show=lambda row: again.append(row["step"]), check_cases=2
+    )
     assert again == [30]
 
     def rows(run: Path) -> list[tuple[int, float]]:

@@ -7,7 +7,7 @@ import pytest
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.small.checkpoints import read_model
 from podium.types import Profile
-from podium_lab.small_workers.laboratory import WorldLaboratory
+from podium_lab.small_workers.laboratory import WorldLaboratory, open_examples
 from podium_lab.warmstart.acceptance import (
     AcceptanceCheck,
     AcceptanceReport,
@@ -15,8 +15,7 @@ from podium_lab.warmstart.acceptance import (
     measure,
     valid_by_steps,
 )
-from podium_lab.warmstart.data import open_data
-from podium_lab.warmstart.embedded_examples import EMBEDDED, team_of
+from podium_lab.warmstart.examples import ExampleTeam
 from podium_lab.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
 
 TINY = WarmStartSettings(
@@ -74,9 +73,9 @@ def test_steps_are_counted_at_every_level_of_the_prompt() -> None:
 
 
 def test_a_team_without_claimed_skills_has_no_skill_to_get_wrong() -> None:
-    tokenizer = make_tokenizer(TINY, open_data("embedded", "embedded"))
+    tokenizer = make_tokenizer(TINY, open_examples("orchestra"))
     completer = Completer(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
-    exam = AcceptanceCheck(EMBEDDED, completer, seed=0)
-    names, skills = exam.numbers(20, team_of([Profile(name="ada"), Profile(name="bob")]))
+    exam = AcceptanceCheck(WorldLaboratory(), completer, seed=0)
+    names, skills = exam.numbers(20, ExampleTeam((Profile(name="ada"), Profile(name="bob")), ({}, {})))
     assert 0.0 <= names <= 1.0
     assert skills == 1.0

@@ -31,7 +31,11 @@ SMALL: dict[str, Any] = {
     "training": 5,
     "seeds": 2,
     "planner": [
-        {"conductor": {"checkpoint": POLICY}, "controls": ["no-access", "best-worker", "self-consistency"]},
+        {
+            "conductor": {"checkpoint": POLICY},
+            "label": "Conductor",
+            "controls": ["no-access", "best-worker", "self-consistency"],
+        },
         {"name": "single:*"},
     ],
 }
