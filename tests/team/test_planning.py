@@ -18,6 +18,8 @@ from podium.team.planning import OpenedPlanner, check_planner, open_planner, pay
 from podium.testing import FaultServer, Rule, Status
 from podium.trace import Trace
 from podium.types import Budget, Question
+from scripted_team import write_team
+from tiny_policy import BRIEF, write_policy
 
 PLAN = 'model_id = [1]\nsubtasks = ["Name the author."]\naccess_list = [[]]'
 UNLIMITED = Budget()
@@ -157,15 +159,12 @@ async def test_the_model_gets_the_prompt_of_the_table(tmp_path: Path) -> None:
     assert "Example 1" not in system
 
 
-@pytest.mark.parametrize("checkpoint", ["conductor", "warmstart"])
-async def test_a_checkpoint_of_simulated_workers_never_leads_real_ones(
-    tmp_path: Path, checkpoint: str
-) -> None:
+async def test_a_checkpoint_of_simulated_workers_never_leads_real_ones(tmp_path: Path) -> None:
+    trained = {"questions": "Mine", "simulated": True}
+    checkpoint = write_policy(tmp_path / "trained", podium={**BRIEF, "conducts": trained})
     async with FaultServer(model) as server:
         path = write_pool(tmp_path / "pool.toml", server.url)
-        with pytest.raises(
-            UsageError, match="cannot lead this pool: it was trained on the embedded questions"
-        ):
+        with pytest.raises(UsageError, match="cannot lead this pool: it was trained on Mine"):
             await answer(path, f"conductor.checkpoint={checkpoint}")
         write_pool(path, server.url, f'[conductor]\ncheckpoint = "{checkpoint}"')
         with pytest.raises(UsageError, match="Let a model conduct untrained"):
@@ -431,9 +430,11 @@ def test_a_shipped_pool_of_real_workers_has_one_of_them_conduct(name: str, leads
     assert pays_for_plans(team, pool)
 
 
-def test_simulated_workers_have_the_shipped_conductor() -> None:
-    team = read_team("embedded")
-    pool = open_pool(team)
-    opened = open_planner(team, pool, seed="t")
-    assert (opened.planner.name, opened.fallback) == ("conductor", None)
-    assert not pays_for_plans(team, pool)
+def test_the_plans_of_scripted_workers_and_of_a_checkpoint_cost_nothing(tmp_path: Path) -> None:
+    path = write_team(tmp_path / "team.toml")
+    untrained = opening(path)
+    assert (untrained.planner.name, untrained.fallback) == ("conductor:ada", "ada")
+    assert not paid(path)
+    checkpoint = write_policy(tmp_path / "trained")
+    assert opening(path, f"conductor.checkpoint={checkpoint}").planner.name == "conductor:trained"
+    assert not paid(path, f"conductor.checkpoint={checkpoint}")

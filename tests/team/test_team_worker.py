@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from podium.conductor.checkpoint import checkpoint_folder
 from podium.errors import ConfigError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, StepText
 from podium.planner import Plan, PlanRequest
@@ -26,6 +24,7 @@ from podium.workers.build import UnreadyWorker
 from podium.workers.openai import OpenAIWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workflow import Access, Step, Workflow
+from tiny_policy import BRIEF, write_policy
 
 INNER = """
 [[worker]]
@@ -272,22 +271,34 @@ async def test_a_piece_of_text_comes_through_as_it_is_written() -> None:
     assert "".join(event.text for event in heard if isinstance(event, StepText)) == "It is 5."
 
 
-async def test_teams_may_stand_in_teams_and_shipped_pools_have_names(place: Path) -> None:
-    (place / "middle.toml").write_text(team('plan.planner = "random"', name="shipped", pool="embedded"))
-    (place / "outer.toml").write_text(team('plan.planner = "single:shipped"', pool="middle.toml"))
+async def test_teams_may_stand_in_teams(place: Path) -> None:
+    (place / "middle.toml").write_text(team('plan.planner = "random"', name="inside"))
+    (place / "outer.toml").write_text(team('plan.planner = "single:inside"', pool="middle.toml"))
     pool = open_pool(str(place / "outer.toml"))
     trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
     middle = trace.spans[0].nested
     assert middle is not None
     assert middle.spans[0].nested is not None
-    assert len(middle.spans[0].nested.pool) > 1
+    assert [profile.name for profile in middle.spans[0].nested.pool] == ["ada", "bob"]
 
 
-async def test_the_shipped_conductor_leads_a_team_unless_another_planner_is_named(place: Path) -> None:
-    (place / "outer.toml").write_text(team("", pool="embedded"))
+def test_a_shipped_pool_named_by_a_team_is_found_from_any_folder(place: Path) -> None:
+    (place / "outer.toml").write_text(team('plan.planner = "random"', pool="ollama"))
     (worker,) = open_pool(str(place / "outer.toml"))
     assert isinstance(worker, TeamWorker)
-    assert worker.runner.planner.name == "conductor"
+    assert worker.runner.pool.names == open_pool("ollama").names
+
+
+def test_the_first_model_leads_a_team_unless_a_planner_or_a_conductor_is_named(place: Path) -> None:
+    for keys, planner in (
+        ("", "conductor:ada"),
+        ('conductor.worker = "bob"', "conductor:bob"),
+        ('plan.planner = "random"', "random"),
+    ):
+        (place / "outer.toml").write_text(team(keys))
+        (worker,) = open_pool(str(place / "outer.toml"))
+        assert isinstance(worker, TeamWorker)
+        assert worker.runner.planner.name == planner
 
 
 async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
@@ -359,9 +370,8 @@ def test_a_teams_answers_are_cached_only_if_the_file_says_so_and_the_team_is_par
 def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unless_its_table_says(
     place: Path,
 ) -> None:
-    shutil.copytree(checkpoint_folder("warmstart"), place / "trained")
-    about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
-    (place / "trained/podium.json").write_text(json.dumps(about))
+    write_policy(place / "plain")
+    write_policy(place / "trained", podium={**BRIEF, "plan": {"rounds": 2, "max_steps": 3}})
 
     def limits(keys: str) -> tuple[int, int]:
         (place / "outer.toml").write_text(team(keys))
@@ -371,7 +381,7 @@ def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unles
 
     assert limits('conductor.checkpoint = "trained"') == (2, 3)
     assert limits('conductor.checkpoint = "trained"\nbudget.rounds = 1\nplan.max_steps = 4') == (1, 4)
-    assert limits('conductor.checkpoint = "warmstart"') == (1, 5)
+    assert limits('conductor.checkpoint = "plain"') == (1, 5)
 
 
 @pytest.mark.parametrize(
@@ -387,7 +397,8 @@ def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unles
         ("plan.planner = 'constant:none.txt'", "{place}/none.txt: there is no such file; check the path."),
         ("plan.planner = 'constant:none.json'", "{place}/none.json"),
         ("conductor.checkpoint = 'nowhere'", "{place}/nowhere is not a folder"),
-        ("plan.cost_sensitivity = 3", "cost_sensitivity 3: "),
+        ("conductor.checkpoint = 'plain'\nplan.cost_sensitivity = 3", "cost_sensitivity 3: "),
+        ("plan.cost_sensitivity = 3", "cost_sensitivity is for a checkpoint"),
         ("plan.planner = 'random'\nplan.cost_sensitivity = 3", "cost_sensitivity is for a Conductor"),
         ("conductor.base_url = 'http://x'", "an endpoint needs both base_url and model."),
         (
@@ -406,6 +417,7 @@ def test_a_team_that_cannot_be_opened_is_refused_in_one_sentence(
 ) -> None:
     path = place / "outer.toml"
     path.write_text(team(keys))
+    write_policy(place / "plain")
     with pytest.raises(ConfigError) as refused:
         open_pool(str(path))
     assert str(refused.value).startswith(f"{path}, line ")
