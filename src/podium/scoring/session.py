@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from types import MappingProxyType
 
 from podium.conductor.prompt import build_prompt
@@ -25,6 +24,7 @@ from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
+from podium.scoring.draws import Draws
 from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
@@ -67,6 +67,7 @@ class ScoringSession:
         evaluated: further questions, on which the policy is evaluated; `pool_draw.failing` does not apply to them.
         pool: the workers; the caller closes it.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
+        draws: names what a rollout draws.
         keep: called with the trace of each rollout.
     """
 
@@ -78,6 +79,7 @@ class ScoringSession:
         dispatcher: Dispatcher,
         *,
         evaluated: Mapping[str, Task] = MappingProxyType({}),
+        draws: Draws | None = None,
         keep: Callable[[Trace], None] = lambda trace: None,
     ) -> None:
         self.settings = settings
@@ -85,6 +87,7 @@ class ScoringSession:
         self._evaluated = evaluated
         self.pool = pool
         self.dispatcher = dispatcher
+        self._draws = draws or Draws()
         self._keep = keep
         self._pools = PoolSource(pool, settings.pool_draw)
         self._pools_without_failures = PoolSource(
@@ -168,12 +171,12 @@ class ScoringSession:
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""
         pools = self._pools_without_failures if request.task in self._evaluated else self._pools
-        return pools.draw(f"{request.seed}/{request.task}")
+        return pools.draw(self._draws.pool(request))
 
     def _level(self, request: RolloutRequest) -> int:
         """The level of cost sensitivity of the rollout's group."""
         levels = len(self.settings.cost_weights)
-        return Random(f"cost sensitivity/{request.seed}/{request.task}").randrange(levels) if levels else 0
+        return self._draws.level(request, levels) if levels else 0
 
     def _scorer(self, request: RolloutRequest) -> Scorer:
         settings = self.settings
@@ -197,7 +200,7 @@ class ScoringSession:
             WrittenPlans(request.plans, self.settings.prompt.access, request.cut),
             task,
             self.pool_of(request),
-            seed=f"{request.seed}/{request.task}/{request.rollout}",
+            seed=self._draws.calls(request),
             trace_id=rolled,
         )
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:
@@ -240,15 +243,18 @@ async def open_run_session(
     dispatch: Dispatch,
     folder: Path,
     evaluated: Mapping[str, Task] = MappingProxyType({}),
+    draws: Draws | None = None,
 ) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
     """The session of a run, and the store in the run's folder that keeps its traces.
 
     Args:
-        tasks, pool, evaluated: as `ScoringSession`'s.
+        tasks, pool, evaluated, draws: as `ScoringSession`'s.
     """
     async with dispatch(pool) as dispatcher:
         with TraceStore(folder / TRACES) as store:
-            session = ScoringSession(settings, tasks, pool, dispatcher, evaluated=evaluated, keep=store.add)
+            session = ScoringSession(
+                settings, tasks, pool, dispatcher, evaluated=evaluated, draws=draws, keep=store.add
+            )
             yield session, store
 
 

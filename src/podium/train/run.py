@@ -24,6 +24,7 @@ from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, open_run_session
 from podium.train.display import Display, NoDisplay
+from podium.train.draws import IterationDraws
 from podium.train.engine import Engine, Job, choose_engine, open_engine
 from podium.train.evaluation import Evaluation
 from podium.train.policy import write_policy
@@ -179,6 +180,9 @@ async def open_scoring(
         dispatch=dispatch,
         folder=folder,
         evaluated=ready.evaluated,
+        draws=IterationDraws(schedule(settings, tasks), settings.seed)
+        if settings.engine == "small"
+        else None,
     )
     if settings.scoring_url is not None:
         async with open_client(settings) as client:

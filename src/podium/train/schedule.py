@@ -42,12 +42,13 @@ def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[Row]:
     order in which they were drawn.
     """
     drawn = draws_tasks(settings)
+    named = "turn" if settings.engine == "small" else "epoch"  # Published seeds draw by these names.
 
     @cache
     def order(epoch: int) -> list[str]:
         shuffled = list(tasks)
         if not drawn:
-            Random(f"tasks/{settings.seed}/epoch {epoch}").shuffle(shuffled)
+            Random(f"tasks/{settings.seed}/{named} {epoch}").shuffle(shuffled)
         return shuffled
 
     rows = []

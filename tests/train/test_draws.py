@@ -1,0 +1,57 @@
+"""Seeds of published runs draw what they drew then."""
+
+from __future__ import annotations
+
+from random import Random
+
+from podium.scoring.draws import Draws
+from podium.scoring.protocol import RolloutRequest
+from podium.train.draws import IterationDraws
+from podium.train.schedule import schedule
+from podium.train.settings import GRPOSettings, TrainSettings
+
+SETTINGS = TrainSettings(
+    start="-", engine="small", tasks="gsm8k", seed=7, grpo=GRPOSettings(iterations=3, questions=4, group=4)
+)
+TASKS = ["a", "b", "c", "d", "e"]
+
+
+def test_the_questions_of_an_iteration_draw_their_levels_one_after_the_other() -> None:
+    rows = schedule(SETTINGS, TASKS)
+    draws = IterationDraws(rows, SETTINGS.seed)
+    for iteration in range(3):
+        random = Random(f"train/7/{iteration}/thrift")
+        wanted = [random.randrange(4) for _ in range(4)]
+        of_iteration = [row for row in rows if row.iteration == iteration]
+        for rollout in (0, 3):
+            asked = [RolloutRequest(task=row.task, seed=row.seed, rollout=rollout) for row in of_iteration]
+            assert [draws.level(one, 4) for one in asked] == wanted
+
+
+def test_pools_and_calls_are_named_by_iteration_and_task() -> None:
+    rows = schedule(SETTINGS, TASKS)
+    draws = IterationDraws(rows, SETTINGS.seed)
+    row = rows[6]
+    asked = RolloutRequest(task=row.task, seed=row.seed, rollout=3)
+
+    assert draws.pool(asked) == f"7/1/{row.task}"
+    assert draws.calls(asked) == f"train/7/1/{row.task}/2/3"
+
+
+def test_a_rollout_outside_the_schedule_draws_as_in_a_service() -> None:
+    draws, asked = (
+        IterationDraws(schedule(SETTINGS, TASKS), SETTINGS.seed),
+        RolloutRequest(task="a", seed="x"),
+    )
+
+    assert draws.pool(asked) == Draws().pool(asked)
+    assert draws.level(asked, 1000) == Draws().level(asked, 1000)
+    assert draws.calls(asked) == Draws().calls(asked)
+
+
+def test_each_engine_orders_a_table_by_its_own_name() -> None:
+    for engine, name in (("small", "turn"), ("trl", "epoch")):
+        order = list(TASKS)
+        Random(f"tasks/7/{name} 0").shuffle(order)
+        rows = schedule(SETTINGS.model_copy(update={"engine": engine}), TASKS)
+        assert [row.task for row in rows[:5]] == order
