@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from refusal import one_sentence
 from command_line import Podium
 from podium.cli.found_files import FoundFiles
 from podium.cli.trusted import trust
-from podium.conductor.checkpoint import checkpoint_folder
+from tiny_policy import write_policy
 
 PASSWORD = "hunter2"
 ADDRESS = f"postgresql:/me:{PASSWORD}@db/podium"
@@ -31,7 +30,7 @@ def _odd_files(tmp_path: Path) -> None:
     "command",
     [
         "ask Q? --pool {}",
-        "ask Q? --config {}",
+        "ask Q? --team {}",
         "ask Q? --pool pool.toml --planner constant:{}",
         "ask Q? --pool pool.toml --planner constant:plan.txt --store {}",
         "plan Q? --pool {}",
@@ -45,7 +44,7 @@ def _odd_files(tmp_path: Path) -> None:
         "replay show {}",
         "replay import table {} out.parquet",
         "train --run r --config {}",
-        "config show --config {}",
+        "config show --team {}",
         "keys list --store {}/traces.sqlite",
         "traces list --store {}",
         "cache show {}",
@@ -63,7 +62,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(podium: Podium, command: 
 @pytest.mark.parametrize("name", ["tokenizer.json", "podium.json", "config.json", "model.safetensors"])
 @pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
 def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: str) -> None:
-    shutil.copytree(checkpoint_folder("warmstart"), "policy")
+    write_policy(Path("policy"))
     Path("policy", name).unlink(missing_ok=True)
     Path("policy", name).symlink_to(target if target.startswith("/") else Path(target).absolute())
     assert name in one_sentence(
@@ -74,7 +73,7 @@ def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: 
 @pytest.mark.parametrize("name", ["podium.json", "config.json"])
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "\ud800", '{"a": 1' + "0" * 5000 + "}"])
 def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, text: str) -> None:
-    shutil.copytree(checkpoint_folder("warmstart"), "policy")
+    write_policy(Path("policy"))
     Path("policy", name).write_bytes(text.encode("utf-8", "surrogatepass"))
     assert name in one_sentence(
         podium("ask", "Q?", "--pool", "pool.toml", "--conductor", "policy", "--no-store")

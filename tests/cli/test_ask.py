@@ -1,5 +1,4 @@
 import json
-import shutil
 import socket
 import sqlite3
 from contextlib import closing
@@ -8,11 +7,11 @@ from pathlib import Path
 import pytest
 from refusal import one_sentence
 
-from podium.conductor.checkpoint import checkpoint_folder
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.vote import NOTHING
 from scripted_team import write_team
+from tiny_policy import write_policy
 
 VOTE = '[[worker]]\nname = "vote"\nkind = "vote"\n'
 
@@ -143,15 +142,7 @@ def test_budgets_bound_the_question(ask):
         (["Q?", "--planner", "randon"], "randon"),
         (["Q?", "plan.cost_sensitivity=3"], "cost_sensitivity is for a Conductor"),
         (["Q?", "plan.cost_sensitivity=0"], "cost_sensitivity is for a Conductor"),
-        (
-            ["Q?", "--planner=conductor", "plan.cost_sensitivity=3"],
-            "/conductor knows no levels of cost sensitivity.",
-        ),
-        (["Q?", "--planner=conductor", "plan.cost_sensitivity=0"], "cost_sensitivity 0: "),
-        (
-            ["Q?", "--planner=conductor", "--conductor=warmstart", "plan.cost_sensitivity=-1"],
-            "cost_sensitivity -1: ",
-        ),
+        (["Q?", "--planner=conductor", "plan.cost_sensitivity=0"], "cost_sensitivity is for a checkpoint"),
         (["Q?", "plan.cost_sensitivity=much"], "plan.cost_sensitivity"),
         (["Q?", "--conductor", "x"], "leave --conductor out"),
         (["Q?", "--planner", "conductor", "--conductor", "kept"], "kept is not a folder"),
@@ -190,19 +181,26 @@ def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, 
 
 
 def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_that_it_knows(podium):
-    shutil.copytree(checkpoint_folder("warmstart"), "thrifty")
-    Path("thrifty/podium.json").write_text('{"prompt": {"style": "brief", "levels": 2}}')
+    write_policy(Path("thrifty"), podium={"prompt": {"style": "brief", "levels": 2}})
+    write_policy(Path("plain"))
+
+    def refused(conductor, level):
+        tokens = ("--pool", "pool.toml", "--conductor", conductor, f"plan.cost_sensitivity={level}")
+        return one_sentence(podium("ask", "Q?", *tokens))
+
     for level in ("2", "1.5", "-1"):
-        asked = podium(
-            "ask", "Q?", "--pool", "pool.toml", "--conductor", "thrifty", f"plan.cost_sensitivity={level}"
+        assert (
+            refused("thrifty", level) == f"podium: cost_sensitivity {level}: thrifty knows levels 0 to 1.\n"
         )
-        assert one_sentence(asked) == f"podium: cost_sensitivity {level}: thrifty knows levels 0 to 1.\n"
+    for level in ("3", "0", "-1"):
+        known = "plain knows no levels of cost sensitivity"
+        assert refused("plain", level) == f"podium: cost_sensitivity {level}: {known}.\n"
 
 
 def test_rounds_and_steps_are_those_that_the_conductor_was_trained_with_unless_they_are_given(podium):
-    shutil.copytree(checkpoint_folder("warmstart"), "trained")
     about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
-    Path("trained/podium.json").write_text(json.dumps(about))
+    write_policy(Path("trained"), podium=about)
+    write_policy(Path("plain"))
 
     def limits(*options):
         asked = podium("ask", "Q?", "--pool", "pool.toml", "--no-store", "--json", *options)
@@ -211,7 +209,7 @@ def test_rounds_and_steps_are_those_that_the_conductor_was_trained_with_unless_t
 
     assert limits("--conductor", "trained") == (2, 3)
     assert limits("--conductor", "trained", "--rounds", "1", "--max-steps", "4") == (1, 4)
-    assert limits("--conductor", "warmstart") == (1, 5)
+    assert limits("--conductor", "plain") == (1, 5)
 
 
 def test_standard_input_that_is_not_text_is_refused(ask):
@@ -252,7 +250,8 @@ def test_an_answer_is_shown_also_where_its_trace_cannot_be_stored(ask, options):
     asked = ask("What is 3 + 2?", *options)
     assert "Answer: 5" in asked.out
     assert asked.status == 1
-    assert (
-        asked.err
-        == f"podium: The trace store {Path('kept/traces.sqlite').absolute()} cannot be written (full).\n"
-    )
+    (spilled,) = Path("kept").glob("*.jsonl")
+    assert "What is 3 + 2?" in spilled.read_text()
+    assert asked.err.startswith("podium: Traces that could not be written to ")
+    assert f" are in {spilled.absolute()}: " in asked.err
+    assert asked.err.endswith(f"{Path('kept/traces.sqlite').absolute()} cannot be written (full).\n")

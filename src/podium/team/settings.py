@@ -47,11 +47,12 @@ class PlannerChoice(Settings):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if not self.conducts:
-            for key in ("cost_sensitivity", "quarantine_failing"):
-                if getattr(self, key):
-                    raise ValueError(
-                        f"{key} is for a Conductor, and {self.planner} plans without; leave it out."
-                    )
+            given = {
+                "cost_sensitivity": self.cost_sensitivity is not None,
+                "quarantine_failing": self.quarantine_failing,
+            }
+            for key in (key for key, is_given in given.items() if is_given):
+                raise ValueError(f"{key} is for a Conductor, and {self.planner} plans without; leave it out.")
         elif self.cost_sensitivity is not None and self.conducting_worker is not None:
             raise ValueError("cost_sensitivity is for a trained Conductor; leave it out.")
         return self
