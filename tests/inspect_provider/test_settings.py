@@ -16,7 +16,8 @@ WORKER = '[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = ["5"]\n'
 @pytest.mark.parametrize(
     ("name", "given", "workers", "planner"),
     [
-        ("embedded", {}, None, "conductor"),
+        ("own.toml", {}, "ada", "conductor"),
+        ("ollama", {}, None, "conductor"),
         ("own.toml", {"plan.planner": "single:ada"}, "ada", "single:ada"),
         ("conductor", {"pool": "own.toml"}, "ada", "conductor"),
         ("single:ada", {"pool": "own.toml"}, "ada", "single:ada"),
@@ -45,7 +46,7 @@ def test_a_models_name_is_a_planner_or_a_team(name, given, workers, planner):
 )
 def test_settings_that_cannot_be_used_are_refused_in_one_sentence(given, sentence):
     with pytest.raises(ConfigError) as refused:
-        read_settings("embedded", given)
+        read_settings("ollama", given)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
 

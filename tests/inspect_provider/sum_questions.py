@@ -1,4 +1,4 @@
-"""Embedded questions as a task of Inspect's, graded by a scorer of Inspect's."""
+"""A table of questions as a task of Inspect's, graded by a scorer of Inspect's."""
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import Sample
@@ -8,7 +8,7 @@ from podium.tasks import open_tasks
 
 
 @task
-def embedded(size: int = 20) -> Task:
-    tasks = open_tasks("embedded", "test", size=size, seed=0)
+def sums(table: str, size: int = 20) -> Task:
+    tasks = open_tasks(table, "test", size=size, seed=0)
     samples = [Sample(input=one.question.text, target=one.gold, id=one.id) for one in tasks]
     return Task(dataset=samples, scorer=answer("line"))
