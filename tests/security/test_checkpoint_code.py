@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from podium.conductor.opening import open_policy
 from podium.errors import CheckpointError
-
-TOKENIZER = Path(__file__).parents[2] / "src" / "podium" / "assets" / "warmstart"
+from tiny_policy import write_policy
 
 
 @pytest.fixture
@@ -24,8 +24,9 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "checkpoint"
     shape: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
     LlamaForCausalLM(LlamaConfig(vocab_size=2000, num_hidden_layers=1, **shape)).save_pretrained(folder)
+    tiny = write_policy(tmp_path / "tiny")
     for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).write_bytes((TOKENIZER / name).read_bytes())
+        shutil.copy(tiny / name, folder)
     (folder / "podium.json").write_text(json.dumps({"prompt": {"style": "full"}}))
     return folder
 

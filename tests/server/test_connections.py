@@ -10,6 +10,7 @@ from openai import AsyncOpenAI
 from served_process import pool_file, served
 
 from podium.testing import FaultServer
+from scripted_team import write_team
 
 LONG = [140_000, 10_000_000]
 """Characters of a question: more than a head may have, and a long context."""
@@ -20,7 +21,9 @@ ENDLESS = 2**24
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
     """Where it is."""
-    with served(tmp_path_factory.mktemp("served")) as server:
+    folder = tmp_path_factory.mktemp("served")
+    team = write_team(folder / "team.toml")
+    with served(folder, "--team", str(team), "--planner", "single:ada") as server:
         yield server.url
         assert server.end() == (0, "")
 

@@ -60,16 +60,9 @@ async def test_a_plan_that_cannot_be_read_is_a_sign_that_the_conductor_answers()
     [
         (
             True,
-            (
-                "single:ada",
-                "conductor",
-                "warmstart",
-                "random",
-                "single:WORKER",
-                "self-consistency:WORKER:SAMPLES",
-            ),
+            ("single:ada", "random", "single:WORKER", "self-consistency:WORKER:SAMPLES"),
         ),
-        (False, ("single:ada", "conductor", "warmstart", "random", "single:WORKER")),
+        (False, ("single:ada", "random", "single:WORKER")),
     ],
 )
 def test_requests_may_name_every_baseline_that_the_pool_can_run(vote: bool, forms: tuple[str, ...]) -> None:
@@ -77,9 +70,9 @@ def test_requests_may_name_every_baseline_that_the_pool_can_run(vote: bool, form
 
 
 @pytest.mark.parametrize(
-    "name", ["oracle", "constant:plan.txt", "random:1", "self-consistency:ada:033", "best"]
+    "name", ["nobody", "constant:plan.txt", "random:1", "self-consistency:ada:033", "best"]
 )
-async def test_a_planner_of_files_of_the_oracle_or_of_no_form_is_not_offered(name: str) -> None:
+async def test_a_planner_of_files_or_of_no_form_is_not_offered(name: str) -> None:
     with pytest.raises(APIError, match="There is no planner"):
         await planners().get(name)
 

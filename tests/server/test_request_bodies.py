@@ -14,6 +14,8 @@ from served_process import served
 from podium.server.api.ask import AskBody
 from podium.server.openai.chat_body import ChatBody
 from podium.server.openai.responses_body import ResponseBody
+from scripted_team import write_team
+from tiny_policy import write_policy
 
 MORE_KIB = 400 * 2**10
 """Memory that one body of up to 20 MiB may take at its peak; a list of {} of 5.7 MiB took 3.7 GB once."""
@@ -23,7 +25,9 @@ SECONDS = 15
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("served")) as running:
+    folder = tmp_path_factory.mktemp("served")
+    policy, team = write_policy(folder / "policy"), write_team(folder / "team.toml")
+    with served(folder, "--team", str(team), "--conductor", str(policy)) as running:
         yield running
         assert running.end() == (0, "")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import signal
 import socket
 import sqlite3
@@ -12,9 +11,10 @@ import httpx
 import pytest
 from served_process import pool_file, served
 
-from podium.conductor.checkpoint import checkpoint_folder
 from podium.testing import FaultServer, Rule, SlowFirstByte, Status
 from podium.trace.store import TraceStore
+from scripted_team import write_team
+from tiny_policy import write_policy
 
 TOGETHER = 20
 
@@ -36,8 +36,9 @@ def traces(folder):
         return {trace.question.text: trace for trace in store.iterate()}
 
 
-def test_the_embedded_team_answers_where_nothing_is_given(tmp_path):
-    with served(tmp_path) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+def test_a_team_answers_and_shows_its_page(tmp_path):
+    team = write_team(tmp_path / "team.toml")
+    with served(tmp_path, "--team", str(team), "--planner", "single:ada") as server, httpx.Client(base_url=server.url, timeout=60) as client:
         question = {"model": "podium", "messages": [{"role": "user", "content": "What is 2 + 3?"}]}
         reply = client.post("/v1/chat/completions", json=question)
         assert reply.status_code == 200, reply.text
@@ -53,7 +54,9 @@ def test_the_embedded_team_answers_where_nothing_is_given(tmp_path):
 
 
 def test_processes_that_write_plans_serve_and_end_with_the_server(tmp_path):
-    with served(tmp_path, "plan.processes=2") as server, httpx.Client(base_url=server.url) as client:
+    policy, team = write_policy(tmp_path / "trained"), write_team(tmp_path / "team.toml")
+    options = ("--team", str(team), "--conductor", str(policy), "plan.processes=2")
+    with served(tmp_path, *options) as server, httpx.Client(base_url=server.url) as client:
         if Path("/proc").is_dir():
             families = Path(f"/proc/{server.process.pid}/task").glob("*/children")
             assert sum(len(children.read_text().split()) for children in families) == 2
@@ -70,10 +73,10 @@ def test_processes_that_write_plans_serve_and_end_with_the_server(tmp_path):
     ("options", "limits"), [((), (2, 3)), (("--rounds", "3", "--max-steps", "4"), (3, 4))]
 )
 def test_questions_have_the_rounds_and_steps_that_the_conductor_was_trained_with(tmp_path, options, limits):
-    shutil.copytree(checkpoint_folder("warmstart"), tmp_path / "trained")
     about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
-    (tmp_path / "trained/podium.json").write_text(json.dumps(about))
-    with served(tmp_path, "--conductor", "trained", *options) as server:
+    write_policy(tmp_path / "trained", podium=about)
+    write_team(tmp_path / "team.toml")
+    with served(tmp_path, "--team", "team.toml", "--conductor", "trained", *options) as server:
         httpx.post(
             f"{server.url}/v1/chat/completions", json=asked("What is 2 + 3?", model="podium"), timeout=60
         )
@@ -190,7 +193,8 @@ async def test_a_killed_server_leaves_its_store_whole(tmp_path):
 
 
 def test_a_head_that_never_ends_is_cut_off(tmp_path):
-    with served(tmp_path) as server:
+    team = write_team(tmp_path / "team.toml")
+    with served(tmp_path, "--team", str(team), "--planner", "single:ada") as server:
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as connection:
             connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nX-Long: ".encode())
@@ -209,7 +213,11 @@ def test_a_head_that_never_ends_is_cut_off(tmp_path):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_no_address_but_the_machines_own_is_served_without_keys(tmp_path, host):
-    with pytest.raises(AssertionError, match="there is no key yet"), served(tmp_path, "--host", host):
+    team = write_team(tmp_path / "team.toml")
+    with (
+        pytest.raises(AssertionError, match="there is no key yet"),
+        served(tmp_path, "--team", str(team), "--host", host),
+    ):
         pass
 
 

@@ -9,6 +9,8 @@ from collector import collecting, said
 from served_process import pool_file, served
 
 from podium.testing import Answer, FaultServer, Rule, Status
+from scripted_team import write_team
+from tiny_policy import write_policy
 
 CHAT = "/v1/chat/completions"
 SECRET = "The vault's number is 7431."
@@ -101,10 +103,16 @@ def test_what_fails_says_so_by_its_kind(tmp_path):
 
 
 def test_texts_are_exported_only_on_request(tmp_path):
+    plan = 'model_id = [0, 1]\nsubtasks = ["Find the date.", "Name its weekday."]\naccess_list = [[], [0]]'
+    policy, team = write_policy(tmp_path / "policy", plan), write_team(tmp_path / "team.toml")
     with (
         collecting() as collector,
         served(
             tmp_path,
+            "--team",
+            str(team),
+            "--conductor",
+            str(policy),
             OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
             OTEL_SERVICE_NAME="mine",
             OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true",
@@ -123,7 +131,8 @@ def test_texts_are_exported_only_on_request(tmp_path):
 
 def test_an_unreachable_collector_delays_no_question(tmp_path):
     away = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
-    with served(tmp_path, **away) as server:
+    team = write_team(tmp_path / "team.toml")
+    with served(tmp_path, "--team", str(team), "--planner", "single:ada", **away) as server:
         _, status = ask(server.url, "What is 2 + 3?")
         ended, _ = server.end()
     assert (status, ended) == (200, 0)

@@ -43,9 +43,7 @@ kind = "vote"
 
 [[worker]]
 name = "clerk"
-kind = "specialist"
-ability = { arithmetic = 0.9 }
-seconds = 2
+kind = "calculator"
 """
 
 
@@ -198,11 +196,6 @@ def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
             FILE.replace("input = 1.25", "input = inf"),
             8,
             "worker.gpt-4.1.price.input is Infinity, but it should be a finite number.",
-        ),
-        (
-            FILE.replace("0.9", "1.5"),
-            29,
-            "worker.clerk.ability.arithmetic is 1.5, but it should be less than or equal to 1.",
         ),
         (FILE.replace('"clerk"', '""'), 27, 'worker..name is "", but it should be text that is not empty.'),
         (FILE.replace('"echo"', '"parrot"'), 18, "Two workers are named 'parrot'; give each its own name."),

@@ -1,7 +1,7 @@
-"""Controls and bounds: one constant plan, random plans, and an oracle that knows what each question needs.
+"""Controls: one constant plan, and random plans.
 
 A Conductor that does not beat the best constant plan does not use the question. `podium.evals.constant_search` finds
-that plan. The oracle is a bound, not a competitor.
+that plan.
 """
 
 from __future__ import annotations
