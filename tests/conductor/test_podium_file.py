@@ -26,7 +26,7 @@ def test_a_folder_a_file_and_a_shipped_name_are_read() -> None:
     Path("mine").mkdir()
     Path("mine/podium.json").write_text(json.dumps(FILE))
     assert read_podium_file("mine") == read_podium_file("mine/podium.json") == PodiumFile.model_validate(FILE)
-    assert read_podium_file("conductor").what_it_conducts.simulated
+    assert read_podium_file("world-conductor").prompt.levels == 4
 
 
 def test_a_model_on_the_hub_is_taken_from_its_cache() -> None:

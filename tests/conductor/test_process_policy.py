@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from podium.conductor import Checkpoint, Completion, Policy, Sampling, build_prompt, open_policy
+from podium.conductor import Checkpoint, Completion, Policy, Sampling, open_policy
 from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
-from podium.planner import PlanRequest
 from podium.types import Message
-from scripted_team import Sums, open_team
+from scripted_team import Sums
 
 Make = Callable[..., Path]
 
@@ -63,12 +62,12 @@ async def together(
     return await asyncio.gather(*map(policy.complete, prompts, samplings))
 
 
-async def test_plans_of_several_processes_are_those_of_one() -> None:
-    checkpoint = Checkpoint.read("conductor")
-    profiles = open_team().profiles
-    requests = [PlanRequest(task.question, profiles) for task in Sums("validation", size=40, seed=9)]
-    prompts = [build_prompt(request, checkpoint.prompt) for request in requests]
-    samplings = [Sampling(temperature=number % 2, seed=f"{number}") for number in range(len(prompts))]
+async def test_plans_of_several_processes_are_those_of_one(make_checkpoint: Make) -> None:
+    checkpoint = Checkpoint.read(make_checkpoint())
+    prompts = [asking(task.question.text) for task in Sums("validation", size=40, seed=9)]
+    samplings = [
+        Sampling(temperature=number % 2, max_tokens=60, seed=f"{number}") for number in range(len(prompts))
+    ]
     alone = await together(open_policy(checkpoint), prompts, samplings)
     with PolicyProcesses(2) as processes:
         policy = open_policy(checkpoint, processes)
