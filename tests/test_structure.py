@@ -15,7 +15,7 @@ PACKAGES = {
     name: ROOT / folder / name
     for folder, name in (("src", "podium"), ("lab/src", "podium_lab"), ("research/src", "podium_research"))
 }
-FILES = [path for name in ("podium", "podium_lab") for path in PACKAGES[name].rglob("*.py")]
+FILES = [path for name in PACKAGES for path in PACKAGES[name].rglob("*.py")]
 LONGEST = 400
 
 

@@ -25,31 +25,25 @@ from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import ConstantPlanFront, evaluate
-from podium.evals.constant_search import FRESH, undominated
+from podium.evals.constant_search import undominated
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.planner import Planner
-from podium.planners import Constant
 from podium.planners.plans import rounds_of
 from podium.rollout import Rollout
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import Rows, RunFolder, replace_file
-from podium.tasks.task import Task
 from podium.team.opening import open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium_research.planners.masrouter import team_workflow
-from podium_research.planners.masrouter_controller import MEAN_CALLS, Team
-from podium_research.planners.trinity import Trinity
-from podium_research.planners.trinity_head import Head, sep_cma
+from podium_research.planners.trinity_head import sep_cma
 from podium_research.search.controllers import train_controller_live
 from podium_research.search.heads import head_workers, train_head_live
-from podium_research.search.settings import ControllerSearch, HeadSearch, WorkflowSearch
-from podium_research.search.workflows import TriedWorkflow, beginnings, search_workflows
+from podium_research.search.settings import AnySearch, ControllerSearch, HeadSearch, WorkflowSearch
+from podium_research.search.start import SearchPrice, SearchStart
+from podium_research.search.workflows import TriedWorkflow, search_workflows
 
 Method = Literal["trinity", "masrouter", "workflows"]
-_AnySearch = HeadSearch | ControllerSearch | WorkflowSearch
-_SETTINGS: Mapping[Method, type[_AnySearch]] = {
+_SETTINGS: Mapping[Method, type[AnySearch]] = {
     "trinity": HeadSearch,
     "masrouter": ControllerSearch,
     "workflows": WorkflowSearch,
@@ -58,73 +52,6 @@ HEAD, CONTROLLER, PLAN, PLANS = "head.json", "controller.json", "plan.txt", "pla
 """What a run's folder gets: the files of `trinity:FILE`, `masrouter:FILE`, `constant:FILE` and `--constant-plans`."""
 _CHANGEABLE = frozenset({"generations", "epochs", "proposals", "concurrency"})
 """Settings that may change when a search continues."""
-
-
-@dataclass(frozen=True)
-class _Search:
-    """One start of a search, over opened workers and questions."""
-
-    settings: _AnySearch
-    pool: Pool
-    tasks: Sequence[Task]
-    console: Console
-    """Where progress is said; standard error where the result is JSON."""
-
-    @property
-    def workers(self) -> tuple[str, ...]:
-        """The workers of a head or a controller."""
-        assert isinstance(self.settings, HeadSearch | ControllerSearch)
-        return head_workers(self.pool, self.settings.workers)
-
-    @property
-    def dry(self) -> list[Planner]:
-        """What answers the dry question: a head or a team for each worker, or the archive's first workflows."""
-        if isinstance(self.settings, HeadSearch):
-            return [Trinity(Head.untrained((name,)), name) for name in self.workers]
-        if isinstance(self.settings, ControllerSearch):
-            teams = [Team("reflection", (("solver", name),)) for name in self.workers]
-            workflows = [team_workflow(team, self.pool.profiles) for team in teams]
-        else:
-            workflows = beginnings(self.pool.names, self.settings.max_steps)
-        return [Constant(workflow, self.pool.names) for workflow in workflows]
-
-    def price(self, dry: Sequence[Rollout]) -> _Price:
-        """The price of the search, by what each of `dry` did with one question."""
-        settings = self.settings
-        mean = sum(rollout.trace.uncached_usd for rollout in dry) / len(dry)
-        if isinstance(settings, HeadSearch):
-            answers = settings.population * min(settings.replications, len(self.tasks))
-            return _Price("generation", answers * mean, settings.generations * answers * mean)
-        if isinstance(settings, ControllerSearch):
-            epoch = len(self.tasks) * MEAN_CALLS / 2 * mean  # Each of `dry` makes two calls.
-            return _Price("epoch", epoch, settings.epochs * epoch)
-        # Equal calls of several workflows are paid once.
-        calls = {(s.worker, s.messages): s.cost_usd + s.saved_usd for r in dry for s in r.trace.spans}
-        archive, tried_on = sum(calls.values()), min(settings.tried_on, len(self.tasks))
-        fresh = len(self.tasks) - tried_on
-        whole = (tried_on + (fresh if fresh >= FRESH else 0)) * (archive + settings.proposals * mean)
-        return _Price("archive and its first proposal", tried_on * (archive + mean), whole)
-
-
-@dataclass(frozen=True, slots=True)
-class _Price:
-    """Dollars, by one dry question; later answers may share cached calls, or be longer."""
-
-    unit: str
-    """What `first_usd` pays for."""
-    first_usd: float
-    whole_usd: float
-
-    def check(self, budget_usd: float | None) -> None:
-        """Raise a `UsageError` if the budget cannot pay for the first generation."""
-        if budget_usd is not None and self.first_usd > budget_usd:
-            smaller = {"generation": "population or replications", "epoch": "questions"}.get(
-                self.unit, "tried_on"
-            )
-            raise UsageError(
-                f"--run-budget-usd is {dollars(budget_usd)}, and by a dry question one {self.unit} costs about "
-                f"{dollars(self.first_usd)}: give more, or set {smaller} lower."
-            )
 
 
 def search(
@@ -159,12 +86,12 @@ def search(
     tasks = open_questions(
         settings.tasks, settings.split, size=settings.questions, seed=settings.seed, pool=pool
     )
-    begun = _Search(settings, pool, list(tasks), open_console(stderr=json))
+    begun = SearchStart(settings, pool, list(tasks), open_console(stderr=json))
     asyncio.run(_run(begun, run, calls, run_budget_usd, dry_run=dry_run, as_json=json))
     return 0
 
 
-def _check(settings: _AnySearch, pool: Pool) -> None:
+def _check(settings: AnySearch, pool: Pool) -> None:
     if any(isinstance(worker, ReplayWorker) and not worker.recording.conditioned for worker in pool):
         raise ConfigError(
             f"{settings.pool} has recorded workers, and a recording has only answers to the bare question; give a pool "
@@ -183,7 +110,7 @@ def _check(settings: _AnySearch, pool: Pool) -> None:
 
 
 async def _run(
-    search: _Search,
+    search: SearchStart,
     run: Path | None,
     calls: DispatchOptions,
     run_budget_usd: float | None,
@@ -217,7 +144,7 @@ async def _run(
         await search.pool.close()
 
 
-def _open_folder(run: Path, search: _Search) -> RunFolder:
+def _open_folder(run: Path, search: SearchStart) -> RunFolder:
     """The run's folder. All settings, questions and workers may change until the first generation is kept."""
     begun, settings = bool(RunFolder(run).rows().read()), search.settings
     folder = RunFolder.open(
@@ -227,7 +154,7 @@ def _open_folder(run: Path, search: _Search) -> RunFolder:
     return folder
 
 
-async def _dry_question(search: _Search, dispatcher: Dispatcher) -> list[Rollout]:
+async def _dry_question(search: SearchStart, dispatcher: Dispatcher) -> list[Rollout]:
     """What each of `search.dry` does with the first question."""
     rollouts = []
     for planner in search.dry:
@@ -248,7 +175,7 @@ async def _dry_question(search: _Search, dispatcher: Dispatcher) -> list[Rollout
     return rollouts
 
 
-def _say_price(search: _Search, price: _Price) -> None:
+def _say_price(search: SearchStart, price: SearchPrice) -> None:
     search.console.print(
         f"By a dry question, one {price.unit} costs about {dollars(price.first_usd)}, and the whole search about "
         f"{dollars(price.whole_usd)}.",
@@ -269,7 +196,7 @@ class _Step:
 
 
 async def _heads(
-    search: _Search, settings: HeadSearch, rows: Rows, dispatcher: Dispatcher
+    search: SearchStart, settings: HeadSearch, rows: Rows, dispatcher: Dispatcher
 ) -> AsyncIterator[_Step]:
     kept = [row["rewards"] for row in rows.read()]
     async for found in train_head_live(search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher):
@@ -284,7 +211,7 @@ async def _heads(
 
 
 async def _controllers(
-    search: _Search, settings: ControllerSearch, rows: Rows, dispatcher: Dispatcher
+    search: SearchStart, settings: ControllerSearch, rows: Rows, dispatcher: Dispatcher
 ) -> AsyncIterator[_Step]:
     kept = [row["utilities"] for row in rows.read()]
     async for found in train_controller_live(
@@ -301,7 +228,7 @@ async def _controllers(
         )
 
 
-async def _train(search: _Search, folder: RunFolder, dispatcher: Dispatcher) -> None:
+async def _train(search: SearchStart, folder: RunFolder, dispatcher: Dispatcher) -> None:
     """Train a head or a controller; each step is kept before the next one begins."""
     rows, settings, console = folder.rows(), search.settings, search.console
     if isinstance(settings, HeadSearch):
@@ -328,7 +255,7 @@ async def _train(search: _Search, folder: RunFolder, dispatcher: Dispatcher) -> 
 
 
 async def _search_workflows(
-    search: _Search, settings: WorkflowSearch, folder: RunFolder, dispatcher: Dispatcher
+    search: SearchStart, settings: WorkflowSearch, folder: RunFolder, dispatcher: Dispatcher
 ) -> None:
     rows, console = folder.rows(), search.console
     archive = [TriedWorkflow.model_validate(row) for row in rows.read()]
@@ -382,7 +309,9 @@ async def _search_workflows(
     )
 
 
-def _so_far(search: _Search, settings: WorkflowSearch, archive: Sequence[TriedWorkflow]) -> ConstantPlanFront:
+def _so_far(
+    search: SearchStart, settings: WorkflowSearch, archive: Sequence[TriedWorkflow]
+) -> ConstantPlanFront:
     """The best workflows of an archive that is not complete."""
     most = inf if settings.max_cost is None else settings.max_cost
     tried = [entry.tried for entry in archive if entry.tried is not None and entry.tried.cost_usd <= most]

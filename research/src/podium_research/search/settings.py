@@ -72,3 +72,7 @@ class WorkflowSearch(SearchSettings):
     """The most steps of a workflow."""
     max_cost: float | None = Field(default=None, ge=0)
     """The most dollars that a question may cost. None: no limit."""
+
+
+AnySearch = HeadSearch | ControllerSearch | WorkflowSearch
+"""The settings of one of the searches."""
