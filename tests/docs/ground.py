@@ -22,14 +22,15 @@ from command_table import QUESTION
 from reader import Reader
 from shown_commands import ROOT, Block, blocks
 
-from podium.conductor.checkpoint import checkpoint_folder
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.rollout.run_folder import RunFolder
 from podium.team import Runner
-from podium.team.opening import open_pool
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.response_cache import ResponseCache
+from scripted_team import open_team
+from tiny_policy import write_policy
 
 _POOL = r"""(?s)\[\[worker\]\].*base_url = "http"""
 
@@ -188,7 +189,7 @@ def _published(ground: Ground) -> None:
 
 def _traces(ground: Ground) -> None:
     """Traces of the question, one of them the one that documents name."""
-    pool = open_pool("embedded")
+    pool = open_team()
     asked = Runner(Single(pool.names[0]), pool).answer(Question(text=QUESTION), seed="0")
     trace = asyncio.run(asked)
     path = ground.reader.home / ".local/share/podium/traces.sqlite"
@@ -199,15 +200,19 @@ def _traces(ground: Ground) -> None:
 
 
 def _run(ground: Ground) -> None:
-    """A run of this name, as far as it is looked at: its policy."""
+    """A run of this name, as far as it is looked at: its policy, and what it was trained on."""
     folder = ground.reader.folder / "runs/mine"
-    folder.mkdir(parents=True)
-    (folder / "policy").symlink_to(checkpoint_folder("conductor"))
+    RunFolder.open(folder, {"pool": "my.toml", "tasks": "mine.csv"})
+    write_policy(folder / "policy")
+    _pool(ground)
+    _table(ground)
 
 
 def _run_file(ground: Ground) -> None:
-    ground.write("my-run.toml", 'start = "conductor"\npool = "my.toml"\n')
+    ground.write("my-run.toml", 'start = "start"\npool = "my.toml"\ntasks = "mine.csv"\n')
+    write_policy(ground.reader.folder / "start")
     _pool(ground)
+    _table(ground)
 
 
 def _table(ground: Ground) -> None:

@@ -38,7 +38,10 @@ def traces(folder):
 
 def test_a_team_answers_and_shows_its_page(tmp_path):
     team = write_team(tmp_path / "team.toml")
-    with served(tmp_path, "--team", str(team), "--planner", "single:ada") as server, httpx.Client(base_url=server.url, timeout=60) as client:
+    with (
+        served(tmp_path, "--team", str(team), "--planner", "single:ada") as server,
+        httpx.Client(base_url=server.url, timeout=60) as client,
+    ):
         question = {"model": "podium", "messages": [{"role": "user", "content": "What is 2 + 3?"}]}
         reply = client.post("/v1/chat/completions", json=question)
         assert reply.status_code == 200, reply.text
