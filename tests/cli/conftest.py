@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from installed_sums import install_sums
 
 from command_line import Outcome, Podium, run_command
 
@@ -36,6 +37,12 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("pool.toml").write_text(POOL)
     Path("plan.txt").write_text(PLAN)
+
+
+@pytest.fixture
+def sums(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package is installed with the endless task set `sums` and the simulated workers `calculates`."""
+    install_sums(monkeypatch, tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture

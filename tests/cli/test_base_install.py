@@ -53,7 +53,6 @@ def test_a_mistyped_command_is_told_without_the_extras(typed: str, meant: str):
         ("replay show mine.parquet", "pyarrow"),
         ("serve --team team.toml", "web framework"),
         ("train --run made", "torch"),
-        ("train push made --to there", "torch"),
     ],
 )
 def test_a_verb_says_which_extra_it_lacks_before_it_asks_a_worker(

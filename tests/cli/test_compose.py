@@ -16,6 +16,7 @@ from refusal import one_sentence
 from podium.team.opening import open_pool
 from podium.testing import FaultServer, Rule, Status
 from podium.workers.pool import load_pool
+from scripted_team import write_team
 
 Podium = Callable[..., Any]
 KINDS = {
@@ -173,6 +174,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_paid(
     podium: Podium, endpoint: FaultServer, tokens: tuple[str, ...], sentence: str
 ) -> None:
     Path("open.csv").write_text("question\nWhat is 10 plus seven?\n")
+    write_team(Path("two.toml"))
     given = [endpoint.url if token == "URL" else token for token in tokens]
     assert sentence in one_sentence(podium("pool", "compose", *given))
     assert not asked(endpoint)

@@ -13,6 +13,7 @@ from refusal import one_sentence
 
 from podium.testing import Answer, FaultServer
 from podium.trace import Trace
+from scripted_team import write_sums
 
 PLAN = ("--planner", "constant:plan.txt")
 SIMULATED = ("ask", "What is 2 + 3?", "--pool", "pool.toml", *PLAN)
@@ -116,7 +117,8 @@ async def test_a_cached_question_needs_no_budget(paid: Callable[..., Any], serve
 async def test_a_recording_that_the_day_stops_keeps_what_it_has_and_goes_on(
     paid: Callable[..., Any], server: FaultServer
 ) -> None:
-    tokens = ("r.parquet", "--questions", "4", "--concurrency", "1")
+    tasks = str(write_sums(Path("sums.jsonl")))
+    tokens = ("r.parquet", "--tasks", tasks, "--questions", "4", "--concurrency", "1")
     stopped = await paid("record", *tokens, "--day-budget-usd", "0.003")
     assert stopped.status == 1
     assert "Stopped: The call could cost $0.001000" in stopped.out

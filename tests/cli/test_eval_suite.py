@@ -18,6 +18,7 @@ from small_recording import record_small
 from podium.evals import Comparison
 from podium.executor.accounts import Account
 from podium.testing import Answer, FaultServer
+from scripted_team import write_sums
 
 Podium = Callable[..., Any]
 SUITE = """
@@ -206,12 +207,12 @@ training = 4
 concurrency = 1
 split = "validation"
 [[planner]]
-conductor_url = "{url}"
-conductor_model = "m"
-conductor_price = [0.0, 1.0]
+conductor = {{ base_url = "{url}", model = "m", price = {{ output = 1.0 }} }}
 controls = ["most-frequent-plan"]
 [[pool]]
 name = "free.toml"
+[[tasks]]
+name = "sums.jsonl"
 """
 
 
@@ -220,6 +221,7 @@ def test_plans_of_a_paid_conductor_are_in_the_runs_account_those_of_a_control_to
         'model_id = [0]\nsubtasks = ["Do it."]\naccess_list = [[]]', input_tokens=500, output_tokens=1000
     )
     with FaultServer(lambda messages, body: plan).in_thread() as endpoint:
+        write_sums(Path("sums.jsonl"), 100, splits=("train", "validation"))
         Path("conducted.toml").write_text(CONDUCTED.format(url=endpoint.url))
         Path("free.toml").write_text('[[worker]]\nname = "one"\nkind = "scripted"\nreplies = { "" = "1" }\n')
         measured = podium("eval", "conducted.toml", "--run", "r", "--day-budget-usd", "1")

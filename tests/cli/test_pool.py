@@ -13,6 +13,7 @@ from podium.testing.server import in_thread
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.pool import load_pool
+from scripted_team import write_sums, write_team
 
 PLAN = 'ready\nmodel_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
 """Answers the question of a check, and is a plan for whoever asks for one."""
@@ -115,11 +116,14 @@ def _attempts(trace: Trace):
     return [attempt for span in trace.spans for attempt in span.attempts]
 
 
-def test_the_shipped_pool_answers(podium):
-    assert podium("pool", "list", "--pool", "embedded").status == 0
-    checked = podium("pool", "check", "--pool", "embedded")
+@pytest.mark.usefixtures("sums")
+def test_what_simulated_workers_would_cost_is_told_apart(podium):
+    worker = '[[worker]]\nname = "{}"\nkind = "calculates"\nprice = {{ output = 6.0 }}\n'
+    planner = '[plan]\nplanner = "single:ada"\n'
+    Path("simulated.toml").write_text("".join(worker.format(name) for name in ("ada", "bob")) + planner)
+    checked = podium("pool", "check", "--pool", "simulated.toml")
     assert checked.status == 0
-    assert checked.out.splitlines()[-1].startswith("7 of 7 workers answered; $0 spent, $")
+    assert checked.out.splitlines()[-1].startswith("2 of 2 workers answered; $0 spent, $")
     assert checked.out.rstrip().endswith(" simulated")
 
 
@@ -147,7 +151,7 @@ def test_a_check_fails_if_one_worker_does_not_answer(podium):
     assert well.split()[:2] == ["well", "ok"]
     assert ill.split()[:2] == ["ill", "failed"]
     assert slow.split()[:2] == ["slow", "failed"]
-    assert planner.split()[0] == "conductor"
+    assert planner.split()[0] == "conductor:well"
     assert why_ill == "ill: The server said 500."
     assert (
         why_slow
@@ -258,7 +262,8 @@ def test_a_check_names_a_remedy_for_every_failure(podium, server, monkeypatch):
 
 
 def test_a_recording_is_well_though_the_question_is_not_in_it(podium):
-    assert podium("record", "r.parquet", "--pool", "embedded", "--questions", "2").status == 0
+    recorded = ("r.parquet", "--tasks", str(write_sums(Path("sums.jsonl"))), "--questions", "2")
+    assert podium("record", *recorded, "--pool", str(write_team(Path("team.toml")))).status == 0
     Path("replays.toml").write_text(
         '[[worker]]\nname = "ada"\nkind = "replay"\nprofile = "strong at sums"\nrecording = "r.parquet"\n'
     )
@@ -267,9 +272,11 @@ def test_a_recording_is_well_though_the_question_is_not_in_it(podium):
     assert "1 of 1 worker answered" in podium("pool", "check", "--pool", "replays.toml").out
 
 
+@pytest.mark.usefixtures("sums")
 def test_a_team_is_listed_and_called_like_any_worker(podium):
+    Path("one.toml").write_text('[[worker]]\nname = "ada"\nkind = "calculates"\nprice = { output = 6.0 }\n')
     Path("teams.toml").write_text(
-        '[[worker]]\nname = "team"\nkind = "podium"\npool = "embedded"\nplan.planner = "single:gus"\n'
+        '[[worker]]\nname = "team"\nkind = "podium"\npool = "one.toml"\nplan.planner = "single:ada"\n'
         '[[worker]]\nname = "gone"\nkind = "podium"\npool = "gone.toml"\nplan.planner = "random"\n'
     )
     listed = podium("pool", "list", "--pool", "teams.toml")

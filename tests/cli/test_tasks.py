@@ -3,9 +3,10 @@ import json
 import pytest
 
 
+@pytest.mark.usefixtures("sums")
 def test_sets_are_listed_with_their_splits(podium):
     listed = {one["name"]: one for one in json.loads(podium("tasks", "list", "--json").out)}
-    assert listed["embedded"]["splits"] == ["train", "validation", "test"]
+    assert listed["sums"]["splits"] == ["train", "validation", "test"]
     assert listed["gsm8k"] == {
         "name": "gsm8k",
         "splits": ["train", "validation", "test"],
@@ -17,16 +18,17 @@ def test_sets_are_listed_with_their_splits(podium):
     assert all(name in shown for name in listed)
 
 
+@pytest.mark.usefixtures("sums")
 def test_samples_are_shown_with_their_answers_and_are_the_same_for_ever(podium):
-    shown = podium("tasks", "show", "embedded", "--split", "test", "--samples", "3")
-    samples = json.loads(podium("tasks", "show", "--split", "test", "--samples", "3", "--json").out)
+    shown = podium("tasks", "show", "sums", "--split", "test", "--samples", "3")
+    samples = json.loads(podium("tasks", "show", "sums", "--split", "test", "--samples", "3", "--json").out)
     assert len(samples) == 3
     for sample in samples:
         assert sample["id"] in shown.out
         assert sample["question"] in shown.out
         assert f"→ {sample['gold']}" in shown.out
     later = json.loads(
-        podium("tasks", "show", "--split", "test", "--first", "2", "--samples", "1", "--json").out
+        podium("tasks", "show", "sums", "--split", "test", "--first", "2", "--samples", "1", "--json").out
     )
     assert later == samples[2:]
 
@@ -34,11 +36,12 @@ def test_samples_are_shown_with_their_answers_and_are_the_same_for_ever(podium):
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        (["embeded"], "did you mean 'embedded'?"),
-        (["--split", "tests"], "did you mean 'test'?"),
-        (["--samples", "0"], "--samples 0, --first 0: give at least 1 sample"),
+        (["gsm9k"], "did you mean 'gsm8k'?"),
+        (["sums", "--split", "tests"], "did you mean 'test'?"),
+        (["sums", "--samples", "0"], "--samples 0, --first 0: give at least 1 sample"),
     ],
 )
+@pytest.mark.usefixtures("sums")
 def test_what_there_is_not_is_refused(podium, tokens, message):
     refused = podium("tasks", "show", *tokens)
     assert refused.status == 2

@@ -125,11 +125,12 @@ def test_rows_that_could_not_be_read_are_reported(podium):
     )
 
 
+@pytest.mark.usefixtures("sums")
 def test_sets_that_are_made_on_the_spot_are_looked_at_as_far_as_is_said(podium):
-    tokens = ("tasks", "overlap", "embedded", "--split", "test", "--against", "embedded:train")
-    assert "embedded has no end; say how many of its questions to take" in one_sentence(podium(*tokens))
+    tokens = ("tasks", "overlap", "sums", "--split", "test", "--against", "sums:train")
+    assert "sums has no end; say how many of its questions to take" in one_sentence(podium(*tokens))
     assert podium(*tokens, "--questions", "30", "--share", "0.9").status == 0
-    assert podium(*tokens[:-1], "embedded:test", "--questions", "3").status == 1
+    assert podium(*tokens[:-1], "sums:test", "--questions", "3").status == 1
 
 
 @pytest.mark.parametrize(
@@ -137,8 +138,8 @@ def test_sets_that_are_made_on_the_spot_are_looked_at_as_far_as_is_said(podium):
     [
         (["mine.toml", "--against", "none.jsonl"], "none.jsonl: there is no such file; check the path."),
         (
-            ["mine.toml", "--against", "embeded:test"],
-            "There is no task set 'embeded'; did you mean 'embedded'?",
+            ["mine.toml", "--against", "gsm9k:test"],
+            "There is no task set 'gsm9k'; did you mean 'gsm8k'?",
         ),
         (["mine.toml", "--against", "mine.toml:tset"], "There is no split 'tset'; did you mean 'test'?"),
         (["mine.toml", "--against", "pool"], "There is no task set 'pool';"),
