@@ -292,7 +292,7 @@ GROUND = (
     Laid(r"recordings/easy\.parquet", _easy, r"replay import .* recordings/easy\.parquet"),
     Laid(r"replay import", _published),
     Laid(r"\b3f9a\b|traces (?:list|show|export)|traces\.sqlite", _traces),
-    Laid(r"runs/mine\b", _run, r"train --run runs/mine"),
+    Laid(r"runs/mine\b", _run, r"train --run runs/mine --config my-run"),
     Laid(r"my-run\.toml", _run_file),
     Laid(r"mine\.csv", _table),
     Laid(r"questions-only\.csv", _questions_only),
