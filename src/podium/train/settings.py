@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from podium.conductor.checkpoint import checkpoint_folder, read_podium_json
+from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, suggestion
 from podium.errors import ConfigError
 from podium.scoring.settings import ScoringSettings
@@ -178,12 +179,8 @@ class TrainSettings(ScoringSettings):
 
     @model_validator(mode="after")
     def _take_prompt_of_start(self) -> Self:
-        """Complete `prompt` from the podium.json of a start that lies here."""
-        folder = checkpoint_folder(self.start)
-        if (folder / "podium.json").is_file():
-            own = {key: getattr(self.prompt, key) for key in self.prompt.model_fields_set}
-            # The model is frozen once this has run.
-            self.__dict__["prompt"] = read_podium_json(folder / "podium.json").prompt.model_copy(update=own)
+        # The model is frozen once this has run.
+        self.__dict__["prompt"] = completed_prompt(self.prompt, self.start)
         return self
 
     @model_validator(mode="after")
@@ -242,6 +239,15 @@ CHANGEABLE_ON_RESUME = (
     "trl.report_to",
 )
 """Settings that a resumed run may change: they do not change what is learned."""
+
+
+def completed_prompt(prompt: PromptSettings, start: str) -> PromptSettings:
+    """These settings, completed from the podium.json of a start that lies here."""
+    stated = checkpoint_folder(start) / "podium.json"
+    if not stated.is_file():
+        return prompt
+    own = {key: getattr(prompt, key) for key in prompt.model_fields_set}
+    return read_podium_json(stated).prompt.model_copy(update=own)
 
 
 def settings_of_other_engine(settings: TrainSettings, engine: EngineName) -> Iterator[ConfigError]:

@@ -42,7 +42,7 @@ async def test_a_batch_with_a_dropped_rollout_has_the_loss_and_gradient_of_the_f
         "max_norm": 1e9, "temperature": 1.0, "loss_type": loss_type,
     }  # fmt: skip
     experiment = TrainSettings.model_validate(settings | {"grpo": grpo})
-    start = Checkpoint.read("warmstart")
+    start = Checkpoint.read(settings["start"])
     job = make_job(experiment, tmp_path, Table(), ["one"])
     run = TRLRun(job)
     job.recorder.begin(0)

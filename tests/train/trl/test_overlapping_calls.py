@@ -109,6 +109,6 @@ def _job(
     """One iteration of eight rollouts."""
     questions = len(tasks)
     grpo = settings["grpo"] | {
-        "iterations": 1, "questions": questions, "group": 8 // questions, "temperature": 1.5
+        "iterations": 1, "questions": questions, "group": 8 // questions, "temperature": 8.0
     }  # fmt: skip
     return make_job(TrainSettings.model_validate(settings | {"grpo": grpo}), folder, scoring, tasks)

@@ -14,8 +14,9 @@ from podium.conductor.policy import Sampling
 from podium.errors import BudgetError, ConfigError
 from podium.evals import evaluate
 from podium.scoring import ScoringSession
+from podium.tasks import open_tasks
+from podium.team.opening import open_pool
 from podium.trace.store import TraceStore
-from scripted_team import Sums, open_team
 
 Settings = dict[str, Any]
 EACH: Settings = {"eval_every": 1, "eval_questions": 11}
@@ -27,17 +28,18 @@ def rows(run: Path) -> list[dict[str, Any]]:
 
 
 def test_an_evaluation_has_the_figures_of_the_saved_policy_and_changes_nothing_that_is_learned(
-    plain_run: Path, evaluated_run: Path
+    plain_run: Path, evaluated_run: Path, ground: dict[str, str]
 ) -> None:
     found = rows(evaluated_run)
     assert [row["evaluation"]["questions"] for row in found] == [11, 11]
     assert [{k: v for k, v in row.items() if k != "evaluation"} for row in found] == rows(plain_run)
+    questions = list(open_tasks(ground["tasks"], "validation", size=11))
     checkpoint = Checkpoint.read(evaluated_run / "policy")
     again = asyncio.run(
         evaluate(
             Conductor(open_policy(checkpoint), checkpoint.prompt, sampling=Sampling(max_tokens=64)),
-            list(Sums("validation", size=11)),
-            open_team(),
+            questions,
+            open_pool(ground["pool"]),
         )
     )
     last = found[-1]["evaluation"]
@@ -46,7 +48,7 @@ def test_an_evaluation_has_the_figures_of_the_saved_policy_and_changes_nothing_t
     assert last["cost_usd"] > 0
     with TraceStore(evaluated_run / "traces.sqlite", create=False) as store:
         asked = [trace.metadata["task"] for trace in store.iterate()]
-    assert sum(task.startswith("validation/embedded/validation/") for task in asked) >= 11
+    assert {f"validation/{task.id}" for task in questions} <= set(asked)
 
 
 def test_a_run_that_could_not_pay_an_evaluation_makes_it_when_it_goes_on(

@@ -18,6 +18,8 @@ from podium.cli import run
 from podium.executor.accounts import UNLIMITED_USD, Account
 from podium.testing import FaultServer
 from podium.trace.store import TraceStore
+from scripted_team import write_sums
+from tiny_policy import write_policy
 
 POOL = """
 [[worker]]
@@ -37,7 +39,8 @@ limits = {{ max_tokens = 50 }}
 """
 RUN = """
 engine = "trl"
-start = "warmstart"
+start = "start"
+tasks = "sums.jsonl"
 task_limit = 4
 pool = "pool.toml"
 [prompt]
@@ -91,6 +94,8 @@ async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.toml").write_text(RUN)
+    write_policy(tmp_path / "start")
+    write_sums(tmp_path / "sums.jsonl", 4, ("train", "validation"))
     requests = {}
     for name, train in {"one": _train_here, "two": _train_by_two_ranks}.items():
         async with FaultServer("Answer: 42") as provider:

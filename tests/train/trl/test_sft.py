@@ -21,6 +21,7 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
+from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.testing import FaultServer
@@ -32,7 +33,6 @@ from podium.train.trl.sft import make_dataset, run_sft
 from podium.types import Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow, parse
-from scripted_team import Sums, open_team
 
 Settings = dict[str, Any]
 
@@ -48,7 +48,7 @@ async def _collected(settings: Settings, warnings: list[str] | None = None) -> l
 async def test_random_examples_are_valid_plans_for_the_runs_prompts(settings: Settings) -> None:
     examples = await _collected(settings | {"sft": {"examples": "random", "count": 30}})
 
-    plans = [parse(example.completion, workers=7) for example in examples]
+    plans = [parse(example.completion, workers=6) for example in examples]
     assert all(isinstance(plan, Workflow) for plan in plans)
     assert len({example.completion for example in examples}) > 20
     assert len({example.messages for example in examples}) == 20  # The tasks come in turn.
@@ -57,17 +57,17 @@ async def test_random_examples_are_valid_plans_for_the_runs_prompts(settings: Se
 async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
     settings: Settings, tmp_path: Path
 ) -> None:
-    pool = open_team()
+    pool = open_pool(settings["pool"])
     planner = open_baseline("single:gus", pool.profiles, seed="0")
-    tasks = list(Sums("train", size=20))
-    foreign = list(Sums("validation", size=3))
+    tasks = list(open_tasks(settings["tasks"], "train", size=20))
+    foreign = list(open_tasks(settings["tasks"], "validation", size=3))
     right = 0
     with TraceStore(tmp_path / "teacher.sqlite") as store:
         for task in (*tasks, *foreign):
             trace = await Runner(planner, pool).answer(task.question)
             store.add(trace)
             right += task in tasks and trace.answer is not None and (await task.grade(trace.answer)).correct
-        other = await Runner(planner, pool.subset([5, 6])).answer(tasks[0].question)
+        other = await Runner(planner, pool.subset([4, 5])).answer(tasks[0].question)
         store.add(other)
         # What ran was not what the planner wrote.
         for task in tasks:
@@ -81,7 +81,7 @@ async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
     assert 0 < right < 20
     assert len(examples) == right
     assert warnings == [
-        f"{tmp_path / 'teacher.sqlite'}: 3 traces are of other questions than those of embedded."
+        f"{tmp_path / 'teacher.sqlite'}: 3 traces are of other questions than those of {settings['tasks']}."
     ]
 
 
@@ -116,10 +116,10 @@ async def test_a_rollouts_trace_is_learned_from_the_prompt_that_it_answered(
 async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
     settings: Settings, tmp_path: Path
 ) -> None:
-    pool = open_team()
+    pool = open_pool(settings["pool"])
     planner = open_baseline("single:gus", pool.profiles, seed="0")
     with TraceStore(tmp_path / "teacher.sqlite") as store:
-        for task in Sums("train", size=8):
+        for task in open_tasks(settings["tasks"], "train", size=8):
             store.add(await Runner(planner, pool).answer(task.question))
     row = {"question": "1 + 1?", "plan": PLAN}
     (tmp_path / "plans.jsonl").write_text(json.dumps(row) + "\n")
@@ -164,16 +164,19 @@ async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_p
         await _collected(settings | {"sft": {"examples": str(path)}})
 
 
-def test_only_the_completion_is_learned_after_the_tokens_of_the_policys_prompt() -> None:
-    start = Checkpoint.read("warmstart")
+def test_only_the_completion_is_learned_after_the_tokens_of_the_policys_prompt(
+    ground: dict[str, str],
+) -> None:
+    start = Checkpoint.read(ground["start"])
+    (end,) = start.ends
     codec = Codec.of(start)
     example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")
 
-    (row,) = make_dataset([example], codec, 1, start)
+    (row,) = make_dataset([example], codec, end, start)
 
     learned = [token for token, mask in zip(row["input_ids"], row["completion_mask"], strict=True) if mask]
     assert codec.decode(learned[:-1]) == "model_id = [0]"
-    assert learned[-1] == 1
+    assert learned[-1] == end
     assert row["input_ids"][: -len(learned)] == codec.encode(example.messages)
 
 
