@@ -219,7 +219,7 @@ def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() ->
     assert ledger.try_reserve(hold, now=0.0) is None
     assert (run.reserved_usd, day.reserved_usd) == (0.25, 0.25)
     ledger.settle(hold, Usage(output_tokens=5), 0.125)
-    ledger.record(Usage(output_tokens=5), 0.25)
+    ledger.record(Spent(Usage(output_tokens=5), 0.25))
     assert (run.spent_usd, day.spent_usd, ledger.usd) == (0.375, 0.375, 0.375)
     assert (run.reserved_usd, day.reserved_usd) == (0.0, 0.0)
     assert not ledger.exhausted

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor import Ledger, Reservation
-from podium.types import Budget, Price, Usage
+from podium.types import Budget, Price, Spent, Usage
 
 
 def test_what_is_in_flight_counts():
@@ -45,7 +45,7 @@ def test_a_fallback_of_a_counted_call_needs_no_further_call():
 
 def test_a_planner_can_spend_the_budget_of_the_workers():
     ledger = Ledger(Budget(tokens=50))
-    ledger.record(Usage(input_tokens=40, output_tokens=10), 0.01)
+    ledger.record(Spent(Usage(input_tokens=40, output_tokens=10), 0.01))
     assert ledger.exhausted
     assert ledger.try_reserve(Reservation(1, 1, 0.0), now=0.0) is not None
     assert ledger.usd == 0.01

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from suites import check
+from suites import check, data
 
 from podium.errors import ConfigError
 from podium.evals.looks import EvaluationLedger
@@ -19,20 +20,30 @@ from podium.evals.suite.results import RESULTS
 from podium.evals.suite.run import run_suite
 
 PLANNERS = [
-    {"name": "single:ada", "label": "ours", "controls": ["random-plans", "best-worker"]},
+    {"name": "committee:xia+yan+zoe", "label": "ours", "controls": ["random-plans", "best-worker"]},
     {"name": "single:*"},
 ]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Over the calculators and three of whom two know each answer."""
     folder = tmp_path_factory.mktemp("runs") / "r"
+    tasks, team = data()
+    rows = [json.loads(line) for line in Path(tasks).read_text().splitlines()]
+    three = (
+        _knows(name, [row for number, row in enumerate(rows) if number % 3 != place])
+        for place, name in enumerate(("xia", "yan", "zoe"))
+    )
+    pool = folder.parent / "and-three.toml"
+    pool.write_text("\n".join((*three, Path(team).read_text())))
     checked = check(
         questions=40,
         training=10,
         processes=1,
         split="validation",
         planner=PLANNERS,
+        pool=[{"name": str(pool)}],
         title="A <b>bold</b> claim",
     )
     folder.mkdir()
@@ -42,6 +53,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     EvaluationLedger(Path(str(table.ledger))).count(table.tasks, table.split, table.config, table.planners)
     asyncio.run(run_suite(checked, folder))
     return folder
+
+
+def _knows(name: str, rows: Sequence[Mapping[str, str]]) -> str:
+    replies = {row["question"]: f"Answer: {row['answer']}" for row in rows} | {"": "I do not know."}
+    table = ", ".join(f"{json.dumps(question)} = {json.dumps(reply)}" for question, reply in replies.items())
+    return f'[[worker]]\nname = "{name}"\nkind = "scripted"\nreplies = {{ {table} }}\n'
 
 
 class Texts(HTMLParser):
@@ -79,10 +96,10 @@ def test_the_page_is_whole_by_itself_and_readable_without_the_file(run: Path) ->
     assert {"ours", "ours: random-plans", "ours: best-worker", "gus alone"} <= first.keys()
     verdicts = {row[0]: row[3] for row in read.rows if len(row) == 5 and row[0].startswith("ours:")}
     assert verdicts == {"ours: random-plans": "ruled out", "ours: best-worker": "ruled out"}
-    assert ["1, this one", "9"] in [[row[0], row[2]] for row in read.rows if len(row) == 4]
+    assert ["1, this one", "11"] in [[row[0], row[2]] for row in read.rows if len(row) == 4]
     for part in ("Where ours wins and loses", "ours wins:", "Topologies of ours", "What failed"):
         assert part in page
-    assert len(set(re.findall(r'<circle[^>]*data-row="([^"]+)"', page))) == 8, "each planner is a dot"
+    assert len(set(re.findall(r'<circle[^>]*data-row="([^"]+)"', page))) == 11, "each planner is a dot"
 
 
 def test_rows_that_lack_answers_are_named_and_left_out(run: Path, tmp_path: Path) -> None:

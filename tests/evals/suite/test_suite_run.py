@@ -88,7 +88,7 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
         "Conductor: self-consistency",
     ]
     assert [row.kind for row in comparison.rows] == ["conductor", *["control"] * 3, *["single"] * 5]
-    assert (comparison.questions, comparison.seed, comparison.simulated) == (8, "0, 1", True)
+    assert (comparison.questions, comparison.seed) == (8, "0, 1")
     first, unseeing, *_ = comparison.rows
     assert first.difference is None
     assert unseeing.difference is not None
@@ -101,11 +101,12 @@ def _given(found: list[Any]) -> list[tuple[str, str, float]]:
     return [(answer["task"], answer["found"], answer["score"]) for answer in found]
 
 
-def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path) -> None:
+def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     few = {"questions": 6, "seeds": 2, "processes": 1}
     for seed in range(2):
-        write_policy(tmp_path / f"policy-{seed}", MANY[seed])
-    planners = [{"conductor": {"checkpoint": str(tmp_path / "policy-{seed}")}, "label": "Ours"}]
+        write_policy(Path(f"policy-{seed}"), MANY[seed])
+    planners = [{"conductor": {"checkpoint": "policy-{seed}"}, "label": "Ours"}]
     checked = check(**few, planner=planners)
     asyncio.run(run_suite(checked, tmp_path / "ours"))
     manifest = Manifest.of(checked, tmp_path / "ours")
@@ -114,7 +115,7 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path) -> None:
     ours = [_given(found) for found in answers(tmp_path / "ours").values()]
     right = []
     for seed in range(2):
-        policy = {"conductor": {"checkpoint": str(tmp_path / f"policy-{seed}")}}
+        policy = {"conductor": {"checkpoint": f"policy-{seed}"}}
         alone = run(tmp_path / f"alone-{seed}", **few, planner=[policy])
         (same,) = (found for key, found in alone.items() if f"seed_{seed}" in key)
         assert _given(same) in ours, "the policy of a seed answers the questions of this seed"
@@ -173,7 +174,9 @@ def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_i
     calls = [[int(n) for n in re.findall(r"\d+", note.partition(": ")[2])[:3]] for note in told]
     (before, soon, later), (before_too, soon_too, later_too) = calls
     assert before == before_too >= 20
-    assert later <= 3 < soon < soon_too
+    # It is called again once in 100 outcomes, to see whether it still fails.
+    assert later < soon < soon_too
+    assert later <= 10
     assert later_too >= 20
     left, left_too = (note.rpartition(": ")[2] for note in told)
     found = re.fullmatch(rf"seed 0 (\d+) \({before} %\)\.", left)

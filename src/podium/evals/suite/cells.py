@@ -81,6 +81,11 @@ class Job(Value):
     training: Training | None = None
     """None: neither the planner nor its controls choose anything."""
 
+    def to_json(self) -> str:
+        """The text from which another process reads it again. Settings that tell what is set from what is left out
+        are validated there once more, so only what is set is written."""
+        return self.model_dump_json(exclude_unset=True)
+
 
 def tables_of(settings: SuiteSettings) -> Iterator[Table]:
     """The tables, in the order of the file."""

@@ -53,7 +53,7 @@ async def _run_child(waiting: Iterable[Iterable[Job]], threads: ThreadPoolExecut
     try:
         for job in chain.from_iterable(waiting):
             try:
-                await loop.run_in_executor(threads, child.write_line, job.model_dump_json().encode())
+                await loop.run_in_executor(threads, child.write_line, job.to_json().encode())
                 while (found := json.loads(await loop.run_in_executor(threads, child.read_line))) != "done":
                     if "refused" in found:
                         raise UsageError(found["refused"])

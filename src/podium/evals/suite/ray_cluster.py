@@ -45,7 +45,7 @@ class RayCluster:
 
         async def one_core() -> None:
             for job in waiting:
-                lines, refused = await run.remote(job.model_dump_json(), str(Path.cwd()))
+                lines, refused = await run.remote(job.to_json(), str(Path.cwd()))
                 if refused is not None:
                     raise UsageError(refused)
                 for cell, line in lines:
