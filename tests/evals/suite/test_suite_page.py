@@ -58,7 +58,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _knows(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     replies = {row["question"]: f"Answer: {row['answer']}" for row in rows} | {"": "I do not know."}
     table = ", ".join(f"{json.dumps(question)} = {json.dumps(reply)}" for question, reply in replies.items())
-    return f'[[worker]]\nname = "{name}"\nkind = "scripted"\nreplies = {{ {table} }}\n'
+    return (
+        f'[[worker]]\nname = "{name}"\nkind = "scripted"\nreplies = {{ {table} }}\n'
+        "price = { input = 1.0, output = 6.0 }\n"
+    )
 
 
 class Texts(HTMLParser):
