@@ -27,11 +27,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from podium.conductor.checkpoint import checkpoint_folder
 from podium.testing import FaultServer
 
 CONCURRENCY = 4
 """Calls of each worker at once."""
+_MAY_DIFFER = ("latency_s", "saved_usd", "notes")
 WORKERS = {"small": ("0.5", "2.0", 60), "large": ("3.0", "12.0", 95)}
 """Dollars per million tokens in and out, and how many of a hundred questions each gets right."""
 
@@ -59,11 +59,13 @@ class Figures:
 
 
 async def speak(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
-    """A sum, right or not, by the question and the model alone; after a moment of random length."""
-    text = messages[-1]["content"]
-    a, b = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", text)[0])
+    """A sum, right or not, or a plan, by the question and the model alone; after a moment of random length."""
+    text = "\n".join(message["content"] for message in messages)
+    a, b = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", text)[-1])
     drawn = int(sha256(f"{body['model']}/{a}/{b}".encode()).hexdigest(), 16)
     await asyncio.sleep(Random().uniform(0.01, 0.06))
+    if "Write your plan" in text:
+        return f'model_id = [{drawn % len(WORKERS)}]\nsubtasks = ["Add them."]\naccess_list = [[]]'
     return f"I add them up.\nAnswer: {a + b + (drawn % 100 >= WORKERS[body['model']][2])}"
 
 
@@ -75,10 +77,7 @@ def prepare(folder: Path, url: str, questions: int) -> None:
         f"limits = {{ concurrency = {CONCURRENCY}, max_tokens = 200 }}\n"
         for name, (price_in, price_out, _) in WORKERS.items()
     ]
-    shutil.copytree(checkpoint_folder("conductor"), folder / "leads")
-    said = {"prompt": {"style": "brief"}, "conducts": {"questions": "sums"}}
-    (folder / "leads/podium.json").write_text(json.dumps(said))
-    (folder / "pool.toml").write_text("\n".join(['[conductor]\ncheckpoint = "leads"\n', *pool]))
+    (folder / "pool.toml").write_text("\n".join(['[conductor]\nworker = "small"\nplans = "text"\n', *pool]))
     draws = Random("killed/questions")
     rows = [
         {"question": f"What is {a} + {b}?", "gold": str(a + b), "id": f"q{number}"}
@@ -107,7 +106,7 @@ async def start(folder: Path, run: str, questions: int) -> asyncio.subprocess.Pr
             "--tasks",
             "sums.toml",
         ),
-        *("--questions", str(questions), "--concurrency", str(2 * CONCURRENCY), "--json"),
+        *("--questions", str(questions), f"eval.concurrency={2 * CONCURRENCY}", "--json"),
         cwd=folder,
         env={**os.environ, "PODIUM_STORE": str(folder / "traces.sqlite")},
         stdout=asyncio.subprocess.DEVNULL,
@@ -179,13 +178,11 @@ def read(file: Path, query: str) -> tuple[Any, ...]:
 
 
 def found(run: Path) -> Mapping[str, Any]:
-    """The comparison without its times and without what was paid for when."""
+    """The comparison without its times, without what was paid for when, and without how many looks came before."""
 
     def timeless(value: Any) -> Any:
         if isinstance(value, dict):
-            return {
-                key: timeless(part) for key, part in value.items() if key not in ("latency_s", "saved_usd")
-            }
+            return {key: timeless(part) for key, part in value.items() if key not in _MAY_DIFFER}
         return [timeless(part) for part in value] if isinstance(value, list) else value
 
     comparison: Mapping[str, Any] = timeless(json.loads((run / "comparison.json").read_text()))

@@ -11,6 +11,7 @@ import pytest
 
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace import Trace
+from scripted_team import write_sums
 
 Podium = Callable[..., Any]
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
@@ -103,6 +104,8 @@ def test_code_without_isolation_is_found_by_the_check(
 def test_tools_are_not_recorded(podium: Podium) -> None:
     scripted = '[[worker]]\nname = "eve"\nkind = "scripted"\nreplies = { "" = "Answer: 1" }\n'
     Path("mixed.toml").write_text(scripted + TOOLS)
-    made = podium("record", "new.parquet", "--pool", "mixed.toml", "--questions", "4", "--json")
+    tasks = str(write_sums(Path("sums.jsonl")))
+    recorded = ("new.parquet", "--tasks", tasks, "--questions", "4")
+    made = podium("record", *recorded, "--pool", "mixed.toml", "--json")
     assert made.status == 0
     assert [worker["name"] for worker in json.loads(made.out)["workers"]] == ["eve"]

@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from podium.trace import Trace
 from podium.trace.store import TraceStore
+from tiny_policy import FIRST, write_policy
 
 COMMAND = [sys.executable, "-m", "podium"]
 PLAN = 'model_id = [0, 1]\nsubtasks = ["Add the numbers.", "Check the sum."]\naccess_list = [[], [0]]'
@@ -167,15 +168,14 @@ async def test_retries_are_recorded_in_the_trace_alone(tmp_path, unused_tcp_port
     assert len(Trace.model_validate_json(out).spans[0].attempts) == 2
 
 
+@pytest.mark.usefixtures("sums")
 def test_an_evaluation_whose_plans_several_processes_write_is_that_of_one(podium):
+    worker = '[[worker]]\nname = "{}"\nkind = "calculates"\nprice = {{ output = 6.0 }}\n'
+    Path("simulated.toml").write_text("".join(worker.format(name) for name in ("ada", "bob")))
     command = (
-        "eval",
-        "--questions",
-        "12",
-        "eval.tuning=0",
-        "--untrained",
-        "none",
-        "--json",
+        *("eval", "--tasks", "sums", "--pool", "simulated.toml"),
+        *("--conductor", str(write_policy(Path("policy"), FIRST, FIRST.replace("0", "1", 1)))),
+        *("--questions", "12", "eval.tuning=0", "--untrained", "none", "--json"),
     )
     alone, together = podium(*command, "plan.processes=1"), podium(*command, "plan.processes=2")
     assert (together.status, together.err) == (0, "")

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from refusal import one_sentence
 
 from podium.recordings import Recording
 from podium.testing import FaultServer
+from scripted_team import write_sums
 
 Podium = Callable[..., Any]
 SLOW = """
@@ -25,11 +27,27 @@ replies = { "" = "Answer: 5" }
 delay = 0.05
 """
 QUICK = SLOW.replace("0.05", "0.0")
-RECORD = ("record", "r.parquet", "--split", "test", "--questions", "40", "--concurrency", "1")
+RECORD = (
+    "record",
+    "r.parquet",
+    "--tasks",
+    "sums.jsonl",
+    "--split",
+    "test",
+    "--questions",
+    "40",
+    "--concurrency",
+    "1",
+)
 LIMITED = (
     "import resource, sys; from podium.cli import run; limit = int(sys.argv[1]); "
     "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)); sys.exit(run(sys.argv[2:]))"
 )
+
+
+@pytest.fixture(autouse=True)
+def _questions() -> None:
+    write_sums(Path("sums.jsonl"), 40)
 
 
 def test_calls_that_failed_are_reported_with_the_reason_of_each_worker(podium: Podium) -> None:
@@ -42,7 +60,7 @@ def test_calls_that_failed_are_reported_with_the_reason_of_each_worker(podium: P
         part.format("gpt", gone) + '[[worker]]\nname = "ill"\nkind = "scripted"\n'
         'replies = { "" = { error = "status", message = "The server\\u001b[31m said 500." } }\n'
     )
-    record = ("record", "r.parquet", "--pool", "down.toml", "--split", "test", "--questions", "3")
+    record = (*RECORD[:-3], "3", "--pool", "down.toml")
     failed = podium(*record)
     assert failed.status == 1
     first, gpt, ill = failed.out.splitlines()

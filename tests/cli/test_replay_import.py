@@ -17,6 +17,7 @@ import pytest
 from refusal import one_sentence
 
 from podium.recordings import Header, Recording, header_path
+from scripted_team import write_sums
 
 Podium = Callable[..., Any]
 TABLE = """
@@ -243,10 +244,10 @@ def test_a_place_that_cannot_be_written_is_reported_before_anything_is_done(
 ) -> None:
     Path("folder.parquet").mkdir()
     Path("beside.json").mkdir()
+    tasks = str(write_sums(Path("sums.jsonl")))
+    record = ("record", out, "--pool", "pool.toml", "--tasks", tasks, "--questions", "1")
     before = sorted(Path().rglob("*"))
-    tokens = (
-        (*IMPORT, out) if verb == "import" else ("record", out, "--pool", "pool.toml", "--questions", "1")
-    )
+    tokens = (*IMPORT, out) if verb == "import" else record
     assert sentence in one_sentence(podium(*tokens))
     assert sorted(Path().rglob("*")) == before
 

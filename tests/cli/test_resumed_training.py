@@ -12,12 +12,18 @@ from typing import Any
 import pytest
 
 from podium.testing import Answer, FaultServer
+from scripted_team import write_sums
+from tiny_policy import FIRST, write_policy
 
 CALL_USD = 0.001
 """What each answer costs: 1,000 tokens at a dollar per million; and the most, for 1,000 are its limit."""
 ROLLOUTS = 8
 """Of an iteration."""
+ENOUGH = 5
+"""Calls that a budget pays for: more than the first iteration is likely to cost, and less than the training does."""
+PLANS = tuple(FIRST.replace("[0]", f"[{worker}]", 1) for worker in range(3))
 SHORT = (
+    "max_steps=1",
     "grpo.iterations=2",
     "grpo.questions=2",
     f"grpo.group={ROLLOUTS // 2}",
@@ -51,26 +57,29 @@ def count(query: str, name: str) -> tuple[Any, ...]:
 async def test_a_training_that_its_budget_stops_goes_on_with_more_and_shares_identical_calls(
     podium: Callable[..., Any], server: FaultServer
 ) -> None:
+    write_policy(Path("start"), *PLANS)
+    write_sums(Path("sums.jsonl"), splits=("train",))
+
     async def train(run: str, *tokens: str) -> Any:
-        settings = ("start=warmstart", "pool=paid.toml", *SHORT)
+        settings = ("start=start", "pool=paid.toml", "tasks=sums.jsonl", *SHORT)
         return await asyncio.to_thread(podium, "train", "--run", run, *settings, *tokens)
 
     whole = await train("whole")
     assert whole.status == 0, whole.err
     needed = len(server.requests)
-    assert needed > 4
+    assert needed > ENOUGH
     assert count("SELECT count(*) FROM replies", "whole/responses.sqlite") == (needed,)
     assert sum(row["calls"] for row in rows("whole")) * ROLLOUTS > needed, "identical calls were made once"
 
-    stopped = await train("r", "--run-budget-usd", str(4 * CALL_USD))
+    stopped = await train("r", "--run-budget-usd", str(ENOUGH * CALL_USD))
     assert stopped.status == 1
-    assert "of the run's $0.004 are left" in stopped.err
+    assert "of the run's $0.005 are left" in stopped.err
     assert stopped.err.endswith(
         "The answers that were paid for are kept; run the same command again to continue.\n"
     )
     assert stopped.err.count("\n") == 1
-    assert len(server.requests) == needed + 4
-    assert count("SELECT spent, held FROM spending", "r/spending.sqlite") == (4_000_000, 0)
+    assert len(server.requests) == needed + ENOUGH
+    assert count("SELECT spent, held FROM spending", "r/spending.sqlite") == (ENOUGH * 1_000_000, 0)
 
     ended = await train("r", "--run-budget-usd", "1")
     assert ended.status == 0, ended.err

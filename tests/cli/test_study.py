@@ -301,8 +301,12 @@ def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said:
     )
 
 
+@pytest.mark.usefixtures("sums")
 def test_another_study_in_the_same_folder_is_refused(podium: Podium) -> None:
-    study = ("study", "--pool", "embedded", "--tasks", "embedded", "--questions", "4", "--out", "found")
+    tasks = [*Sums("test", 4)]
+    worker = '[[worker]]\nname = "{}"\nkind = "calculates"\nprice = {{ output = 6.0 }}\n'
+    Path("simulated.toml").write_text("".join(worker.format(name) for name in ("ada", "bob")))
+    study = ("study", "--pool", "simulated.toml", "--tasks", "sums", "--questions", "4", "--out", "found")
     assert podium(*study).status == 0
     assert "no worker was paid" in Path("found/study.md").read_text()
     told = podium(*study, "--samples", "2")

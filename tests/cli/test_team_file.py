@@ -13,6 +13,8 @@ from podium.cli.trusted import trust
 from podium.team.opening import read_team
 from podium.team.settings import TeamSettings
 from podium.trace import Trace
+from scripted_team import write_sums, write_team
+from tiny_policy import write_policy
 
 FILE = """
 pool = "pool.toml"
@@ -182,15 +184,18 @@ def test_every_short_option_spells_a_key_that_there_is():
 
 def test_the_limits_of_a_question_are_no_limits_of_a_recording(podium):
     Path("team.toml").write_text("[budget]\nusd = 0.1\ncalls = 3\nday_usd = 9\n")
-    told = podium("record", "x.parquet", "--pool", "embedded", "--questions", "10", "--json")
+    recorded = ("x.parquet", "--tasks", str(write_sums(Path("sums.jsonl"))), "--questions", "10")
+    told = podium("record", *recorded, "--pool", str(write_team(Path("two.toml"))), "--json")
     assert "limits alone" in told.err
     assert json.loads(told.out)["responses"] > 3
 
 
 def test_a_run_of_ones_own_comes_before_the_file(podium):
     write_trusted("pool = 'none.toml'\n[conductor]\ncheckpoint = 'none'\n")
-    assert "none" in podium("eval", "--questions", "1").err
-    Path("run").mkdir()
+    tasks, pool = write_sums(Path("sums.jsonl")), write_team(Path("two.toml"))
+    assert "none" in podium("eval", "--tasks", str(tasks), "--questions", "1").err
+    write_policy(Path("run/policy"))
+    Path("run/config.json").write_text(json.dumps({"tasks": str(tasks), "pool": str(pool)}))
     compared = podium("eval", "--run", "run", "--questions", "1", "eval.tuning=0", "--untrained", "none")
     assert compared.status == 0, compared.err
 

@@ -13,6 +13,7 @@ import podium
 from podium.errors import UsageError
 from podium.testing import Answer, FaultServer
 from podium.trace.store import TraceStore
+from podium.types import Spent
 from podium.workers.vote import VoteWorker
 
 PLAN = 'model_id = [0, 1]\nsubtasks = ["Give the number.", "Double it."]\naccess_list = [[], ["all"]]'
@@ -88,7 +89,7 @@ async def test_a_plan_of_the_team_is_run_whatever_its_length_and_with_its_limits
         FaultServer(Answer("The answer is five.")) as server,
         podium.Team.open(live_pool(server.url), planner="single:live") as team,
     ):
-        plan = replace(await team.plan("What is 2 + 3?"), max_tokens=(1,), cost_usd=0.5)
+        plan = replace(await team.plan("What is 2 + 3?"), max_tokens=(1,), spent=Spent(cost_usd=0.5))
         trace = await team.run(plan, "What is 2 + 3?")
     assert server.requests[-1].body["max_tokens"] == 1
     assert trace.cost_usd == trace.spans[0].cost_usd, "the plan was paid for when it was written"

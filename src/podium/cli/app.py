@@ -208,7 +208,7 @@ VERBS = (
         "record",
         "podium.cli.record:record",
         "Record what every worker of a pool answers to a task set.",
-        "podium record recordings/mine.parquet --team my-team.toml --questions 500 --samples 3 --budget-usd 5",
+        "podium record recordings/mine.parquet --team my-team.toml --tasks mine.csv --samples 3 --budget-usd 5",
     ),
     Verb(
         "replay import",

@@ -21,6 +21,8 @@ from typing import Any, Self
 from podium.config import read_file
 from podium.errors import UsageError
 
+FILE = "team.toml"
+"""The file of the working folder that commands find."""
 _DATA = frozenset({"store", "cache", "recording", "ratings"})
 """Keys whose files hold data alone. They change with use, and a change of one asks for no new trust."""
 _TABLES = frozenset({"file", "files", "tasks"})

@@ -14,13 +14,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.text import Text
 
-from podium.cli.found_files import FoundFiles
+from podium.cli.found_files import FILE, FoundFiles
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder, refuse_existing
 from podium.cli.pool import check_pool, print_findings
 from podium.cli.printable import counted, printable
 from podium.cli.proposal import Proposal, propose, size
-from podium.cli.team_file import FILE
 from podium.cli.terminal import agrees, open_console
 from podium.cli.trusted import trust
 from podium.config.toml_text import toml_text

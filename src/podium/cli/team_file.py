@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from podium.cli.found_files import FoundFiles, read_regular
+from podium.cli.found_files import FILE, FoundFiles, read_regular
 from podium.cli.printable import printable
 from podium.cli.team_options import TeamOptions
 from podium.config import Source
@@ -22,7 +22,6 @@ from podium.team.opening import TeamFile, check_tables, store_of
 if TYPE_CHECKING:
     from podium.cli.trusted import Trusted
 
-FILE = "team.toml"
 _LIMITS = frozenset(f"budget.{key}" for key in ("calls", "tokens", "usd", "seconds", "run_usd", "day_usd"))
 """The keys that need no trust: each can only make a command do less."""
 

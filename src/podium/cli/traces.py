@@ -14,9 +14,9 @@ from cyclopts import Parameter
 
 from podium.cli.drawing import print_trace
 from podium.cli.explaining import draw_explanation
+from podium.cli.found_files import FILE
 from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, print_columns, seconds, shorten
-from podium.cli.team_file import found_store
 from podium.cli.terminal import open_console, open_trace_store
 from podium.database import default_path
 from podium.errors import UsageError
@@ -182,9 +182,12 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
 
 def _place(store: Path | None) -> Path | None:
     """The store that the command or team.toml of the working folder names; None: the default."""
-    if store is None and (found := found_store()) is not None:
-        return Path(found)
-    return store
+    if store is not None or not Path(FILE).is_file():
+        return store
+    from podium.cli.team_file import found_store  # noqa: PLC0415 - loads all that a team is made of
+
+    found = found_store()
+    return None if found is None else Path(found)
 
 
 def _tell_damaged(store: TraceStore) -> None:

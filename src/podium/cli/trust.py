@@ -8,9 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from podium.cli.found_files import FILE
 from podium.cli.options import Flag
 from podium.cli.printable import counted, print_columns, printable
-from podium.cli.team_file import FILE, FoundTeam
+from podium.cli.team_file import FoundTeam
 from podium.cli.terminal import agrees
 from podium.cli.trusted import all_trusted, revoke, trust, trusted
 from podium.errors import UsageError

@@ -87,6 +87,7 @@ async def record(
 
     async def work() -> None:
         for job in jobs:
+            await asyncio.sleep(0)  # Questions that wait for dollars come before this one.
             saved = writer.find(job.task.id, job.worker, job.sample, None)
             if run_budget.refusal is not None or (saved is None and not run_budget.take_call()):
                 return
