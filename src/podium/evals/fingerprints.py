@@ -34,7 +34,7 @@ def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSetti
         tasks: the name of the task set.
         name: of the pool.
     """
-    checkpoints = (checkpoint_of(planner, pool) for planner in planners)
+    checkpoints = (checkpoint_of(planner) for planner in planners)
     identities = (worker.identity or {} for worker in pool)
     models = (identity["model"] for identity in identities if identity.get("kind") == "local")
     recordings = {worker.recording.header.sha256: None for worker in pool if isinstance(worker, ReplayWorker)}

@@ -89,7 +89,7 @@ def open_planner(
             settings, _of_worker(pool.named(choice.conducting_worker), table, pool, dispatcher), pool
         )
     first = first_model(pool)
-    source = checkpoint_of(settings, pool)
+    source = checkpoint_of(settings)
     if source is not None:
         opened = _of_checkpoint(source, choice.cost_sensitivity, pool, processes)
     else:
@@ -122,22 +122,19 @@ def _quarantining(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> 
     return replace(opened, planner=QuarantinePlanner(opened.planner, tools))
 
 
-def checkpoint_of(settings: TeamSettings, pool: Pool) -> str | None:
+def checkpoint_of(settings: TeamSettings) -> str | None:
     """The checkpoint from which the planner of `open_planner` writes its plans: a shipped one's name, or a folder.
     None: it has none."""
-    table = settings.conductor
-    if settings.plan.planner != "conductor":
-        return None
-    return table.checkpoint
+    return settings.conductor.checkpoint if settings.plan.planner == "conductor" else None
 
 
-def plan_settings(settings: TeamSettings, pool: Pool) -> PlanSettings:
+def plan_settings(settings: TeamSettings) -> PlanSettings:
     """How the Conductor of `open_planner` was trained to plan, where it is not open; the defaults for an untrained one.
 
     Raises:
         UsageError: its checkpoint or its podium.json cannot be read.
     """
-    source, table = checkpoint_of(settings, pool), settings.conductor
+    source, table = checkpoint_of(settings), settings.conductor
     plan = None
     if source is not None:
         plan = Checkpoint.read(source).plan

@@ -105,7 +105,7 @@ class OpenTable:
 
     def trained(self, entry: PlannerEntry) -> PlanSettings:
         """How the planner of an entry was trained to plan; the defaults for one that was not trained."""
-        return planning.plan_settings(self._led(entry), self.pool) if entry.conducts else PlanSettings()
+        return planning.plan_settings(self._led(entry)) if entry.conducts else PlanSettings()
 
     def _led(self, entry: PlannerEntry) -> TeamSettings:
         """The team with the planner of an entry."""
