@@ -14,6 +14,7 @@ from podium.evals import SIMULATED, Comparison
 from podium.evals.comparison import RECORDED
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace import Trace
+from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
 
 Podium = Callable[..., Any]
@@ -294,7 +295,9 @@ def test_constant_plans_do_not_open_the_questions_on_which_choices_are_made(podi
     refused = podium(*EVAL, "--split", "train", "--constant-plans", "plans.json")
     assert refused.status == 2
     assert refused.out == ""
-    own = ("eval", "--tasks", "embedded", "--split", "validation", "--constant-plans", "plans.json")
+    write_team(Path("two.toml"))
+    own = ("eval", "--tasks", str(write_sums(Path("sums.jsonl"))), "--pool", "two.toml")
+    own += ("--split", "validation", "--constant-plans", "plans.json")
     assert "make their choices on validation questions" in one_sentence(podium(*own))
 
 

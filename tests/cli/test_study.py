@@ -303,7 +303,6 @@ def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said:
 
 @pytest.mark.usefixtures("sums")
 def test_another_study_in_the_same_folder_is_refused(podium: Podium) -> None:
-    tasks = [*Sums("test", 4)]
     worker = '[[worker]]\nname = "{}"\nkind = "calculates"\nprice = {{ output = 6.0 }}\n'
     Path("simulated.toml").write_text("".join(worker.format(name) for name in ("ada", "bob")))
     study = ("study", "--pool", "simulated.toml", "--tasks", "sums", "--questions", "4", "--out", "found")

@@ -123,7 +123,7 @@ def compare_planners(
         raise UsageError("--constant-plans are for live workers; on a recording fixed plans are chosen anew.")
     if recorded and untrained not in {None, "none"}:
         raise UsageError("--untrained is not shown on a recording; give the checkpoint with --versus.")
-    if tuning and split == choosing:
+    if (tuning or constant_plans is not None) and split == choosing:
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."
         )
