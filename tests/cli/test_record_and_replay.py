@@ -18,21 +18,31 @@ Podium = Callable[..., Any]
 SIMULATED = """
 [[worker]]
 name = "able"
-kind = "specialist"
+kind = "calculates"
 profile = "Knows sums."
-ability = { sums = 0.9, words = 0.9, lists = 0.9, dates = 0.9, units = 0.9, numerals = 0.9, facts = 0.9, logic = 0.9 }
+right = 0.9
 price = { input = 1.0, output = 6.0 }
 
 [[worker]]
 name = "weak"
-kind = "specialist"
-ability = { sums = 0.5, words = 0.5 }
+kind = "calculates"
 """
-RECORD = ("record", "made/r.parquet", "--pool", "simulated.toml", "--split", "test", "--questions", "5")
+TASKS = ("--tasks", "sums")
+RECORD = (
+    "record",
+    "made/r.parquet",
+    *TASKS,
+    "--pool",
+    "simulated.toml",
+    "--split",
+    "test",
+    "--questions",
+    "5",
+)
 
 
 @pytest.fixture(autouse=True)
-def _pool() -> None:
+def _pool(sums: None) -> None:
     Path("simulated.toml").write_text(SIMULATED)
 
 
@@ -51,7 +61,7 @@ def test_what_was_recorded_is_shown_and_replayed(podium: Podium) -> None:
     assert Header.model_validate_json(podium("replay", "show", "made/r.parquet", "--json").out) == header
     asked = podium("tasks", "show", "made/r.parquet", "--split", "test", "--samples", "5", "--json")
     samples = {(sample["question"], sample["gold"]) for sample in json.loads(asked.out)}
-    live = podium("tasks", "show", "embedded", "--split", "test", "--samples", "5", "--json")
+    live = podium("tasks", "show", "sums", "--split", "test", "--samples", "5", "--json")
     assert samples == {(sample["question"], sample["gold"]) for sample in json.loads(live.out)}
 
 
@@ -67,7 +77,7 @@ def test_a_recording_replays_at_the_command_line(podium: Podium) -> None:
     asked = podium("ask", question, "--pool", "made/pool.toml", "--planner", "single:able", "--json")
     assert json.loads(asked.out)["answer"] == recording.responses(question)["able"][0].text
     (span,) = json.loads(asked.out)["rounds"][0]["spans"]
-    assert span["recorded"].startswith("r#embedded/test/0/")
+    assert span["recorded"].startswith("r#sums/test/0/")
 
 
 def test_tasks_of_a_recording_end_where_it_ends(podium: Podium) -> None:
@@ -111,16 +121,16 @@ def test_a_file_of_something_else_at_the_headers_place_is_not_overwritten(podium
 
 
 def test_without_a_split_questions_come_from_all_and_keep_their_own(podium: Podium) -> None:
-    made = podium("record", "r.parquet", "--pool", "simulated.toml", "--questions", "20", "--json")
+    made = podium("record", "r.parquet", *TASKS, "--pool", "simulated.toml", "--questions", "20", "--json")
     header = Header.model_validate_json(made.out)
     assert header.splits == {"train": 14, "validation": 3, "test": 3}
-    assert "tasks: embedded/train, embedded/validation, embedded/test" in header.source
+    assert "tasks: sums/train, sums/validation, sums/test" in header.source
     for question in Recording.open(Path("r.parquet")).questions:
-        assert question.id.startswith(f"embedded/{question.split}/")
+        assert question.id.startswith(f"sums/{question.split}/")
 
 
 def test_what_was_recorded_of_all_splits_is_compared_at_once(podium: Podium) -> None:
-    assert podium("record", "r.parquet", "--pool", "simulated.toml", "--questions", "20").status == 0
+    assert podium("record", "r.parquet", *TASKS, "--pool", "simulated.toml", "--questions", "20").status == 0
     Path("replay.toml").write_text(
         "".join(
             f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "r.parquet"\nprice = {{ output = 1.0 }}\n'
@@ -187,7 +197,17 @@ def test_it_is_reported_if_all_splits_together_have_fewer_questions(podium: Podi
 
 def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Podium) -> None:
     stopped = podium(
-        *("record", "r.parquet", "--pool", "simulated.toml", "--questions", "40", "--budget-calls", "30"),
+        *(
+            "record",
+            "r.parquet",
+            *TASKS,
+            "--pool",
+            "simulated.toml",
+            "--questions",
+            "40",
+            "--budget-calls",
+            "30",
+        ),
         *("--concurrency", "1", "--json"),
     )
     assert stopped.status == 1
@@ -210,19 +230,19 @@ def test_simulated_workers_are_recorded_as_simulated(podium: Podium) -> None:
     podium(*RECORD)
     header = Recording.open(Path("made/r.parquet")).header
     assert [worker.simulated for worker in header.workers] == [True, True]
-    assert header.source == "recorded from simulated workers; tasks: embedded/test"
+    assert header.source == "recorded from simulated workers; tasks: sums/test"
     assert podium("replay", "show", "made/r.parquet").out.count("(simulated)") == 2
     Path("both.toml").write_text(
         SIMULATED + '[[worker]]\nname = "echo"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
     )
-    podium("record", "both.parquet", "--pool", "both.toml", *RECORD[4:])
+    podium("record", "both.parquet", *TASKS, "--pool", "both.toml", *RECORD[6:])
     header = Recording.open(Path("both.parquet")).header
     assert {worker.name: worker.simulated for worker in header.workers} == {
         "able": True,
         "echo": False,
         "weak": True,
     }
-    assert header.source == "recorded from live and simulated workers; tasks: embedded/test"
+    assert header.source == "recorded from live and simulated workers; tasks: sums/test"
 
 
 def test_what_was_recorded_in_parts_is_simulated_as_a_whole(podium: Podium) -> None:
@@ -237,7 +257,9 @@ def test_a_recording_is_not_made_of_recorded_workers(podium: Podium) -> None:
     before = sorted(Path().rglob("*"))
     assert (
         "Worker 'able' replays a recording; leave it out of the pool, or copy its recording."
-    ) in one_sentence(podium("record", "again.parquet", "--pool", "made/pool.toml", "--split", "test"))
+    ) in one_sentence(
+        podium("record", "again.parquet", *TASKS, "--pool", "made/pool.toml", "--split", "test")
+    )
     assert sorted(Path().rglob("*")) == before
 
 
@@ -246,7 +268,7 @@ def test_another_model_under_the_same_name_does_not_go_on(podium: Podium) -> Non
         '[[worker]]\nname = "gpt"\nkind = "openai"\nmodel = "{}"\nbase_url = "http://127.0.0.1:9/v1"\n'
         "limits = {{ retries = 0 }}\n"
     )
-    record = ("record", "r.parquet", "--pool", "live.toml", "--questions", "1")
+    record = ("record", "r.parquet", *TASKS, "--pool", "live.toml", "--questions", "1")
     Path("live.toml").write_text(part.format("gpt-5"))
     assert podium(*record).status == 1
     Path("live.toml").write_text(part.format("gpt-5-mini"))
@@ -290,7 +312,7 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
 def test_a_recording_that_goes_on_may_not_shrink(
     podium: Podium, fewer: tuple[str, ...], sentence: str
 ) -> None:
-    record = ("record", "r.parquet", "--pool", "simulated.toml")
+    record = ("record", "r.parquet", *TASKS, "--pool", "simulated.toml")
     begun = ("--questions", "40", "--samples", "2")
     assert podium(*record, *begun, "--budget-calls", "130").status == 1
     before = Path("r.parquet").read_bytes()
@@ -306,7 +328,17 @@ def test_a_recording_goes_on_after_its_questions_were_added_to_and_its_pool_was_
     rows = [f'{{"q": "What is {n} + 1?", "a": "{n + 1}"}}' for n in range(30)]
     Path("rows.jsonl").write_text("\n".join(rows[:12]))
     Path("tiny.toml").write_text('[[part]]\nset = "own"\nfile = "rows.jsonl"\nquestion = "q"\ngold = "a"\n')
-    record = ("record", "own.parquet", "--pool", "ada.toml", "--tasks", "tiny.toml", "--questions", "5")
+    record = (
+        "record",
+        "own.parquet",
+        *TASKS,
+        "--pool",
+        "ada.toml",
+        "--tasks",
+        "tiny.toml",
+        "--questions",
+        "5",
+    )
     assert podium(*record, "--budget-calls", "2").status == 1
     Path("rows.jsonl").write_text("\n".join(rows))
     Path("ratings.json").write_text(
@@ -324,7 +356,17 @@ def test_a_split_without_a_question_is_passed_over_unless_it_is_named(podium: Po
     Path("tiny.toml").write_text(
         '[[part]]\nset = "own"\nfile = "rows.jsonl"\nquestion = "q"\ngold = "a"\nsplit = "s"\n'
     )
-    record = ("record", "own.parquet", "--pool", "ada.toml", "--tasks", "tiny.toml", "--questions", "1")
+    record = (
+        "record",
+        "own.parquet",
+        *TASKS,
+        "--pool",
+        "ada.toml",
+        "--tasks",
+        "tiny.toml",
+        "--questions",
+        "1",
+    )
     assert "has no tasks" in one_sentence(podium(*record, "--split", "test"))
     assert podium(*record).out.startswith("1 response to 1 question")
 
@@ -334,7 +376,7 @@ def test_workers_that_do_not_answer_are_a_failure_and_not_a_wrong_question(podiu
         '[[worker]]\nname = "ill"\nkind = "scripted"\n'
         'replies = { "" = { error = "status", message = "The server said 500." } }\n'
     )
-    failed = podium("record", "r.parquet", "--pool", "ill.toml", "--questions", "2")
+    failed = podium("record", "r.parquet", *TASKS, "--pool", "ill.toml", "--questions", "2")
     assert failed.status == 1
     assert not Path("r.parquet").exists()
 
@@ -342,31 +384,31 @@ def test_workers_that_do_not_answer_are_a_failure_and_not_a_wrong_question(podiu
 def test_calls_that_failed_are_reported_and_made_again(podium: Podium) -> None:
     part = '[[worker]]\nname = "ill"\nkind = "scripted"\nreplies = [{}"x", "y"]\n'
     Path("ill.toml").write_text(part.format('{ error = "status" }, '))
-    failed = podium("record", "r.parquet", "--pool", "ill.toml", "--questions", "2")
+    failed = podium("record", "r.parquet", *TASKS, "--pool", "ill.toml", "--questions", "2")
     assert failed.status == 1
     assert "1 call failed; the same command makes them again." in failed.out
     Path("ill.toml").write_text(part.format(""))
-    assert podium("record", "r.parquet", "--pool", "ill.toml", "--questions", "2").status == 0
+    assert podium("record", "r.parquet", *TASKS, "--pool", "ill.toml", "--questions", "2").status == 0
 
 
 @pytest.mark.parametrize(
     ("tokens", "sentence"),
     [
-        (("record", "r.json"), "r.json: a recording's file is called NAME.parquet."),
+        (("record", "r.json", *TASKS), "r.json: a recording's file is called NAME.parquet."),
         (
-            ("record", "r.parquet", "--samples", "0"),
+            ("record", "r.parquet", *TASKS, "--samples", "0"),
             "--samples 0, --concurrency 16: give at least 1 of each.",
         ),
         (
-            ("record", "r.parquet", "--concurrency", "0"),
+            ("record", "r.parquet", *TASKS, "--concurrency", "0"),
             "--samples 1, --concurrency 0: give at least 1 of each.",
         ),
-        (("record", "r.parquet", "--questions", "-4"), "--questions -4: ask for at least 1."),
-        (("record", "r.parquet", "--tasks", "embeded"), "did you mean 'embedded'?"),
-        (("record", "r.parquet", "--split", "tests"), "did you mean 'test'?"),
+        (("record", "r.parquet", *TASKS, "--questions", "-4"), "--questions -4: ask for at least 1."),
+        (("record", "r.parquet", "--tasks", "gsm9k"), "did you mean 'gsm8k'?"),
+        (("record", "r.parquet", *TASKS, "--split", "tests"), "did you mean 'test'?"),
         (("record", "r.parquet", "--tasks", "none.parquet"), "none.parquet: there is no such file"),
-        (("record", "r.parquet", "--pool", "none.toml"), "none.toml: there is no such file"),
-        (("record", "r.parquet", "--budget-calls", "-1"), "calls is -1"),
+        (("record", "r.parquet", *TASKS, "--pool", "none.toml"), "none.toml: there is no such file"),
+        (("record", "r.parquet", *TASKS, "--budget-calls", "-1"), "calls is -1"),
         (
             ("replay", "show", "none.parquet"),
             "none.parquet: there is no such file; a recording is NAME.parquet",
