@@ -331,7 +331,6 @@ def test_a_recording_goes_on_after_its_questions_were_added_to_and_its_pool_was_
     record = (
         "record",
         "own.parquet",
-        *TASKS,
         "--pool",
         "ada.toml",
         "--tasks",
@@ -359,7 +358,6 @@ def test_a_split_without_a_question_is_passed_over_unless_it_is_named(podium: Po
     record = (
         "record",
         "own.parquet",
-        *TASKS,
         "--pool",
         "ada.toml",
         "--tasks",
