@@ -21,7 +21,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra long clean
+.PHONY: help setup setup-dev install-gpu check test test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean
 
 help:
 	@sed -n '1,10s/^# //p' Makefile
@@ -148,9 +148,6 @@ demo: setup
 
 orchestra: setup
 	lab/runs/orchestra.sh
-
-long: setup
-	runs/embedded-long.sh
 
 clean:
 	rm -rf $(VENV) $(OWN)-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""Seconds of a GRPO iteration over simulated workers, beside TRL with the same model, questions and rewards; one core.
+"""Seconds of a GRPO iteration over scripted workers, beside TRL with the same model, questions and rewards; one core.
 
 python benchmarks/grpo.py [--iterations 3] [--no-peer] [--json FILE]
 
@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import Any
 
@@ -40,9 +42,11 @@ from podium.rollout import FixedPlan, Scorer
 from podium.tasks import Task
 from podium.team.opening import open_pool
 from podium.train.display import NoDisplay
+from podium.train.engine import Job
 from podium.train.run import run_grpo
 from podium.train.schedule import draw_tasks
 from podium.train.settings import TrainSettings
+from podium.train.small import engine
 
 WORK = "GRPO iteration, 256 rollouts, one core, fp32"
 CONFIG = Path(__file__).with_name("grpo.toml")
@@ -75,6 +79,23 @@ class EachIteration(NoDisplay):
 
     def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
         self._ended(row)
+
+
+def write_pool(path: Path, tasks: Iterable[Task]) -> Path:
+    """Workers with the names and profiles of the orchestra, each of whom is right on half of the questions."""
+    tables = []
+    for profile in open_pool("orchestra", ready=False).profiles:
+        lucky = Random(f"grpo/{profile.name}")
+        replies = ", ".join(
+            f"{json.dumps(task.question.text)} = {json.dumps(f'Answer: {lucky.choice((task.gold, None))}')}"
+            for task in tasks
+        )
+        tables.append(
+            f'[[worker]]\nname = "{profile.name}"\nkind = "scripted"\nprofile = {json.dumps(profile.description)}\n'
+            f"replies = {{ {replies} }}\nprice = {{ input = 1.0, output = 6.0 }}\n"
+        )
+    path.write_text("\n".join(tables))
+    return path
 
 
 def train(settings: TrainSettings, ended: Callable[[Mapping[str, Any]], None]) -> None:
@@ -182,8 +203,17 @@ class Peer:
 def products_s(settings: TrainSettings) -> list[float]:
     """The processor seconds that the matrix products of each iteration take by themselves."""
     seconds: list[float] = []
-    with Products() as products:
+    products, plain = Products(), engine.train
+
+    def watched(job: Job) -> None:
+        with products:  # It sees the products of its own thread, which the engine trains in.
+            plain(job)
+
+    engine.train = watched
+    try:
         train(settings, lambda row: seconds.append(products.seconds))
+    finally:
+        engine.train = plain
     return [after - before for before, after in zip([0.0, *seconds], seconds, strict=False)]
 
 
@@ -215,6 +245,9 @@ def main(iterations: int, file: Path | None, *, peer: bool) -> None:
     tables = tomllib.loads(CONFIG.read_text())
     tables["grpo"] |= {"iterations": iterations, "dtype": "fp32", "save_every": iterations}
     settings = TrainSettings.model_validate(tables)
+    made = tempfile.TemporaryDirectory()
+    pool = write_pool(Path(made.name) / "pool.toml", draw_tasks(settings).values())
+    settings = settings.model_copy(update={"pool": str(pool)})
     products = products_s(settings)
     parts: list[Mapping[str, float]] = []
     ours: list[float] = []

@@ -9,8 +9,7 @@ texts that equal those of the plain way is printed, and a digest of all texts: t
 the same. An evaluation asks sixteen at a time unless its `concurrency` says otherwise. Each way opens the policy
 anew, before the time starts, since a policy remembers its completions. The processes start before, too; they are
 compared by the clock, since their processor time is not ours. The peer is transformers' `generate` on sixteen prompts,
-padded on the left, on one thread. Podium as it was before it wrote plans in batches (a thread for each plan) runs from
-the sources of that commit, where the checkout's history has them.
+padded on the left, on one thread; it has no guide, so its texts may differ.
 """
 
 from __future__ import annotations
@@ -18,15 +17,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from operator import eq
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is imported.
 
@@ -44,8 +39,6 @@ from podium_lab.engine.numpy_engine import NumpyEngine
 Prompts = Sequence[tuple[Message, ...]]
 Write = Callable[[Prompts], list[str]]
 _LIMIT = 384
-BEFORE = "4d9621aadb39"
-"""The last commit that wrote each plan in a thread of its own."""
 WORK = "plans of a shipped policy, 16 questions at once"
 
 
@@ -109,35 +102,6 @@ def by_transformers(checkpoint: Checkpoint, most: int) -> Write:
     return write
 
 
-def before_batches(checkpoint: Checkpoint, prompts: Prompts) -> tuple[float, list[str]] | None:
-    """Plans a second of Podium as it was, and their texts; None: its sources cannot be had, and why was said."""
-    here = Path(__file__).parent
-    with TemporaryDirectory() as folder:
-        archive = Path(folder) / "sources.tar"
-        words = ["git", "-C", str(here.parent), "archive", "-o", str(archive), BEFORE, "src"]
-        try:
-            subprocess.run(words, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            print(f"Commit {BEFORE} is not in this checkout's history; Podium as it was is left out.")
-            return None
-        subprocess.run(["tar", "-xf", str(archive), "-C", folder], check=True)
-        done = subprocess.run(
-            [sys.executable, str(here / "plans_before.py")],
-            input=json.dumps(
-                {
-                    "checkpoint": str(checkpoint.path.resolve()),
-                    "prompts": [prompt[0].content for prompt in prompts],
-                }
-            ),
-            env=os.environ | {"PYTHONPATH": str(Path(folder) / "src")},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    found = json.loads(done.stdout)
-    return len(prompts) / found["seconds"], found["texts"]
-
-
 def start(processes: PolicyProcesses, checkpoint: Checkpoint, count: int) -> None:
     """Start the processes, and wait until they can write."""
     open_policy(checkpoint, processes)
@@ -149,9 +113,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plans", type=int, default=200)
-    parser.add_argument("--checkpoint", default="conductor")
-    parser.add_argument("--pool", default="embedded")
-    parser.add_argument("--tasks", default="embedded")
+    parser.add_argument("--checkpoint", default="world-conductor")
+    parser.add_argument("--pool", default="orchestra")
+    parser.add_argument("--tasks", default="world")
     parser.add_argument("--max-steps", type=int, default=5)
     parser.add_argument("--processes", type=int, default=processes_for(1000))
     parser.add_argument("--no-peer", action="store_true", help="leave transformers out")
@@ -206,13 +170,6 @@ def main() -> None:
                 "≥ 3" if theirs else "",
             )
         ]
-        if (before := before_batches(checkpoint, prompts)) is not None:
-            rate, texts = before
-            print(
-                f"{'before batches, sixteen':22} {rate:7.1f} plans/s, {sum(map(eq, texts, plain[2]))} texts equal"
-            )
-            work = f"{WORK}, a second, {options.processes} processes"
-            rows.append(Row(work, rates[over_processes], "", f"Podium at {BEFORE[:7]}", rate, "≥ 10"))
     report(rows, options.json)
 
 

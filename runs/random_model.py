@@ -7,7 +7,6 @@ The weights are random, so the model learns little. The tokenizer is trained on 
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 
@@ -23,8 +22,10 @@ from transformers import (
 )
 
 from podium.conductor.examples import EXAMPLES
-from podium.executor import Dispatcher
-from podium.scoring import RolloutRequest, ScoringSettings, open_session
+from podium.conductor.prompt import PromptSettings, build_prompt
+from podium.planner import PlanRequest
+from podium.team.opening import open_pool
+from podium.types import Question
 
 ARCHITECTURES = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig, "gemma2": Gemma2Config}
 _END, _PAD, _BEGIN = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
@@ -43,13 +44,12 @@ _REFUSES_SYSTEM = (
 """Put before the template, as in Gemma's: a system message is an error."""
 
 
-async def _texts() -> list[str]:
-    settings = ScoringSettings(task_limit=50)
-    async with open_session(settings, Dispatcher()) as session:
-        texts = [example.question + example.completion for example in EXAMPLES]
-        for task in session.tasks:
-            messages = await session.prompt(RolloutRequest(task=task, seed="tokenizer"))
-            texts += [message.content for message in messages or ()]
+def _texts() -> list[str]:
+    pool = open_pool("open-models", ready=False).profiles
+    texts = [example.question + example.completion for example in EXAMPLES]
+    for example in EXAMPLES:
+        messages = build_prompt(PlanRequest(Question(text=example.question), pool), PromptSettings())
+        texts += [message.content for message in messages]
     return texts
 
 
@@ -64,7 +64,7 @@ def make_model(folder: Path, architecture: str = "qwen2") -> None:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(asyncio.run(_texts()), trainer)
+    tokenizer.train_from_iterator(_texts(), trainer)
     chat = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=_END, pad_token=_PAD)
     chat.chat_template = (_REFUSES_SYSTEM if architecture == "gemma2" else "") + _TEMPLATE
     sizes = {"head_dim": 16} if architecture in ("qwen3", "gemma2") else {}

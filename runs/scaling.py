@@ -35,6 +35,7 @@ ROWS = (
     ("7B", "conductor-7b", "Qwen/Qwen2.5-7B-Instruct", "H100", 8),
 )
 """Name, recipe, model, and machine."""
+TASKS = RECIPES.parent / "tasks" / "own.toml"
 POOLS = ("paper-constrained", "open-models")
 
 
@@ -71,12 +72,12 @@ def machines() -> list[str]:
 
 
 def dollars() -> list[str]:
-    """What the workers of 200 iterations of 4 x 64 plans cost, over the embedded questions."""
+    """What the workers of 200 iterations of 4 x 64 plans cost, over the questions of `TASKS`."""
     lines = [
         "| pool | 1 step | 2 steps | 3 steps | 4 steps | 5 steps | mean | from | to | seconds an iteration |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    tasks = list(open_tasks("embedded", "train", size=100))
+    tasks = list(open_tasks(str(TASKS), "train", size=100))
     for name in POOLS:
         expected = estimate_workers(ScoringSettings(pool=name), open_pool(name, ready=False), tasks)
         cost = expected.cost_usd.times(PLANS)

@@ -20,10 +20,11 @@ whole_path() {
   case $architecture in gemma2) faster=(sft.lr=1e-2) ;; esac  # It learns a third as fast as the others.
   here="$RUN/$architecture"
   python runs/random_model.py "$here/start" "$architecture"
-  podium train --run "$here/sft" --config configs/train/smoke.toml --stage sft \
+  smoke=(--config configs/train/smoke.toml "tasks=$RUN/sums.jsonl" "pool=$RUN/pool.toml")
+  podium train --run "$here/sft" "${smoke[@]}" --stage sft \
     "start=$here/start" "sft.examples=$RUN/teacher.sqlite" "${faster[@]}"  # All weights: a random model learns nothing by LoRA.
 
-  train=(podium train --run "$here/grpo" --config configs/train/smoke.toml "start=$here/sft/policy" "${lora[@]}")
+  train=(podium train --run "$here/grpo" "${smoke[@]}" "start=$here/sft/policy" "${lora[@]}")
   "${train[@]}" --dry-run
   "${train[@]}" &
   trainer=$!
@@ -35,38 +36,61 @@ whole_path() {
   [ "$(wc -l < "$here/grpo/metrics.jsonl")" = 3 ]
 
   podium train push "$here/grpo" --to "$here/published"
-  podium serve --conductor "$here/published" --port 0 --store "$here/served.sqlite" > "$here/serve.log" 2>&1 &
+  podium serve --conductor "$here/published" --pool "$RUN/pool.toml" --port 0 --store "$here/served.sqlite" > "$here/serve.log" 2>&1 &
   server=$!
   until url=$(grep -om1 'http://[0-9.:]*[0-9]' "$here/serve.log"); do sleep 0.2; kill -0 "$server"; done
   curl -sf "$url/v1/chat/completions" -H 'Content-Type: application/json' \
-    -d '{"model": "podium", "messages": [{"role": "user", "content": "Reverse the letters of paper."}]}' > "$here/answer.json"
+    -d '{"model": "podium", "messages": [{"role": "user", "content": "What is 12 plus 34?"}]}' > "$here/answer.json"
   kill "$server"
   wait "$server" || true
   server=
-  podium eval --run "$here/grpo" --questions 8 --tuning 0 > "$here/evaluation.txt"
+  podium eval --run "$here/grpo" --questions 8 eval.tuning=0 > "$here/evaluation.txt"
   echo "$architecture: the whole path took $((SECONDS - began)) s"
 }
 export -f whole_path
 
 rm -rf "$RUN"
 mkdir -p "$RUN"
-# The traces to learn from: one worker answers each question in one step. A random model can learn to write this one plan.
-python - "$RUN/teacher.sqlite" << 'END'
-import asyncio, sys
+# Questions, a pool of scripted workers, and the traces to learn from: one worker answers each question in one step. A
+# random model can learn to write this one plan.
+python - "$RUN" << 'END'
+import asyncio, json, sys
+from pathlib import Path
+from random import Random
+
 from podium.planners.registry import open_baseline
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.tasks import open_tasks
 from podium.trace.store import TraceStore
 
-async def main() -> None:
-    pool = open_pool("embedded")
+WORKER = """
+[[worker]]
+name = "{0}"
+kind = "scripted"
+profile = "strong at {1}"
+replies = {{ "" = "Answer: {2}" }}
+price = {{ input = 1.0, output = 6.0 }}
+"""
+
+
+async def main(folder: Path) -> None:
+    random = Random("sums")
+    with (folder / "sums.jsonl").open("w") as table:
+        for split, count in {"train": 200, "validation": 20, "test": 20}.items():
+            for _ in range(count):
+                one, other = random.randint(1, 999), random.randint(1, 999)
+                row = {"question": f"What is {one} plus {other}?", "answer": str(one + other), "split": split}
+                print(json.dumps(row), file=table)
+    workers = [WORKER.format(*told) for told in (("gus", "sums", 512), ("ada", "lists", 1024))]
+    (folder / "pool.toml").write_text("".join(workers) + '[[worker]]\nname = "vote"\nkind = "vote"\n')
+    pool = open_pool(str(folder / "pool.toml"))
     runner = Runner(open_baseline("single:gus", pool.profiles, seed="0"), pool)
-    with TraceStore(sys.argv[1]) as store:
-        for task in open_tasks("embedded", "train", size=200):
+    with TraceStore(folder / "teacher.sqlite") as store:
+        for task in open_tasks(str(folder / "sums.jsonl"), "train", size=200):
             store.add(await runner.answer(task.question))
 
-asyncio.run(main())
+asyncio.run(main(Path(sys.argv[1])))
 END
 
 # Two at a time; what each prints is kept in its folder, and shown if it fails.
