@@ -17,6 +17,7 @@ import pytest
 
 from loaded_programs import loaded_programs
 from podium.testing import EchoHeaders, ErrorInside, FaultServer, Poison, Redirect, Rule, Status
+from scripted_team import write_sums
 
 KEY = "sk-live-7d9f/2b+41c&88e0=a6"
 HEADER = "hush hush, quite a secret header 5150"
@@ -121,12 +122,14 @@ stream = {stream}
             )
         )
         (home / "pool.toml").write_text(f'{tables}\n[[worker]]\nname = "vote"\nkind = "vote"\n')
+        write_sums(home / "sums.jsonl", splits=("validation", "test"))
+        tasks = ("--tasks", "sums.jsonl", "--questions", "2")
         said = podium("pool", "check", "--pool", "pool.toml")
         for planner in ("single:plain", "single:streamed", "single:proxied", "self-consistency:plain:3"):
             ask = ["ask", "What is 2 + 2?", "--pool", "pool.toml", "--planner", planner]
             said += podium(*ask, "--cache", "answers.sqlite", "--full")
             said += podium(*ask, "--cache", "answers.sqlite", "--json")
-        said += podium("record", "mine.parquet", "--pool", "pool.toml", "--questions", "2")
+        said += podium("record", "mine.parquet", "--pool", "pool.toml", *tasks)
         said += podium("traces", "export", "all.jsonl")
         said += podium("pool", "list", "--pool", "pool.toml")
         conductor = [
@@ -140,8 +143,7 @@ stream = {stream}
             "pool.toml",
             "--run",
             "run",
-            "--questions",
-            "2",
+            *tasks,
             "eval.tuning=0",
             *conductor,
         )

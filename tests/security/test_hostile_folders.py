@@ -24,6 +24,7 @@ from podium.cli.trusted import trust
 from podium.errors import ConfigError, UsageError
 from podium.team.opening import open_pool, read_team
 from podium.testing import FaultServer
+from scripted_team import write_team
 
 SECRETS = {"OPENAI_API_KEY": "sk-of-the-user", "OTHER_SECRET": "hf-of-the-user"}
 SCRIPTED = '[[worker]]\nname = "w"\nkind = "scripted"\nreplies = ["Four."]\n'
@@ -150,7 +151,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("plan", "Hm?"),
     ("serve", "--port", "0"),
     ("eval", "--questions", "1", "eval.tuning=0"),
-    ("record", "r.parquet", "--questions", "1"),
+    ("record", "r.parquet", "--tasks", "sums.jsonl", "--questions", "1"),
     ("pool", "list"),
     ("pool", "check"),
     ("traces", "list"),
@@ -363,10 +364,11 @@ def test_a_file_that_names_what_is_no_file_is_read_at_once(what: str, podium: Po
 
 @pytest.mark.parametrize(
     "command",
-    [("train", "--help"), ("serve", "--pool", "openrouter", "serve.workers=2", "--port", "0")],
+    [("train", "--help"), ("serve", "--team", "mine.toml", "serve.workers=2", "--port", "0")],
     ids=" ".join,
 )
 def test_no_process_takes_a_module_of_the_folder_for_its_own(command: tuple[str, ...]) -> None:
+    write_team(Path("mine.toml"))
     Path("podium").mkdir()
     for name in ("podium/__init__.py", "multiprocessing.py", "torch.py", "json.py"):
         Path(name).write_text("open('mark', 'w')\n")

@@ -25,6 +25,7 @@ from podium.workers.answer import final_answer, normalise
 from podium.workers.replay import ReplayWorker, unknown_length_warning, with_answer
 from podium.workers.view import EarlierStep
 from podium.workflow import Access, Step, Workflow
+from scripted_team import write_team
 
 MakeRecording = Callable[..., Recording]
 FOUR, FIVE = "What is 2 + 2?", "What is\n2 + 3?\n"
@@ -474,10 +475,11 @@ def test_a_pool_file_that_cannot_be_used_is_one_sentence_that_names_it(
     assert "\n" not in str(caught.value)
 
 
-def test_pools_without_recorded_models_do_not_load_what_reads_recordings() -> None:
+def test_pools_without_recorded_models_do_not_load_what_reads_recordings(tmp_path: Path) -> None:
+    team = write_team(tmp_path / "team.toml")
     program = (
         "import sys; import podium.workers.pool; from podium.cli import run;"
-        "status = run(['pool', 'list', '--json']);"
+        f"status = run(['pool', 'list', '--json', '--team', {str(team)!r}]);"
         "sys.exit(status or 'pyarrow' in sys.modules)"
     )
     assert run([sys.executable, "-c", program], check=False, timeout=60, capture_output=True).returncode == 0

@@ -337,7 +337,7 @@ def test_a_file_that_is_no_response_cache_is_refused_and_left_as_it_was(tmp_path
         (
             newer,
             True,
-            "{} was written by a newer Podium (format 99, this one knows 1); update Podium or give another file.",
+            "{} was written by another version of Podium (format 99, this one knows 1); give another file.",
         ),
         (
             tmp_path,
