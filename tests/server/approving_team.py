@@ -9,14 +9,13 @@ from typing import Any
 
 from chat_model import ChatModel, Say, chat_model
 
-from podium.config import Source
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 
 PLAN = render(Workflow((Step(0, "Multiply."), Step(1, "Check it.", Access(all=True)))))
 
-TEXT_PLANS = Source.of({"conductor": {"plans": "text"}}, (), "the team of a test")
-"""The settings of a pool whose endpoint knows no schema."""
+TEXT_PLANS = {"plans": "text"}
+"""The table [conductor] of a team whose endpoint knows no schema."""
 
 
 @contextmanager
@@ -27,7 +26,7 @@ def approving_team(plan: str = PLAN, answer: str = "42.") -> Iterator[tuple[Chat
         return Say(plan if is_planning(body) else answer)
 
     with chat_model(say) as model:
-        yield model, Pool([model.worker(), model.worker("lark")], source=TEXT_PLANS)
+        yield model, Pool([model.worker(), model.worker("lark")])
 
 
 def is_planning(body: dict[str, Any]) -> bool:

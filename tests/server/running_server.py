@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 
+from podium.conductor.settings import ConductorSettings
 from podium.executor import Dispatcher
 from podium.server.app import create_app
 from podium.server.service import Service
@@ -78,16 +79,22 @@ class Serve:
             planner: the configured one; None: the first worker conducts.
             store: where traces are kept; a file is closed with the server.
             keys: the API keys, closed with the server, which settles what they spent.
-            settings: keys of [plan] (max_steps, early_stop, processes), the table `budget`, or keys of [serve].
+            settings: keys of [plan] (max_steps, early_stop, processes, quarantine_failing), the tables `budget` and
+                `conductor`, or keys of [serve].
         """
         pool = open_team() if pool is None else pool
-        plan = {key: settings.pop(key) for key in ("max_steps", "early_stop", "processes") if key in settings}
+        of_plan = ("max_steps", "early_stop", "processes", "quarantine_failing")
+        plan = {key: settings.pop(key) for key in of_plan if key in settings}
         plan |= {} if planner is None else {"planner": planner}
         budget = TeamBudget(**settings.pop("budget", Budget()).model_dump(exclude_unset=True))
         if "body_bytes" in settings:
             settings["max_body_mib"] = settings.pop("body_bytes") / 2**20
+        leads = settings.pop("conductor", None)
         team = read_team(pool) if isinstance(pool, str) else TeamSettings()
         update = {
+            "conductor": ConductorSettings(**settings.pop("conductor", {}))
+            if isinstance(pool, Pool)
+            else team.conductor,
             "plan": PlanTable(**plan) if plan else team.plan,
             "budget": budget,
             "serve": ServeSettings(**settings),

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from approving_team import PLAN, approving_team, is_planning
+from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, chat_model
 from running_server import Serve
 
@@ -33,7 +33,7 @@ EDITED = render(Workflow((Step(1, "Multiply twice."), Step(0, "Decide.", Access(
 def team(serve: Serve, tmp_path: Path) -> Iterator[tuple[ChatModel, httpx.Client]]:
     """An endpoint, and a client of a server whose team it is."""
     with approving_team() as (model, pool):
-        url = serve(pool, store=tmp_path / "traces.sqlite")
+        url = serve(pool, conductor=TEXT_PLANS, store=tmp_path / "traces.sqlite")
         with httpx.Client(base_url=url, timeout=30) as client:
             yield model, client
         serve.stop_all()
@@ -225,14 +225,14 @@ def test_a_plan_expires(team: tuple[ChatModel, httpx.Client], monkeypatch: pytes
 
 
 def test_without_a_trace_a_plan_waits_in_the_process(serve: Serve, tmp_path: Path) -> None:
-    with approving_team() as (_, pool), httpx.Client(base_url=serve(pool)) as client:
+    with approving_team() as (_, pool), httpx.Client(base_url=serve(pool, conductor=TEXT_PLANS)) as client:
         id_ = plan(client)["plan_id"]
         assert chat(client, plan_id=id_).status_code == 200
         assert chat(client, plan_id=id_).status_code == 404
         assert client.delete(f"/api/ask/{plan(client)['plan_id']}").status_code == 204
     with (
         approving_team() as (_, pool),
-        httpx.Client(base_url=serve(pool, store=tmp_path / "t.sqlite")) as client,
+        httpx.Client(base_url=serve(pool, conductor=TEXT_PLANS, store=tmp_path / "t.sqlite")) as client,
     ):
         body = {"model": "podium", "messages": ASKED, "store": False, "podium": {"dry_run": True}}
         id_ = client.post("/v1/chat/completions", json=body).json()["podium"]["plan_id"]
@@ -250,7 +250,7 @@ def test_a_plan_is_given_and_runs_while_the_store_cannot_be_used(
         raise StoreError("The queue is full.")
 
     with approving_team() as (_, pool):
-        url = serve(pool, store=tmp_path / "traces.sqlite")
+        url = serve(pool, conductor=TEXT_PLANS, store=tmp_path / "traces.sqlite")
         store = serve.service(url).store
         with httpx.Client(base_url=url, timeout=30) as client, monkeypatch.context() as broken:
             broken.setattr(store._database, "call", unreadable)
@@ -265,7 +265,7 @@ def test_of_several_runs_of_one_plan_on_several_replicas_one_alone_happens(
     serve: Serve, tmp_path: Path
 ) -> None:
     with approving_team() as (model, pool):
-        urls = [serve(pool, store=tmp_path / "traces.sqlite") for _ in range(2)]
+        urls = [serve(pool, conductor=TEXT_PLANS, store=tmp_path / "traces.sqlite") for _ in range(2)]
         clients = [httpx.Client(base_url=url, timeout=30) for url in urls]
         id_ = plan(clients[0])["plan_id"]
         with ThreadPoolExecutor(8) as threads:
@@ -288,7 +288,7 @@ def test_a_key_runs_its_own_plans_alone_within_its_budget(serve: Serve, tmp_path
         caller = Caller(name=name, id=secret.id, admin=name == "root", allowance=allowance[name])
         asyncio.run(register.add(StoredKey(caller, secret.digest, datetime.now(UTC))))
     with approving_team() as (_, pool):
-        url = serve(pool, keys=Keys(register), store=tmp_path / "traces.sqlite")
+        url = serve(pool, conductor=TEXT_PLANS, keys=Keys(register), store=tmp_path / "traces.sqlite")
         headers = {name: {"authorization": f"Bearer {secret.text}"} for name, secret in secrets.items()}
         ada, root = (httpx.Client(base_url=url, headers=headers[name]) for name in ("ada", "root"))
         id_ = plan(ada)["plan_id"]

@@ -50,7 +50,7 @@ def say(client: httpx.Client, id_: str, *, right: bool | None) -> None:
 def test_a_conductor_leaves_who_begins_to_fail_and_a_restart_keeps_it(serve: Serve, tmp_path: Path) -> None:
     planner = "conductor:first"
     store = tmp_path / "traces.sqlite"
-    first = serve(team(), planner=planner, store=store)
+    first = serve(team(), planner=planner, store=store, quarantine_failing=True)
     with httpx.Client(base_url=first) as client:
         for right in (True, False):
             asked = [ask(client) for _ in range(12)]
@@ -59,7 +59,9 @@ def test_a_conductor_leaves_who_begins_to_fail_and_a_restart_keeps_it(serve: Ser
                 say(client, id_, right=right)
         assert ask(client)[0] == "bob"
     serve.stop(first)
-    with httpx.Client(base_url=serve(team(), planner=planner, store=store)) as client:
+    with httpx.Client(
+        base_url=serve(team(), planner=planner, store=store, quarantine_failing=True)
+    ) as client:
         assert ask(client)[0] == "bob"
         for _, id_ in asked:
             say(client, id_, right=True)

@@ -187,8 +187,9 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_starts(
 
 def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) -> None:
     (tmp_path / "traces.sqlite").write_text("This is no database. " * 100)
+    given = ("--pool", str(pool_file(tmp_path, model.url)), "--planner", "single:ada", "--port", "0")
     ran = subprocess.run(
-        [sys.executable, "-m", "podium", "serve", "--port", "0", "serve.workers=2"],
+        [sys.executable, "-m", "podium", "serve", *given, "serve.workers=2"],
         capture_output=True,
         text=True,
         env=os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")},

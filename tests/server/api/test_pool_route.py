@@ -14,7 +14,7 @@ from podium.server.api.pool import call_histories
 def test_workers_come_with_prices_states_and_planners(serve) -> None:
     pool = httpx.get(f"{serve()}/api/pool").json()
     names = [worker["name"] for worker in pool["workers"]]
-    assert names == ["ada", "bram", "cleo", "dora", "egon", "gus", "vote"]
+    assert names == ["ada", "bram", "cleo", "egon", "gus", "vote"]
     assert pool["workers"][0]["price"] == {"input": 1.0, "output": 6.0, "cached_input": None}
     assert {worker["state"] for worker in pool["workers"]} == {"closed"}
     assert pool["configured"] == "conductor"

@@ -26,7 +26,7 @@ from podium.workers.scripted import ScriptedWorker
 def team(kept_server) -> Iterator[tuple[ChatModel, str]]:
     """An endpoint, and the address of a server whose team it is."""
     with approving_team(answer="It is **42**.") as (model, pool):
-        yield model, kept_server(pool)
+        yield model, kept_server(pool, conductor=TEXT_PLANS)
 
 
 def send(page: Any, question: str) -> None:
@@ -109,8 +109,8 @@ def test_plan_steps_and_answer_are_seen_as_they_come_and_survive_leaving_the_pag
         return Say("word0 |word1", wait=wait if wait is not bool else lambda number: seen.is_set())
 
     with chat_model(say) as model:
-        pool = Pool([model.worker(stream=True), model.worker("lark", stream=True)], source=TEXT_PLANS)
-        page = opened.go(kept_server(pool), "chat", "#message")
+        pool = Pool([model.worker(stream=True), model.worker("lark", stream=True)])
+        page = opened.go(kept_server(pool, conductor=TEXT_PLANS), "chat", "#message")
         send(page, "Count.")
         page.wait_for_selector(".chat-steps li:has(.mark.live):has-text('Multiply.')")
         page.wait_for_selector(".chat-steps li:has-text('waiting'):has-text('Check it.')")
