@@ -74,7 +74,7 @@ async def test_another_question_or_another_length_is_another_text(make_checkpoin
     assert engine.texts == 3
     alone = [await LocalPolicy("tiny", NumpyEngine(checkpoint)).complete(*one) for one in asked]
     assert written == alone
-    assert len({(one.text, one.usage) for one in written}) == 3
+    assert len({(one.text, one.spent.usage) for one in written}) == 3
 
 
 async def test_texts_that_are_drawn_by_chance_are_drawn_anew(make_checkpoint: Make) -> None:
