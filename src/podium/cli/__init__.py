@@ -78,9 +78,9 @@ def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of e
 
 def _restart_for_torch() -> None:
     """Replace this process by the same command, with the environment variables that torch reads at its start."""
-    from podium.train.runtime import missing_variables  # noqa: PLC0415 - no other verb needs it
+    from podium.train.runtime import missing_variables, trains_tiny  # noqa: PLC0415 - no other verb needs it
 
-    if missing := missing_variables(os.environ):
+    if missing := missing_variables(os.environ, tiny=trains_tiny(sys.argv[2:])):
         # Without the first variable, -m would take modules of the working folder for Podium's and torch's.
         environment = {_SAFE_PATH: _OURS, **os.environ, **missing}
         os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], environment)
