@@ -69,9 +69,9 @@ def trains_tiny(words: Sequence[str]) -> bool:
 
 def _value(words: Sequence[str], option: str) -> str | None:
     """What is given for an option, as "--option VALUE" or "--option=VALUE"."""
-    for word, after in zip(words, (*words[1:], ""), strict=True):
-        if word == option:
-            return after
+    for place, word in enumerate(words):
+        if word == option and place + 1 < len(words):
+            return words[place + 1]
         if word.startswith(f"{option}="):
             return word.partition("=")[2]
     return None
