@@ -92,9 +92,7 @@ class Serve:
         leads = settings.pop("conductor", None)
         team = read_team(pool) if isinstance(pool, str) else TeamSettings()
         update = {
-            "conductor": ConductorSettings(**settings.pop("conductor", {}))
-            if isinstance(pool, Pool)
-            else team.conductor,
+            "conductor": team.conductor if leads is None else ConductorSettings(**leads),
             "plan": PlanTable(**plan) if plan else team.plan,
             "budget": budget,
             "serve": ServeSettings(**settings),
