@@ -2,10 +2,10 @@
 
     python benchmarks/overlap.py [--questions 4] [--group 16]
 
-The shipped warm start writes the plans through TRL, on one thread. Its workers are one endpoint on this machine, which
-takes log-normal times to answer; each row has another median. Of one and the same batch the script prints the time to
-write it, the time of its slowest plan, the sum of both, which it would take if all plans began at the end, and the time
-that it took.
+The shipped start of the made-up world writes the plans through TRL, on one thread. Its workers are one endpoint on this
+machine, which takes log-normal times to answer; each row has another median. Of one and the same batch the script
+prints the time to write it, the time of its slowest plan, the sum of both, which it would take if all plans began at
+the end, and the time that it took.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ SIGMA = 0.7
 
 
 def write_pool(path: Path, url: str) -> None:
-    """The names of the embedded pool, which the warm start knows; every worker is the endpoint."""
+    """The names of the orchestra, which the start knows; every worker is the endpoint."""
     workers = [
         f'[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "{name}"\nbase_url = "{url}"\n'
         f'profile = "a model"\nlimits = {{ concurrency = 256, timeout = 600 }}\n'
-        for name in open_pool("embedded").names
+        for name in open_pool("orchestra", ready=False).names
     ]
     path.write_text("\n".join(workers))
 
@@ -112,10 +112,11 @@ async def main(questions: int, group: int) -> None:
             experiment = TrainSettings.model_validate(
                 {
                     "engine": "trl",
-                    "start": "warmstart",
+                    "start": "world-warmstart",
+                    "tasks": "world",
                     "task_limit": 40,
                     "pool": str(folder / "pool.toml"),
-                    "prompt": Checkpoint.read("warmstart").prompt.model_dump(),
+                    "prompt": {"guide": "", "levels": 0},  # TRL samples without a guide.
                     "trl": {"gradient_checkpointing": False},
                     "grpo": {
                         "iterations": 1,

@@ -78,7 +78,7 @@ async def test_plans_of_the_shipped_policies_are_token_by_token_those_of_the_pla
     name: str, temperature: float
 ) -> None:
     shipped = Checkpoint.read(name)  # test_guide.py has what the guide does.
-    checkpoint = replace(shipped, prompt=shipped.prompt.model_copy(update={"guide": None}))
+    checkpoint = replace(shipped, prompt=shipped.prompt.model_copy(update={"guide": ""}))
     profiles = open_team().profiles
     requests = [PlanRequest(task.question, profiles) for task in Sums("validation", size=20, seed=5)]
     prompts = [build_prompt(request, checkpoint.prompt) for request in requests]
