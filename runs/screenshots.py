@@ -1,4 +1,4 @@
-"""Pictures of the viewer: a real server on the embedded pool, real questions, real runs.
+"""Pictures of the viewer: a real server on the team orchestra of podium-lab, questions of its world, real runs.
 
 python runs/screenshots.py                  the pictures of docs/
 python runs/screenshots.py --all FOLDER     every page, 1400 and 390 pixels wide, light and dark, into FOLDER
@@ -29,6 +29,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, sync_playwright
 
+from podium.conductor.checkpoint import checkpoint_folder
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
 from podium.team.opening import open_pool
@@ -36,12 +37,12 @@ from podium.trace import Feedback
 from podium.trace.store import TraceStore
 
 ROOT = Path(__file__).parent.parent
-PLANNERS = ("conductor", "single:gus", "conductor", "random")
+TEAM, TASKS = "orchestra", "world"
+ALONE = "single:kaspar"
+PLANNERS = ("conductor", ALONE, "conductor", "random")
 QUESTIONS = 40
 DAYS = 30
 WIDTHS, HEIGHT, MOST_TALL = (1400, 390), 900, 8000
-FIRST = "First add 17 to 25; next turn the result into a Roman numeral; last, count the letters in it."
-"""The question of the README."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,7 @@ def _chat(page: Page, made: dict[str, str]) -> None:
         page.keyboard.press("Enter")
         page.wait_for_selector(wait)
 
-    say(FIRST, ".turn-foot .mark:not(.live)")
-    while not page.locator(".said-by-team").last.inner_text().endswith("Answer: 4"):  # Simulated workers err.
-        page.evaluate("localStorage.clear()")  # The threads are kept there.
-        page.reload()
-        say(FIRST, ".turn-foot .mark:not(.live)")
+    say(made["first"], ".turn-foot .mark:not(.live)")
     page.check("text=approve before paying")
     say(made["question"], ".approval .first:has-text('about')")
 
@@ -94,7 +91,7 @@ SHOTS = (
     Shot("trace", "traces/{one}", ".step-box", _open_last_step),
     Shot("compare", "compare/{one}/{other}", ".pair .trace >> nth=1"),
     Shot("runs", "runs", ".run-list li"),
-    Shot("run", "runs/{run}", ".frontier circle"),
+    Shot("run", "runs/{run}", ".curves canvas >> nth=0"),
     Shot("two-runs", "runs/{run}/vs/{run2}", ".curves canvas"),
     Shot("spend", "spend", ".bars svg .day"),
     Shot("spend-planner", "spend?by=planner", ".bars svg .day"),
@@ -139,8 +136,9 @@ def serving(runs: Path, store: Path) -> Iterator[str]:
         "serve",
         "--port",
         "0",
-        "--runs",
-        str(runs),
+        "--team",
+        TEAM,
+        f"serve.runs={runs}",
         "--store",
         str(store),
     ]
@@ -162,15 +160,6 @@ def ask(url: str, text: str, planner: str, rounds: int = 1) -> str:
     with urllib.request.urlopen(f"{url}/api/traces/{found}/events") as events:
         events.read()
     return found
-
-
-def ask_until_right(url: str) -> str:
-    """The id of the trace of the README's question, asked until the simulated workers do not err."""
-    while True:
-        found = ask(url, FIRST, "conductor")
-        with urllib.request.urlopen(f"{url}/api/traces/{found}") as trace:
-            if json.load(trace)["answer"].endswith("Answer: 4"):
-                return found
 
 
 def fetch(url: str, body: dict[str, Any]) -> Any:
@@ -201,8 +190,8 @@ def run_folder(given: Path | None, folder: Path) -> Path:
     """The folder of runs: the one that was given, else one with the runs of the shipped Conductors."""
     if given is not None:
         return given
-    shutil.copytree(ROOT / "src/podium/assets/conductor/run", folder / "runs" / "shipped")
-    shutil.copytree(ROOT / "src/podium/assets/world-conductor/run", folder / "runs" / "world")
+    for name, checkpoint in (("shipped", "world-conductor"), ("start", "world-warmstart")):
+        shutil.copytree(checkpoint_folder(checkpoint) / "run", folder / "runs" / name)
     return folder / "runs"
 
 
@@ -263,10 +252,10 @@ def main(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="the folder of runs")
     parser.add_argument("--run", default="shipped", help="the run of the page of a run")
-    parser.add_argument("--run2", default="world", help="the run beside it")
+    parser.add_argument("--run2", default="start", help="the run beside it")
     chosen = parser.parse_args(arguments)
-    pool = open_pool("embedded")
-    tasks = list(open_tasks("embedded", "test", size=QUESTIONS, pool=pool))
+    pool = open_pool(TEAM)
+    tasks = list(open_tasks(TASKS, "test", size=QUESTIONS, pool=pool))
     longest = max((task.question.text for task in tasks), key=len)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -277,9 +266,10 @@ def main(arguments: Sequence[str]) -> None:
                 for number, task in enumerate(tasks)
             }
             made = {
-                "plan": ask_until_right(url),
+                "plan": ask(url, longest, "conductor"),
+                "first": tasks[0].question.text,
                 "one": ask(url, longest, "conductor", 2),
-                "other": ask(url, longest, "single:gus"),
+                "other": ask(url, longest, ALONE),
                 "question": longest,
                 "longest": quote(longest),
                 "run": chosen.run,
