@@ -1,17 +1,19 @@
-"""What is left of answers when calls fail: embedded questions over endpoints with 0 to 50 % of all calls at fault.
+"""What is left of answers when calls fail: chains of sums over endpoints with 0 to 50 % of all calls at fault.
 
 python benchmarks/faults.py [QUESTIONS] [CONCURRENCY]
 
-Two servers on this machine stand for two providers of the same six models, whose answers are those of the simulated
-specialists; so accuracy and dollars are simulated, and what is lost of them is not. Each call fails with the given
-chance in one of 26 ways. Plans are the oracle's, so only faults make a difference. In the same run the official openai
-client asks in Podium's place, with as many retries and the same time limit, but without fallbacks, breakers or hedges.
+Two servers on this machine stand for two providers of the same five models, whose answers are those of the scripted
+team of the tests; so accuracy and dollars are simulated, and what is lost of them is not. Each call fails with the
+given chance in one of 26 ways. All questions have one plan of three steps, so only faults make a difference. In the same run
+the official openai client asks in Podium's place, with as many retries and the same time limit, but without fallbacks,
+breakers or hedges.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,13 +28,9 @@ import openai
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
 from podium.executor import Dispatcher
-from podium.planners import Oracle
-from podium.planners.embedded_oracle import embedded_oracle
-from podium.rollout import Rollout, roll
-from podium.tasks import open_tasks
+from podium.rollout import FixedPlan, Rollout, roll
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.team.opening import open_pool
 from podium.testing import (
     Answer,
     BadCompression,
@@ -61,10 +59,13 @@ from podium.testing import (
 )
 from podium.trace import Trace
 from podium.trace.store import TraceStore
-from podium.types import Limits, Message, Profile, Usage
+from podium.types import Limits, Profile, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool, load_pool
-from podium.workers.specialist import Specialist
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from scripted_team import Calculator, Sums, open_team
 
 TIMEOUT_S, RETRIES, CONCURRENT_CALLS = 2.0, 3, 64
 LIMITS = (
@@ -73,6 +74,10 @@ LIMITS = (
 )
 SHARES = (0.0, 0.1, 0.3, 0.5)
 PEER_SHARES = (0.0, 0.3)
+PLAN = (
+    'model_id = [0, 1, 4]\nsubtasks = ["Answer the question.", "Answer the question.", "Check both, and answer."]\n'
+    'access_list = [[], [], ["all"]]'
+)
 TWIN = " elsewhere"
 FAULTS: tuple[Fault, ...] = (
     RateLimited(),
@@ -115,28 +120,28 @@ def rules(share: float) -> list[Rule]:
 
 
 def answering(
-    specialists: Sequence[Specialist],
+    calculators: Sequence[Calculator],
 ) -> dict[str, Callable[[list[dict[str, Any]], dict[str, Any]], Awaitable[Answer]]]:
-    """The models of a server: specialists, whose luck is the question's, however often they are asked."""
+    """The models of a server: calculators, whose luck is the question's, however often they are asked."""
 
-    def of(specialist: Specialist) -> Callable[[list[dict[str, Any]], dict[str, Any]], Awaitable[Answer]]:
+    def of(calculator: Calculator) -> Callable[[list[dict[str, Any]], dict[str, Any]], Awaitable[Answer]]:
         async def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
-            sent = tuple(Message(role=message["role"], content=message["content"]) for message in messages)
-            seed = sha256(sent[-1].content.encode()).hexdigest()
-            reply = await specialist.answer(Request(sent, seed=seed))
-            return Answer(reply.text, reply.usage.input_tokens, reply.usage.output_tokens)
+            sent = messages[-1]["content"]
+            asked = re.search(r"What is \d+[^?]*\?", sent)
+            seed = sha256(sent.encode()).hexdigest()
+            return Answer(calculator.reply(asked[0] if asked else "", seed), len(sent) // 4, 120)
 
         return answer
 
-    return {specialist.profile.name: of(specialist) for specialist in specialists}
+    return {calculator.profile.name: of(calculator) for calculator in calculators}
 
 
-def endpoints(specialists: Sequence[Specialist], first: str, second: str) -> Pool:
-    """The specialists behind the first server, each with its twin behind the second to fall back on."""
+def endpoints(calculators: Sequence[Calculator], first: str, second: str) -> Pool:
+    """The calculators behind the first server, each with its twin behind the second to fall back on."""
     tables = []
     for url, suffix in ((first, ""), (second, TWIN)):
-        for specialist in specialists:
-            profile = specialist.profile
+        for calculator in calculators:
+            profile = calculator.profile
             fallback = "" if suffix else f'fallback = "{profile.name}{TWIN}"'
             tables.append(f"""
 [[worker]]
@@ -229,7 +234,7 @@ class Figures:
         return sum(rollout.correct for rollout in self.rollouts) / len(self.rollouts)
 
 
-async def measure(pool: Pool, planner: Oracle, tasks: Sequence[Task], concurrency: int) -> Figures:
+async def measure(pool: Pool, planner: FixedPlan, tasks: Sequence[Task], concurrency: int) -> Figures:
     """Ask all questions, keep all traces."""
     dispatcher, pending, rollouts = Dispatcher(), iter(list(enumerate(tasks))), {}
     with TemporaryDirectory() as folder, TraceStore(Path(folder) / "traces.sqlite") as store:
@@ -258,11 +263,11 @@ async def measure(pool: Pool, planner: Oracle, tasks: Sequence[Task], concurrenc
 async def main(questions: int, concurrency: int) -> None:
     """All shares, Podium and its peer."""
     logging.getLogger("stamina").addHandler(logging.NullHandler())
-    specialists = [worker for worker in open_pool("embedded") if isinstance(worker, Specialist)]
-    planner = Oracle(embedded_oracle(specialists))
-    tasks = list(open_tasks("embedded", "test", size=questions, seed=0, pool=()))
-    models = answering(specialists)
-    print(f"{questions} embedded questions, {concurrency} at once; accuracy and dollars are simulated\n")
+    calculators = [worker for worker in open_team() if isinstance(worker, Calculator)]
+    planner = FixedPlan(PLAN)
+    tasks = list(Sums("test", size=questions, seed=0))
+    models = answering(calculators)
+    print(f"{questions} chains of sums, {concurrency} at once; accuracy and dollars are simulated\n")
     print(
         "asked by       fault  answered  accuracy, %         retries  fallbacks  seconds  $ / 1000  traces lost"
     )
@@ -272,9 +277,9 @@ async def main(questions: int, concurrency: int) -> None:
             for share in shares:
                 first.rules = second.rules = rules(share) if share else []
                 pool = (
-                    endpoints(specialists, first.url, second.url)
+                    endpoints(calculators, first.url, second.url)
                     if way == "Podium"
-                    else Pool([ClientWorker(specialist.profile, first.url) for specialist in specialists])
+                    else Pool([ClientWorker(calculator.profile, first.url) for calculator in calculators])
                 )
                 figures[way, share] = await measure(pool, planner, tasks, concurrency)
                 await pool.close()
