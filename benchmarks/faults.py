@@ -4,9 +4,9 @@ python benchmarks/faults.py [QUESTIONS] [CONCURRENCY]
 
 Two servers on this machine stand for two providers of the same five models, whose answers are those of the scripted
 team of the tests; so accuracy and dollars are simulated, and what is lost of them is not. Each call fails with the
-given chance in one of 26 ways. All questions have one plan of three steps, so only faults make a difference. In the same run
-the official openai client asks in Podium's place, with as many retries and the same time limit, but without fallbacks,
-breakers or hedges.
+given chance in one of 26 ways. All questions have one plan of three steps, so only faults make a difference. In the
+same run the official openai client asks in Podium's place, with as many retries and the same time limit, but without
+fallbacks, breakers or hedges.
 """
 
 from __future__ import annotations
