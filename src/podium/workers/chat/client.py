@@ -265,8 +265,8 @@ class ChatClient:
         thoughts_alone: bool,
     ) -> Reply:
         builder = reader.builder
-        reasoning, finish = builder.reasoning, builder.finish
-        calls, text = builder.read_calls() if options.tools else ((), builder.text)
+        (reasoning, text), finish = builder.split(), builder.finish
+        calls, text = builder.read_calls() if options.tools else ((), text)
         cut_call = bool(builder.calls and calls) and (
             finish == "length" or any(call.is_cut for call in calls)
         )

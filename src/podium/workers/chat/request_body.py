@@ -52,8 +52,10 @@ def chat_body(
 
 def sent_limit(body: Mapping[str, Any]) -> int | None:
     """The most tokens that a request's body allows, reasoning of some providers left aside; None: it names no limit."""
-    limits = [body.get(name) for name in ("max_tokens", "max_completion_tokens")]
-    return min((limit for limit in limits if isinstance(limit, int)), default=None)
+    first, second = body.get("max_tokens"), body.get("max_completion_tokens")
+    if not isinstance(second, int):
+        return first if isinstance(first, int) else None
+    return min(first, second) if isinstance(first, int) else second
 
 
 def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: MaxTokensKey) -> dict[str, Any]:
