@@ -5,8 +5,8 @@ each part of the question the skill that it needs and a worker that claims the s
 number of a worker's name or of a skill. A *team* has the same thought, then the list of the numbers that it named, and
 no plan. A *reading* copies the parts of a question and names their skills.
 
-A `Laboratory` says what the questions, parts, skills and teams are: `embedded_examples` has one,
-`podium_lab.small_workers` another. All questions come from the train split.
+A `Laboratory` says what the questions, parts, skills and teams are: `podium_lab.small_workers` has one. All questions
+come from the train split.
 
 Teams are either one fixed pool or synthetic, a new one in each example. A policy that sees only one team memorises
 which number is which worker; a policy that sees many has to read the profiles.
