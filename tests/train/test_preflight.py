@@ -68,6 +68,8 @@ def test_nothing_is_in_the_way_of_a_run_that_works(settings: Settings) -> None:
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
         ({"start": "nowhere"}, "nowhere is not a folder"),
         ({"prompt": {"style": "full"}}, "has no chat template: it is a base model"),
+        ({"pool": ""}, "No pool is named"),
+        ({"tasks": ""}, "No questions are named"),
         ({"pool": "none.toml"}, "none.toml: there is no such file"),
         ({"pool_draw": {"without": ["nobody"]}}, "pool_draw.without names 'nobody'"),
         ({"tasks": "nothing"}, "There is no task set 'nothing'"),

@@ -179,7 +179,7 @@ VERBS = (
         "podium.cli.train:train",
         "Train a Conductor by reinforcement or on examples, or the small policy that ships.",
         "podium train --config conductor.toml --run runs/mine grpo.iterations=200 reward.cost=20\n"
-        "podium train --run runs/mine --config configs/train/smoke.toml --dry-run\n"
+        "podium train --run runs/mine --config my-run.toml --dry-run\n"
         "podium train --run runs/mine --config my-run.toml --stage sft\n"
         "podium train --run runs/warm --stage warmstart",
     ),

@@ -201,8 +201,12 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
     Raises:
         ConfigError: as `read_team` and `build_pool`; or the workers or the planner of a team in it cannot be opened, or
             teams contain themselves or are nested too deep.
-        UsageError: the settings name no worker.
+        UsageError: the settings name no worker, or the name is empty, as that of a training without a pool.
     """
+    if team == "":
+        raise UsageError(
+            "No pool is named, so there is nobody to ask: give a team file as pool; `podium init` writes one."
+        )
     settings = read_team(team) if isinstance(team, str) else team
     return _opened(settings, _Teams((_file_of(settings),), settings.files), rated=rated, ready=ready)
 
