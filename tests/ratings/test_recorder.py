@@ -36,7 +36,7 @@ def to_test(question_id: str) -> str:
     return "test"
 
 
-def specialists() -> Pool:
+def calculators() -> Pool:
     return Pool(
         [
             Calculator(Profile(name=name, price=PRICE), dict.fromkeys(SKILLS, ability))
@@ -58,7 +58,7 @@ def dear(reply: str | WorkerError, name: str = "dear", fallback: str | None = No
 
 
 async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Path) -> None:
-    pool = specialists()
+    pool = calculators()
     told: list[int] = []
     with RecordingWriter() as writer:
         progress = await record(
@@ -117,7 +117,7 @@ async def test_an_answer_that_could_not_be_judged_is_kept_without_a_verdict(tmp_
 
 async def test_without_a_split_questions_are_split_by_a_hash(tmp_path: Path) -> None:
     with RecordingWriter() as writer:
-        await record(specialists(), Sums("test", 40), writer)
+        await record(calculators(), Sums("test", 40), writer)
         header = writer.write(tmp_path / "r.parquet", name="r")
     assert header.splits.keys() == {"train", "validation", "test"}
 
@@ -126,7 +126,7 @@ async def test_without_a_split_questions_are_split_by_a_hash(tmp_path: Path) -> 
 async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows(
     tmp_path: Path, concurrency: int
 ) -> None:
-    pool = specialists()
+    pool = calculators()
     with RecordingWriter() as writer:
         await record(pool, TASKS, writer, split=to_test, samples=2)
         whole = writer.write(tmp_path / "whole.parquet", name="r")

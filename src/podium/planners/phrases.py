@@ -1,6 +1,6 @@
 """The texts of the subtasks that baselines and warm-start examples use.
 
-Simulated specialists recognise these texts. Real models read them as ordinary instructions.
+Models read them as ordinary instructions.
 """
 
 from __future__ import annotations
