@@ -11,6 +11,7 @@ from podium.trace import Trace
 from scripted_team import write_sums, write_team
 from tiny_policy import FIRST, write_policy
 
+EVAL = ("eval", "--tasks", "sums.jsonl", "--pool", "pool.toml")
 DATA = ("tasks=sums.jsonl", "pool=two.toml")
 SHORT = ("grpo.iterations=2", "grpo.questions=2", "grpo.group=2", "grpo.max_tokens=16", *DATA)
 
@@ -111,13 +112,14 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
             "eval.questions is 0",
         ),
         (["eval", "--planner", "random"], "leave --planner out"),
-        (["eval", "--split", "validation"], "evaluate on another --split."),
-        (["eval", "--conductor", "kept"], "kept is not a folder"),
-        (["eval", "--constant-plans", "none.json", "--conductor", "kept"], "none.json: cannot be read"),
+        ([*EVAL, "--split", "validation", "eval.tuning=4"], "evaluate on another --split."),
+        ([*EVAL, "--conductor", "kept"], "kept is not a folder"),
+        ([*EVAL, "--constant-plans", "none.json", "--conductor", "kept"], "none.json: cannot be read"),
         (["report", "kept"], "kept: there is no such run folder"),
     ],
 )
 def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, tokens, message):
+    write_sums(Path("sums.jsonl"))
     before = sorted(Path.cwd().rglob("*"))
     asked = podium(*tokens)
     assert (asked.status, asked.out) == (2, "")
