@@ -18,8 +18,8 @@ LATER = "Plan of round 1"
 
 
 @pytest.fixture
-async def session() -> AsyncIterator[ScoringSession]:
-    async with open_session(ScoringSettings(task_limit=3, rounds=2), Dispatcher()) as opened:
+async def session(ground: dict[str, str]) -> AsyncIterator[ScoringSession]:
+    async with open_session(ScoringSettings(task_limit=3, rounds=2, **ground), Dispatcher()) as opened:
         yield opened
 
 
@@ -75,14 +75,16 @@ async def test_each_round_is_trained_on_behind_its_own_prompt(
 
 
 async def test_a_rollout_whose_workers_failed_is_left_out_of_its_group(
-    renderer: Renderer, tmp_path: Path
+    renderer: Renderer, tmp_path: Path, ground: dict[str, str]
 ) -> None:
     pool = tmp_path / "pool.toml"
     pool.write_text(
         '[[worker]]\nname = "broken"\nkind = "command"\ncommand = ["false"]\nlimits = { retries = 0 }\n'
         '[[worker]]\nname = "fine"\nkind = "command"\ncommand = ["echo", "Answer: 4"]\n'
     )
-    async with open_session(ScoringSettings(task_limit=1, pool=str(pool)), Dispatcher()) as session:
+    async with open_session(
+        ScoringSettings(task_limit=1, tasks=ground["tasks"], pool=str(pool)), Dispatcher()
+    ) as session:
         found = await do_group_rollout(
             group(session, renderer, 3),
             TinkerTokenCompleter(sampler(renderer, [PLAN, OTHER, OTHER], later=""), max_tokens=256),

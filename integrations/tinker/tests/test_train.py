@@ -46,10 +46,10 @@ def options(model: str, url: str, folder: Path) -> Options:
 
 
 async def test_the_cookbooks_loop_trains_over_a_scoring_service(
-    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ground: dict[str, str]
 ) -> None:
     training = fake_service(model, monkeypatch)
-    settings = ScoringSettings(task_limit=4, rounds=2)
+    settings = ScoringSettings(task_limit=4, rounds=2, **ground)
     async with (
         open_session(settings, Dispatcher()) as session,
         serve_session(session) as url,
@@ -64,13 +64,15 @@ async def test_the_cookbooks_loop_trains_over_a_scoring_service(
     assert sum(map(len, training.batches)) % 5 == 0
 
 
-def test_a_spent_budget_ends_the_run(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_spent_budget_ends_the_run(
+    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ground: dict[str, str]
+) -> None:
     training = fake_service(model, monkeypatch)
 
     async def train() -> None:
         dispatcher = Dispatcher(accounts=[Account(None, "run", 1e-6)])
         async with (
-            open_session(ScoringSettings(task_limit=4), dispatcher) as session,
+            open_session(ScoringSettings(task_limit=4, **ground), dispatcher) as session,
             serve_session(session) as url,
         ):
             await main(options(model, url, tmp_path))

@@ -6,9 +6,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PLANS = tuple(f'model_id = [{worker}]\nsubtasks = ["Solve it."]\naccess_list = [[]]' for worker in (0, 5))
+from podium.scoring import ScoringSettings
+from scripted_team import Sums, write_calculators, write_sums
+
+PLANS = tuple(f'model_id = [{worker}]\nsubtasks = ["Solve it."]\naccess_list = [[]]' for worker in (0, 4))
 ACCEPT = "model_id = []\nsubtasks = []\naccess_list = []"
 LATER = "Plan of round 1"
+
+
+def lay(folder: Path, **settings: Any) -> ScoringSettings:
+    """A session over the scripted team and a table of sums, whose files are written."""
+    tasks = write_sums(folder / "sums.jsonl", 3, ("train",))
+    pool = write_calculators(folder / "pool.toml", list(Sums("train", size=3)))
+    return ScoringSettings(tasks=str(tasks), pool=str(pool), **settings)
+
+
+def options_of(settings: ScoringSettings) -> list[str]:
+    """The same settings for `vf-eval`."""
+    named = {key: getattr(settings, key) for key in settings.model_fields_set}
+    return [word for key, value in named.items() for word in (f"--env.taskset.scoring.{key}", str(value))]
 
 
 async def run_vf_eval(folder: Path, *options: str) -> tuple[list[dict[str, Any]], str]:

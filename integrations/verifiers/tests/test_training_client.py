@@ -9,8 +9,8 @@ from typing import Any
 from aiohttp import web
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-import podium
-from eval_run import ACCEPT, LATER, PLANS, run_vf_eval
+from eval_run import ACCEPT, LATER, PLANS, lay, options_of, run_vf_eval
+from tiny_policy import write_policy
 
 TEMPLATE = (
     "{% for message in messages %}<s>{{ message.role }}\n{{ message.content }}</s>{% endfor %}"
@@ -19,8 +19,8 @@ TEMPLATE = (
 
 
 def tokenizer_in(folder: Path) -> PreTrainedTokenizerBase:
-    """The tokenizer that ships with Podium, with a chat template."""
-    tokenizer = AutoTokenizer.from_pretrained(Path(podium.__file__).parent / "assets" / "conductor")
+    """A small tokenizer, with a chat template."""
+    tokenizer = AutoTokenizer.from_pretrained(write_policy(folder.with_name("policy")))
     tokenizer.chat_template = TEMPLATE
     tokenizer.save_pretrained(folder)
     return tokenizer
@@ -60,7 +60,7 @@ async def test_each_round_is_a_training_sample_of_its_own_tokens(tmp_path: Path)
     async with engine(tokenizer) as url:
         traces, printed = await run_vf_eval(
             tmp_path,
-            *("--env.taskset.scoring.task-limit", "1", "--env.taskset.scoring.rounds", "2"),
+            *options_of(lay(tmp_path, rounds=2, task_limit=1)),
             *("--client.type", "train", "--client.base-url", url, "--client.renderer.name", "default"),
             *("--client.renderer-model-name", str(tmp_path / "tokenizer")),
         )

@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
-from eval_run import ACCEPT, LATER, PLANS, run_vf_eval
+from eval_run import ACCEPT, LATER, PLANS, lay, options_of, run_vf_eval
 from podium.executor import Dispatcher
 from podium.scoring import RolloutRequest, ScoringSettings, open_session
 from podium.scoring.service import serve_session
 from podium.testing import Answer, FaultServer
 
-SETTINGS = ScoringSettings(task_limit=3, rounds=2)
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ScoringSettings:
+    return lay(tmp_path, rounds=2)
 
 
 def write(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
@@ -28,11 +31,11 @@ async def vf_eval(folder: Path, *options: str, rollouts: int = 2) -> tuple[list[
         return await run_vf_eval(folder, "--client.base-url", policy.url, "-r", str(rollouts), *options)
 
 
-async def rewards(traces: list[dict[str, Any]]) -> list[tuple[str, float | None]]:
+async def rewards(settings: ScoringSettings, traces: list[dict[str, Any]]) -> list[tuple[str, float | None]]:
     """What a session of its own gives for the plans of each trace, in order."""
     found = []
     numbers: dict[str, int] = {}
-    async with open_session(SETTINGS, Dispatcher()) as session:
+    async with open_session(settings, Dispatcher()) as session:
         for trace in traces:
             task = trace["task"]["data"]["id"]
             plans = tuple(node["message"]["content"] for node in trace["nodes"] if node.get("sampled"))
@@ -46,32 +49,30 @@ def rewards_of(traces: list[dict[str, Any]]) -> list[tuple[str, float]]:
     return [(trace["task"]["data"]["id"], trace["rewards"]["podium"]["score"]) for trace in traces]
 
 
-async def test_vf_eval_gives_the_rewards_of_a_scoring_session(tmp_path: Path) -> None:
-    traces, printed = await vf_eval(
-        tmp_path, "--env.taskset.scoring.task-limit", "3", "--env.taskset.scoring.rounds", "2"
-    )
+async def test_vf_eval_gives_the_rewards_of_a_scoring_session(
+    tmp_path: Path, settings: ScoringSettings
+) -> None:
+    traces, printed = await vf_eval(tmp_path, *options_of(settings))
     assert len(traces) == 6, printed
-    assert sorted(rewards_of(traces)) == sorted(await rewards(traces))
+    assert sorted(rewards_of(traces)) == sorted(await rewards(settings, traces))
     assert len({reward for _, reward in rewards_of(traces)}) > 1
     for trace in traces:
         sampled = [node for node in trace["nodes"] if node.get("sampled")]
         assert trace["metrics"]["rounds"] == len(sampled) == (2 if trace["metrics"]["valid"] else 1)
 
 
-async def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(tmp_path: Path) -> None:
+async def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(
+    tmp_path: Path, settings: ScoringSettings
+) -> None:
     draft = Answer(f"<think>\n{PLANS[0]}", finish_reason="length")
     async with FaultServer(lambda messages, body: draft) as policy:
-        traces, printed = await run_vf_eval(
-            tmp_path, "--client.base-url", policy.url, "--env.taskset.scoring.task-limit", "1"
-        )
+        traces, printed = await run_vf_eval(tmp_path, "--client.base-url", policy.url, *options_of(settings))
     assert traces, printed
     assert not any(trace["metrics"]["valid"] for trace in traces)
 
 
-async def test_each_round_is_a_branch_with_its_own_prompt(tmp_path: Path) -> None:
-    traces, printed = await vf_eval(
-        tmp_path, "--env.taskset.scoring.task-limit", "3", "--env.taskset.scoring.rounds", "2", rollouts=1
-    )
+async def test_each_round_is_a_branch_with_its_own_prompt(tmp_path: Path, settings: ScoringSettings) -> None:
+    traces, printed = await vf_eval(tmp_path, *options_of(settings), rollouts=1)
     nodes = next(trace["nodes"] for trace in traces if trace["metrics"]["rounds"] == 2)
     replies = [node for node in nodes if node.get("sampled")]
     prompts = [nodes[node["parent"]] for node in replies]
@@ -81,15 +82,17 @@ async def test_each_round_is_a_branch_with_its_own_prompt(tmp_path: Path) -> Non
     assert all(nodes[prompt["parent"]]["message"]["role"] == "system" for prompt in prompts)
 
 
-async def test_a_scoring_service_takes_the_place_of_the_session(tmp_path: Path) -> None:
-    async with open_session(SETTINGS, Dispatcher()) as session, serve_session(session) as url:
+async def test_a_scoring_service_takes_the_place_of_the_session(
+    tmp_path: Path, settings: ScoringSettings
+) -> None:
+    async with open_session(settings, Dispatcher()) as session, serve_session(session) as url:
         traces, printed = await vf_eval(tmp_path, "--env.taskset.url", url)
     assert len(traces) == 6, printed
-    assert sorted(rewards_of(traces)) == sorted(await rewards(traces))
+    assert sorted(rewards_of(traces)) == sorted(await rewards(settings, traces))
 
 
-async def test_failed_workers_are_an_error_and_no_reward(tmp_path: Path) -> None:
-    pool = tmp_path / "pool.toml"
+async def test_failed_workers_are_an_error_and_no_reward(tmp_path: Path, settings: ScoringSettings) -> None:
+    pool = tmp_path / "broken.toml"
     pool.write_text(
         "\n".join(
             f'[[worker]]\nname = "broken {number}"\nkind = "command"\ncommand = ["false"]\nlimits = {{ retries = 0 }}'
@@ -97,7 +100,7 @@ async def test_failed_workers_are_an_error_and_no_reward(tmp_path: Path) -> None
         )
     )
     async with (
-        open_session(SETTINGS.model_copy(update={"pool": str(pool)}), Dispatcher()) as session,
+        open_session(settings.model_copy(update={"pool": str(pool)}), Dispatcher()) as session,
         serve_session(session) as url,
     ):
         traces, printed = await vf_eval(tmp_path, "--env.taskset.url", url, rollouts=1)
@@ -109,6 +112,8 @@ async def test_failed_workers_are_an_error_and_no_reward(tmp_path: Path) -> None
 
 async def test_a_paid_pool_needs_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-none")
-    traces, printed = await vf_eval(tmp_path, "--env.taskset.scoring.pool", "openrouter")
+    traces, printed = await vf_eval(
+        tmp_path, *options_of(lay(tmp_path)), "--env.taskset.scoring.pool", "openrouter"
+    )
     assert not traces
     assert "start `podium score-server` and set env.taskset.url" in printed
