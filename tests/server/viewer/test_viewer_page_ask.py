@@ -12,10 +12,7 @@ from podium.testing import FaultServer, Rule, SlowDrip
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 
-QUESTION = (
-    "Let A be what you get if you count the vowels in 'orchard'. Let B be what you get if you read the Roman "
-    "numeral 'XIV'. Add A and B together."
-)
+QUESTION = "What is 3, plus 4, times 2?"
 SHIFT = """() => {
     window.shifts = [];
     new PerformanceObserver((list) => {
@@ -28,8 +25,8 @@ def slow_pool(*replies: str, seconds: float = 1.5) -> Pool:
     return Pool([ScriptedWorker("ada", list(replies) or ["42"] * 9, delay=seconds)])
 
 
-def test_the_team_of_the_shipped_conductor_is_seen_at_work(kept_server, opened) -> None:
-    page = opened.go(kept_server(), "ask", "textarea")
+def test_a_team_is_seen_at_work(kept_server, opened) -> None:
+    page = opened.go(kept_server(planner="self-consistency:gus:3"), "ask", "textarea")
     page.keyboard.type(QUESTION)  # The field has the focus.
     page.keyboard.press("Enter")
     page.wait_for_selector(".step-box.done")
@@ -138,7 +135,7 @@ def test_what_the_server_refuses_is_said_in_its_words(kept_server, opened) -> No
 
 
 def test_the_page_fits_a_phone_and_the_graph_runs_down(kept_server, phone) -> None:
-    page = phone.go(kept_server(), "ask", "textarea")
+    page = phone.go(kept_server(planner="self-consistency:gus:3"), "ask", "textarea")
     page.fill("textarea", QUESTION)
     page.click("form.ask button.first")
     page.wait_for_selector(".headline .mark.good")

@@ -47,7 +47,7 @@ def test_workers_are_shown_with_prices_and_health(kept_server, opened) -> None:
 
 
 def test_the_pool_fits_a_phone(serve, phone) -> None:
-    phone.go(serve(), "pool", ".worker >> nth=6")
+    phone.go(serve(), "pool", ".worker >> nth=5")
     assert phone.overflow == 0
 
 
