@@ -199,13 +199,14 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
         rated, ready: as `build_pool`.
 
     Raises:
-        ConfigError: as `read_team` and `build_pool`; or the workers or the planner of a team in it cannot be opened, or
-            teams contain themselves or are nested too deep.
-        UsageError: the settings name no worker, or the name is empty, as that of a training without a pool.
+        ConfigError: as `read_team` and `build_pool`; or the name is empty, as that of a training without a pool; the
+            workers or the planner of a team in it cannot be opened, or teams contain themselves or are nested too deep.
+        UsageError: the settings name no worker.
     """
     if team == "":
-        raise UsageError(
-            "No pool is named, so there is nobody to ask: give a team file as pool; `podium init` writes one."
+        raise ConfigError(
+            "No pool is named, so there is nobody to ask: give a team file as pool; `podium init` writes one.",
+            ("pool",),
         )
     settings = read_team(team) if isinstance(team, str) else team
     return _opened(settings, _Teams((_file_of(settings),), settings.files), rated=rated, ready=ready)
