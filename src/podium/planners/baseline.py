@@ -131,6 +131,25 @@ def named_in(argument: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(worker for layer in argument.split(">") for worker in read_members(layer)))
 
 
+def read_worker_count(argument: str, form: str, remark: str) -> tuple[str, int, str]:
+    """The parts of "WORKER:COUNT": the worker as written, the number, and the name of the baseline for errors.
+
+    Args:
+        form: how the baseline is named, as in "self-reflection:WORKER:TURNS".
+        remark: the end of the sentence that refuses another form.
+
+    Raises:
+        ConfigError: a part is missing, or the second one is no number. The pool need not have the worker.
+    """
+    kind = form.partition(":")[0]
+    name = f"{kind}:{argument}" if argument else kind
+    worker, _, written = argument.rpartition(":")
+    count = read_count(written)
+    if not worker or count is None:
+        raise ConfigError(f"The baseline {name!r} is not of the form {form}{remark}")
+    return worker, count, name
+
+
 def read_count(text: str) -> int | None:
     """The number that `text` is, of nine digits at most; None: it is none."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None

@@ -18,10 +18,10 @@ from podium.planners.baseline import (
     BaselineContext,
     Layers,
     named_in,
-    read_count,
     read_layers,
     read_members,
     read_worker,
+    read_worker_count,
     read_workers,
 )
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
@@ -110,13 +110,7 @@ def _split(argument: str, pool: set[str]) -> tuple[str, str]:
 
 
 def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
-    worker, _, written = argument.rpartition(":")
-    name = f"self-fusion:{argument}" if argument else "self-fusion"
-    samples = read_count(written)
-    if not worker or samples is None:
-        raise ConfigError(
-            f"The baseline {name!r} is not of the form {SELF_FUSION.form}, as in self-fusion:A:3."
-        )
+    worker, samples, name = read_worker_count(argument, SELF_FUSION.form, ", as in self-fusion:A:3.")
     if not 2 <= samples <= _MOST:
         raise ConfigError(f"Self-fusion takes 2 to {_MOST} answers, not {samples}.")
     fused = read_worker(worker, context, name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once, position_of
 from podium.workflow import Access, Step, Workflow
@@ -44,13 +44,7 @@ class SelfReflection:
 
 
 def _open(argument: str, context: BaselineContext) -> SelfReflection:
-    worker, _, written = argument.rpartition(":")
-    name = f"self-reflection:{argument}" if argument else "self-reflection"
-    turns = read_count(written)
-    if not worker or turns is None:
-        raise ConfigError(
-            f"The baseline {name!r} is not of the form self-reflection:WORKER:TURNS; the paper's has 5 turns."
-        )
+    worker, turns, name = read_worker_count(argument, BASELINE.form, "; the paper's has 5 turns.")
     return SelfReflection(read_worker(worker, context, name), turns)
 
 

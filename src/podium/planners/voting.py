@@ -24,9 +24,9 @@ from podium.planners.baseline import (
     Baseline,
     BaselineContext,
     named_in,
-    read_count,
     read_members,
     read_worker,
+    read_worker_count,
     read_workers,
 )
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
@@ -127,14 +127,7 @@ def _open_single(worker: str, context: BaselineContext) -> Single:
 
 
 def _open_self_consistency(argument: str, context: BaselineContext) -> SelfConsistency:
-    worker, _, written = argument.rpartition(":")
-    name = f"self-consistency:{argument}" if argument else "self-consistency"
-    samples = read_count(written)
-    if not worker or samples is None:
-        raise ConfigError(
-            f"The baseline {name!r} is not of the form self-consistency:WORKER:SAMPLES, with a number of "
-            "samples."
-        )
+    worker, samples, name = read_worker_count(argument, SELF_CONSISTENCY.form, ", with a number of samples.")
     return SelfConsistency(read_worker(worker, context, name), samples)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
     Rounds,
@@ -105,13 +105,7 @@ def _two_commonest(counted: Counter[str]) -> tuple[int, int]:
 
 
 def _open(argument: str, context: BaselineContext) -> AdaptiveConsistency:
-    worker, _, written = argument.rpartition(":")
-    name = f"adaptive-consistency:{argument}" if argument else "adaptive-consistency"
-    most = read_count(written)
-    if not worker or most is None:
-        raise ConfigError(
-            f"The baseline {name!r} is not of the form adaptive-consistency:WORKER:MOST, with the most samples."
-        )
+    worker, most, name = read_worker_count(argument, BASELINE.form, ", with the most samples.")
     return AdaptiveConsistency(read_worker(worker, context, name), most)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_count, read_worker
+from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
 from podium.workflow import Workflow
@@ -71,13 +71,7 @@ class SelfRefine:
 
 
 def _open(argument: str, context: BaselineContext) -> SelfRefine:
-    worker, _, written = argument.rpartition(":")
-    name = f"self-refine:{argument}" if argument else "self-refine"
-    refinements = read_count(written)
-    if not worker or refinements is None:
-        raise ConfigError(
-            f"The baseline {name!r} is not of the form self-refine:WORKER:REFINEMENTS; the paper's has 4 refinements."
-        )
+    worker, refinements, name = read_worker_count(argument, BASELINE.form, "; the paper's has 4 refinements.")
     return SelfRefine(read_worker(worker, context, name), refinements)
 
 
