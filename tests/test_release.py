@@ -64,7 +64,7 @@ AUDITS = {
 
 
 @pytest.mark.parametrize(("printed", "status", "says"), AUDITS.values(), ids=AUDITS)
-def test_an_audit_fails_for_a_vulnerability_alone_and_says_what_it_could_not_look_up(
+def test_an_audit_fails_for_a_vulnerability_alone_and_says_what_it_missed(
     printed: str, status: int, says: str, tmp_path: Path
 ) -> None:
     program = tmp_path / "pip-audit"

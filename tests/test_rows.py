@@ -59,7 +59,7 @@ def test_tables_of_every_kind_and_dress_hold_the_same_rows(tmp_path: Path, name:
     assert not any(row.error for row in rows)
 
 
-def test_parquet_gives_lists_objects_and_nulls_and_reads_the_named_columns_alone(tmp_path: Path) -> None:
+def test_parquet_gives_lists_objects_nulls_and_reads_named_columns_alone(tmp_path: Path) -> None:
     rows = [
         {"q": "x", "options": ["a", "b"], "meta": {"year": 2024}, "gold": None},
         {"q": "y", "options": [], "meta": {"year": 2025}, "gold": 1.5},
@@ -110,7 +110,7 @@ DEEP = b'{"q": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         ("a.csv", b'q,a\n"x"y,z\n', "it is not CSV: "),
     ],
 )
-def test_a_row_that_cannot_be_read_is_complained_of_and_the_others_are_read(
+def test_an_unreadable_row_is_complained_of_and_the_others_are_read(
     tmp_path: Path, name: str, content: bytes, error: str
 ) -> None:
     file = tmp_path / name
@@ -243,7 +243,7 @@ def test_a_column_that_some_rows_lack_is_complained_of_in_those(tmp_path: Path) 
     ]
 
 
-def test_where_gaps_are_allowed_they_hold_null_and_a_column_that_no_row_has_is_refused(
+def test_where_gaps_are_allowed_they_are_null_but_no_column_is_missing(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "a.jsonl"

@@ -17,6 +17,7 @@ PACKAGES = {
 }
 FILES = [path for name in PACKAGES for path in PACKAGES[name].rglob("*.py")]
 LONGEST = 400
+LONGEST_NAME = 70  # Of a test, in characters.
 
 
 def _circles(graph: grimp.ImportGraph) -> list[list[str]]:
@@ -66,7 +67,7 @@ def test_no_module_is_longer_than_a_reader_takes_in() -> None:
     assert {str(path): lines for path, lines in lengths.items() if lines > LONGEST} == {}
 
 
-def test_no_module_has_the_name_of_one_of_the_standard_library_or_one_that_says_nothing() -> None:
+def test_no_module_is_named_like_the_standard_library_or_says_nothing() -> None:
     taken = sys.stdlib_module_names | {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
     allowed = {"trace", "types", "code", "__main__"}  # The wanted names of packages and workers of Podium.
     named = {path.stem for path in FILES} | {path.parent.name for path in FILES}
@@ -95,3 +96,14 @@ def test_no_two_files_of_tests_share_a_name() -> None:
     folders = (ROOT / folder / "tests" for folder in ("", "lab", "research"))
     names = Counter(path.name for folder in folders for path in folder.rglob("test_*.py"))
     assert [name for name, files in names.items() if files > 1] == []
+
+
+def test_names_of_tests_are_read_at_a_glance() -> None:
+    names = {
+        node.name
+        for folder in ("tests", "lab/tests", "research/tests", "integrations")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
+    assert {name for name in names if len(name) > LONGEST_NAME} == set()

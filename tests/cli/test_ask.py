@@ -180,7 +180,7 @@ def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, 
     assert sorted(Path.cwd().rglob("*")) == before
 
 
-def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_that_it_knows(podium):
+def test_a_level_of_thrift_unknown_to_a_conductor_is_refused_with_its_own(podium):
     write_policy(Path("thrifty"), podium={"prompt": {"style": "brief", "levels": 2}})
     write_policy(Path("plain"))
 
@@ -197,7 +197,7 @@ def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_
         assert refused("plain", level) == f"podium: cost_sensitivity {level}: {known}.\n"
 
 
-def test_rounds_and_steps_are_those_that_the_conductor_was_trained_with_unless_they_are_given(podium):
+def test_rounds_and_steps_are_the_conductors_unless_they_are_given(podium):
     about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
     write_policy(Path("trained"), podium=about)
     write_policy(Path("plain"))

@@ -84,7 +84,7 @@ def test_simulated_workers_spend_nothing_of_the_days(
     assert os.listdir("kept") == ["traces.sqlite"]
 
 
-async def test_a_question_over_the_days_budget_fails_with_a_sentence_and_calls_no_worker(
+async def test_a_question_over_the_days_budget_fails_and_calls_no_worker(
     paid: Callable[..., Any], server: FaultServer
 ) -> None:
     asked = await paid("ask", "What is 2 + 3?", *PLAN, "--day-budget-usd", "0.0005")

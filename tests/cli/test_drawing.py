@@ -106,7 +106,7 @@ def test_full_cuts_nothing_and_shows_what_was_sent():
     assert 'subtasks = ["Add.", "Doubt.", "Guess.", "Check."]' in whole
 
 
-def test_a_rejected_plan_is_drawn_with_its_error_and_what_it_cost_and_full_shows_prompt_and_thoughts():
+def test_a_rejected_plan_is_drawn_with_error_and_cost_and_full_shows_more():
     error = 'Expected "]".\n    model_id = [0\n                 ^'
     rejected = RejectedPlan(
         text="model_id = [0", error=error, error_kind="unclosed", usage=Usage(output_tokens=9), cost_usd=0.02,

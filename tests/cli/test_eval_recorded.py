@@ -223,7 +223,7 @@ def test_a_conductor_that_reads_ratings_is_refused_over_a_pool_without(podium: P
 
 
 @pytest.mark.usefixtures("_policy")
-def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_the_first(
+def test_another_conductor_stands_beside_at_its_own_levels(
     podium: Podium,
 ) -> None:
     podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--clusters", "1")
@@ -247,7 +247,7 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
 
 
 @pytest.mark.usefixtures("_policy")
-def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(podium: Podium) -> None:
+def test_with_ratings_or_another_planner_there_is_no_warning(podium: Podium) -> None:
     podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--clusters", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     rated = podium("plan", "Is 6 right?", "--pool", "rated.toml", "--conductor", POLICY, "--seed", "1")
@@ -288,7 +288,7 @@ def test_asking_wrongly_is_one_sentence_and_writes_nothing(
     assert sorted(Path().rglob("*")) == before
 
 
-def test_constant_plans_do_not_open_the_questions_on_which_choices_are_made(podium: Podium) -> None:
+def test_constant_plans_do_not_open_the_questions_of_choices(podium: Podium) -> None:
     Path("plans.json").write_text(
         '{"workers": ["ada", "bob", "vote"], "plans": [], "max_steps": 5, "questions": 1, "seed": "0"}'
     )

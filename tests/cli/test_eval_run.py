@@ -105,7 +105,7 @@ def test_what_is_not_here_is_one_sentence_with_the_way_out(
 # --- cost sensitivity --------------------------------------------------------------------------------------
 
 
-def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(podium: Podium) -> None:
+def test_a_level_of_thrift_is_for_the_runs_own_policy_and_in_its_label(podium: Podium) -> None:
     podium("rate", "mine.parquet", "ratings.json", "--pool", "mine.toml", "--clusters", "1")
     Path("mine.toml").write_text('ratings = "ratings.json"\n' + Path("mine.toml").read_text())
     trained(TrainSettings(start="-", **MINE), policy=True)
@@ -140,7 +140,7 @@ def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) ->
     assert comparison(podium, "--conductor", "leveled", *few).rows[0].label == "Conductor, cost sensitivity 3"
 
 
-def test_without_a_conductor_thrift_is_refused_and_the_shipped_one_is_not_blamed(podium: Podium) -> None:
+def test_without_a_conductor_thrift_is_refused(podium: Podium) -> None:
     refused = one_sentence(podium("eval", *NAMED, "plan.cost_sensitivity=2"))
     assert "plan.cost_sensitivity is for a Conductor" in refused
 

@@ -55,7 +55,7 @@ def _recording() -> None:
 TEST = ("eval", "s.toml", "processes=1", "--run", "runs/r")
 
 
-def test_a_run_on_test_is_declared_first_and_every_table_says_how_often_the_split_was_looked_at(
+def test_a_run_on_test_is_declared_first_and_tables_count_the_looks(
     podium: Podium,
 ) -> None:
     refused = one_sentence(podium(*TEST))
@@ -96,7 +96,7 @@ def test_a_run_on_validation_can_be_declared_too(podium: Podium) -> None:
     ]
 
 
-def test_an_evaluation_by_options_counts_its_look_too_and_says_if_it_was_not_declared(podium: Podium) -> None:
+def test_an_evaluation_by_options_counts_its_look_and_says_if_undeclared(podium: Podium) -> None:
     mine = ("eval", "--tasks", "mine.parquet", "--pool", "mine.toml", "--json")
     first = podium(*mine)
     assert first.status == 0, first.err
@@ -216,7 +216,7 @@ name = "sums.jsonl"
 """
 
 
-def test_plans_of_a_paid_conductor_are_in_the_runs_account_those_of_a_control_too(podium: Podium) -> None:
+def test_plans_of_a_paid_conductor_and_a_control_are_in_the_runs_account(podium: Podium) -> None:
     plan = Answer(
         'model_id = [0]\nsubtasks = ["Do it."]\naccess_list = [[]]', input_tokens=500, output_tokens=1000
     )

@@ -166,7 +166,7 @@ def test_any_other_address_needs_one_and_says_how_to_make_it(podium, host):
     asyncio.run(require())
 
 
-def test_where_a_key_was_required_no_request_without_one_passes_although_all_were_removed(podium):
+def test_where_a_key_was_required_none_passes_without_even_if_all_are_gone(podium):
     key = podium("keys", "add", "web").out.strip()
 
     async def come_in():

@@ -59,7 +59,7 @@ def test_the_list_shows_workers_as_planners_see_them(podium):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_pool_is_listed_without_its_keys_but_called_only_with_them(podium, monkeypatch, name):
+def test_a_shipped_pool_is_listed_without_keys_but_called_only_with_them(podium, monkeypatch, name):
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
     listed = podium("pool", "list", "--pool", name)

@@ -134,7 +134,7 @@ async def test_a_served_model_that_fails_is_status_1_without_its_key():
     assert b"s3cret-key" not in out + err
 
 
-async def test_a_served_model_that_writes_no_plan_is_called_once_more_and_then_status_1():
+async def test_a_served_model_without_a_plan_is_called_once_more_then_status_1():
     bodies = []
 
     async def ramble(request):

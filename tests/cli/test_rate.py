@@ -60,7 +60,7 @@ def tally(right: float, cost_usd: float, questions: int = 8) -> Tally:
 # --- podium rate -------------------------------------------------------------------------------------------
 
 
-def test_the_training_questions_are_sorted_into_kinds_and_counted_worker_by_worker(podium: Podium) -> None:
+def test_training_questions_are_sorted_into_kinds_and_counted_by_worker(podium: Podium) -> None:
     made = podium(*RATE)
     assert (made.status, made.err) == (0, "")
     ratings = Ratings.open(Path("made/ratings.json"))
@@ -84,7 +84,7 @@ def test_of_one_kind_there_are_none_and_all_questions_are_counted_together(podiu
     }
 
 
-def test_the_table_says_who_is_right_how_often_at_what_price_and_leads_where(podium: Podium) -> None:
+def test_the_table_says_who_is_right_how_often_and_at_what_price(podium: Podium) -> None:
     made = podium(*RATE)
     ratings = Ratings.open(Path("made/ratings.json"))
     assert "made/ratings.json: 2 clusters of questions" in made.out
@@ -198,7 +198,7 @@ def test_a_worker_that_is_measured_again_is_counted_anew_and_not_twice(podium: P
         ),
     ],
 )
-def test_a_calculator_computes_the_questions_whose_gold_answers_tell_how_right_it_is(
+def test_a_calculator_computes_questions_whose_golds_tell_its_accuracy(
     podium: Podium, golds: int, tally: Tally | None, told: str
 ) -> None:
     with RecordingWriter() as writer:
@@ -279,7 +279,7 @@ def test_asking_wrongly_is_one_sentence_and_writes_nothing(
 @pytest.mark.parametrize(
     ("question", "per_usd", "asked"), [(SUM, "0", "ada"), (RIVER, "0", "bob"), (RIVER, "1e9", "ada")]
 )
-def test_with_words_by_ratings_is_a_learned_router_even_where_there_is_one_cluster(
+def test_with_words_by_ratings_is_a_learned_router_even_of_one_cluster(
     podium: Podium, question: str, per_usd: str, asked: str
 ) -> None:
     assert podium(*RATE[:-1], "1", "--words").status == 0

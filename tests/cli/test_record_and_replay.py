@@ -322,7 +322,7 @@ def test_a_recording_that_goes_on_may_not_shrink(
     assert (done.status, done.out.partition(" are")[0]) == (0, "160 responses to 40 questions")
 
 
-def test_a_recording_goes_on_after_its_questions_were_added_to_and_its_pool_was_rated(podium: Podium) -> None:
+def test_a_recording_goes_on_with_more_questions_and_a_rated_pool(podium: Podium) -> None:
     pool = '[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
     Path("ada.toml").write_text(pool + '[[worker]]\nname = "vote"\nkind = "vote"\n')
     rows = [f'{{"q": "What is {n} + 1?", "a": "{n + 1}"}}' for n in range(30)]

@@ -79,9 +79,7 @@ def replayed(name: str) -> Evaluation:
     return asyncio.run(evaluate(planner, list(tasks), with_vote if "consistency" in name else pool, seed="0"))
 
 
-def test_the_same_planners_need_no_worker_afterwards_and_give_the_same_traces(
-    podium: Podium, live: Live
-) -> None:
+def test_the_same_planners_need_no_worker_and_give_the_same_traces(podium: Podium, live: Live) -> None:
     made = record(podium, "--json")
     assert (made.status, made.err) == (0, "")
     header = Header.model_validate_json(made.out)
@@ -103,9 +101,7 @@ def test_the_same_planners_need_no_worker_afterwards_and_give_the_same_traces(
     assert live.calls == asked
 
 
-def test_a_recording_that_its_budget_stopped_goes_on_and_asks_nothing_twice(
-    podium: Podium, live: Live
-) -> None:
+def test_a_recording_that_its_budget_stopped_asks_nothing_twice(podium: Podium, live: Live) -> None:
     starts = 0
     while (made := record(podium, "--budget-calls", "9", "--concurrency", "2")).status == 1:
         starts += 1

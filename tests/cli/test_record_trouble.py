@@ -74,7 +74,7 @@ def test_calls_that_failed_are_reported_with_the_reason_of_each_worker(podium: P
     assert told.err.splitlines()[1:] == [gpt, ill]
 
 
-def test_a_second_recorder_of_the_same_file_is_refused_before_anything_is_paid(podium: Podium) -> None:
+def test_a_second_recorder_of_a_file_is_refused_before_anything_is_paid(podium: Podium) -> None:
     Path("slow.toml").write_text(SLOW)
     command = [sys.executable, "-m", "podium", *RECORD, "--pool", "slow.toml"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
@@ -97,7 +97,7 @@ def test_a_second_recorder_of_the_same_file_is_refused_before_anything_is_paid(p
     )
 
 
-def test_on_a_full_disk_it_stops_with_a_sentence_and_goes_on_when_there_is_room(podium: Podium) -> None:
+def test_on_a_full_disk_it_stops_and_goes_on_when_there_is_room(podium: Podium) -> None:
     Path("long.toml").write_text(QUICK.replace("Answer: 5", "x" * 9000))
     record = (*RECORD, "--pool", "long.toml")
     stopped = subprocess.run(

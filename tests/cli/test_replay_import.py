@@ -239,7 +239,7 @@ def test_right_answers_and_stores_are_never_written_over(podium: Podium) -> None
     ],
 )
 @pytest.mark.parametrize("verb", ["import", "record"])
-def test_a_place_that_cannot_be_written_is_reported_before_anything_is_done(
+def test_an_unwritable_place_is_reported_before_anything_is_done(
     podium: Podium, verb: str, out: str, sentence: str
 ) -> None:
     Path("folder.parquet").mkdir()
@@ -334,7 +334,7 @@ def test_an_empty_store_is_refused_and_left_as_it_was(podium: Podium) -> None:
     assert Path("empty.sqlite").read_bytes() == b""
 
 
-def test_what_has_the_name_of_a_recording_and_holds_something_else_is_not_shown(podium: Podium) -> None:
+def test_what_has_a_recordings_name_and_holds_something_else_is_not_shown(podium: Podium) -> None:
     assert podium(*IMPORT, "tiny.parquet").status == 0
     pq.write_table(pa.table({"x": [1]}), "tiny.parquet")
     header = json.loads(Path("tiny.json").read_text())

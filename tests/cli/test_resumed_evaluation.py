@@ -29,7 +29,7 @@ REFUSED = re.compile(
 )
 
 
-def test_an_evaluation_that_is_killed_pays_nothing_twice_but_what_was_in_flight():
+def test_a_killed_evaluation_pays_nothing_twice_but_what_was_in_flight():
     ended = subprocess.run(
         [sys.executable, KILLED, "--kills", "3", "--questions", "12", "--json"],
         capture_output=True,

@@ -54,7 +54,7 @@ def count(query: str, name: str) -> tuple[Any, ...]:
     return found
 
 
-async def test_a_training_that_its_budget_stops_goes_on_with_more_and_shares_identical_calls(
+async def test_a_training_its_budget_stopped_goes_on_and_shares_identical_calls(
     podium: Callable[..., Any], server: FaultServer
 ) -> None:
     write_policy(Path("start"), *PLANS)

@@ -228,9 +228,7 @@ def test_the_conductors_are_run_and_their_planning_is_paid(podium: Podium, endpo
     assert all(row.cost_usd > single.cost_usd for row in conductors.values())
 
 
-def test_without_right_answers_a_judge_or_agreement_counts_and_the_page_says_so(
-    podium: Podium, endpoint: FaultServer
-) -> None:
+def test_without_right_answers_a_judge_or_agreement_counts(podium: Podium, endpoint: FaultServer) -> None:
     rows = Path("mine.csv").read_text().splitlines()
     Path("mine.csv").write_text("\n".join(row.partition(",")[0] for row in rows) + "\n")
     agreed = podium(*STUDY, "--yes", "--json")

@@ -89,7 +89,7 @@ def test_another_pool_replaces_the_workers_and_who_conducts_them():
     assert (team.plan.planner, team.conductor.worker, team.budget.usd) == ("conductor", None, 1.0)
 
 
-def test_a_file_without_workers_takes_those_of_another_with_their_conductor():
+def test_a_file_without_workers_takes_anothers_with_their_conductor():
     folder = Path("large")
     folder.mkdir()
     (folder / "team.toml").write_text(

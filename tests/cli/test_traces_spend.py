@@ -10,7 +10,7 @@ import pytest
 from podium.executor.accounts import DAY_BUDGET
 
 
-def test_sums_are_printed_by_worker_with_accuracy_and_the_budget_of_the_day(
+def test_sums_are_printed_by_worker_with_accuracy_and_the_days_budget(
     podium, ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask("The first?")

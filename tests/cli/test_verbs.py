@@ -65,7 +65,7 @@ def test_help_loads_nothing_heavy(code):
     assert loaded.stderr.split() == []
 
 
-def test_a_question_over_local_workers_loads_neither_torch_nor_numpy_nor_the_http_client():
+def test_a_question_over_local_workers_loads_no_torch_numpy_or_aiohttp():
     code = (
         "import sys\nfrom podium.cli import run\n"
         "run(['ask', 'Q?', '--pool', 'pool.toml', '--planner', 'constant:plan.txt'])\n"

@@ -72,7 +72,7 @@ async def test_who_begins_to_fail_is_left_within_fifty_questions_and_nobody_else
         assert planner.left == (bad,)
 
 
-async def test_workers_that_stay_as_they_are_are_kept_whether_they_are_good_or_poor() -> None:
+async def test_workers_that_stay_as_they_are_are_kept_good_or_poor() -> None:
     alarms = 0
     for right in (0.95, 0.85, 0.75, 0.5):
         planner = QuarantinePlanner(FirstAndAnother())
@@ -136,7 +136,7 @@ def test_a_worker_whose_calls_fail_as_seldom_as_ever_is_kept() -> None:
     assert alarms <= 2
 
 
-async def test_plans_over_fewer_workers_have_the_pool_s_numbers_and_earlier_plans_the_planner_s() -> None:
+async def test_plans_over_fewer_workers_have_the_pools_numbers() -> None:
     inner = FirstAndAnother()
     planner = QuarantinePlanner(inner)
     await serve(planner, range(40))
@@ -192,7 +192,7 @@ async def test_a_plan_that_calls_nobody_who_was_left_is_run_as_it_is() -> None:
     assert plan == await inner.plan(REQUEST)
 
 
-async def test_a_plan_that_calls_a_worker_who_was_left_is_rejected_and_paid_with_the_next_one() -> None:
+async def test_a_plan_that_calls_a_left_worker_is_rejected_and_still_paid() -> None:
     inner = Wants("ada")
     trace = await ask(without_ada(inner), 1)
     assert inner.shown == [NAMES, NAMES[1:]]
@@ -225,7 +225,7 @@ async def test_a_worker_who_was_left_is_called_where_there_is_no_plan_without_it
     )
 
 
-async def test_a_tool_is_suspected_for_its_failed_calls_and_not_for_what_it_was_given() -> None:
+async def test_a_tool_is_suspected_for_its_failed_calls_not_for_its_input() -> None:
     planner = QuarantinePlanner(FirstAndAnother(), tools=NAMES[1:])
     for number in range(40):
         planner.learn(await ask(planner, number), 0.0)

@@ -170,7 +170,7 @@ async def test_the_probe_is_paid_from_the_budget_of_the_question() -> None:
     assert ledger.usd == pytest.approx(usd)
 
 
-async def test_a_budget_that_does_not_allow_the_probe_is_asked_for_a_plan_as_text() -> None:
+async def test_a_budget_that_forbids_the_probe_gets_a_plan_as_text() -> None:
     table = {"price": Price(output=10.0), "limits": Limits(max_tokens=100)}
     async with FaultServer(obedient) as server:
         (plan,) = await plans(server, request=replace(REQUEST, ledger=Ledger(Budget(usd=0.005))), **table)
@@ -178,7 +178,7 @@ async def test_a_budget_that_does_not_allow_the_probe_is_asked_for_a_plan_as_tex
     assert isinstance(plan.decision, Workflow)
 
 
-async def test_a_format_that_is_no_longer_taken_gives_way_to_text_and_is_probed_again() -> None:
+async def test_a_format_no_longer_taken_gives_way_to_text_and_is_probed_again() -> None:
     later = Rule(fault=WrongFormat(how="refused"), after=2)
     async with FaultServer(obedient, rules=[later]) as server:
         _, second, third = await plans(server, 3)

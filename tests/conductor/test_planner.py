@@ -44,7 +44,7 @@ async def test_a_completion_becomes_a_plan() -> None:
     assert script.asked[0][0] == build_prompt(SITUATION, PromptSettings())
 
 
-async def test_a_plan_with_partial_access_is_invalid_where_the_prompt_wants_all_or_none() -> None:
+async def test_a_plan_with_partial_access_is_invalid_under_all_or_none() -> None:
     chain = "model_id = [0, 1]\nsubtasks = ['Add.', 'Check.']\naccess_list = [[], [0]]"
     plan = await Conductor(Script(chain), PromptSettings(access="all_or_none")).plan(SITUATION)
     assert isinstance(plan.decision, PlanError)
@@ -53,7 +53,7 @@ async def test_a_plan_with_partial_access_is_invalid_where_the_prompt_wants_all_
 
 
 @pytest.mark.parametrize(("cost_sensitivity", "shown"), [(None, {1}), (0.0, {0}), (3.0, {3}), (2.5, {2, 3})])
-async def test_it_plans_at_a_level_of_cost_sensitivity_or_at_one_of_the_two_nearest(
+async def test_it_plans_at_a_level_of_cost_sensitivity_or_at_the_nearest_two(
     cost_sensitivity: float | None, shown: set[int]
 ) -> None:
     prompt = PromptSettings(style="brief", levels=4, cost_sensitivity=1)
@@ -68,7 +68,7 @@ async def test_it_plans_at_a_level_of_cost_sensitivity_or_at_one_of_the_two_near
     assert asked == shown
 
 
-async def test_of_two_levels_of_thrift_the_nearer_is_drawn_more_often_and_one_for_all_rounds() -> None:
+async def test_the_nearer_of_two_levels_of_thrift_is_drawn_more_often() -> None:
     prompt = PromptSettings(style="brief", levels=4)
     counts = [0, 0]
     for number in range(400):
@@ -190,7 +190,7 @@ async def test_a_policy_that_does_not_answer_is_no_plan() -> None:
 @pytest.mark.parametrize(
     "error", [WorkerError("the endpoint is gone", kind="connection"), UsageError("the prompt is too long")]
 )
-async def test_a_second_try_that_is_not_answered_leaves_the_first_with_what_it_cost(
+async def test_an_unanswered_second_try_leaves_the_first_with_its_cost(
     error: WorkerError | UsageError,
 ) -> None:
     class DownThen(Script):
@@ -223,9 +223,7 @@ def committee(*workers: int) -> Workflow:
     return Workflow(tuple(Step(worker, f"Step {place}.") for place, worker in enumerate(workers)))
 
 
-async def test_a_policy_that_reads_ratings_sees_the_vote_first_and_its_plans_keep_the_numbers_of_the_pool() -> (
-    None
-):
+async def test_a_policy_that_reads_ratings_keeps_the_pools_numbers() -> None:
     written = f"sums12; steps 3\n{render(committee(1, 2, 0))}"
     request = replace(SITUATION, pool=VOTE_LAST, outcomes=(Outcome(committee(0, 1, 2), "7"),))
     script = Script(written)

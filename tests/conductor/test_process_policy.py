@@ -86,7 +86,7 @@ async def test_one_process_is_our_own(make_checkpoint: Make) -> None:
         assert processes.ids == ()
 
 
-async def test_the_completions_of_a_killed_child_are_written_and_another_takes_its_place(
+async def test_completions_of_a_killed_child_are_written_by_another(
     make_checkpoint: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = make_checkpoint(eos_token_id=None)

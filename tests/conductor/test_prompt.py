@@ -84,7 +84,7 @@ def test_the_prompt_is_this(plan_request: str, settings: str, snapshot: Snapshot
     assert _text(build_prompt(SITUATIONS[plan_request], SETTINGS[settings])) == snapshot
 
 
-def test_a_model_that_reads_tools_is_told_them_briefly_and_who_may_call_them(
+def test_a_model_that_reads_tools_is_told_them_and_who_may_call_them(
     snapshot: SnapshotAssertion,
 ) -> None:
     (_, told) = build_prompt(_with_tools(), PromptSettings(tools=True))
@@ -154,7 +154,7 @@ def test_as_many_examples_are_shown_as_the_settings_say(count: int) -> None:
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_where_lists_show_all_or_none_no_word_or_example_teaches_anything_else(situation: str) -> None:
+def test_under_all_or_none_no_word_or_example_teaches_anything_else(situation: str) -> None:
     settings = PromptSettings(access="all_or_none", examples=len(EXAMPLES))
     text = _text(build_prompt(SITUATIONS[situation], settings))
     assert "the numbers of some" not in text
@@ -164,7 +164,7 @@ def test_where_lists_show_all_or_none_no_word_or_example_teaches_anything_else(s
     assert all(set(re.findall(r"\[([^\[\]]*)\]", access)) <= {"", '"all"'} for access in taught)
 
 
-def test_where_lists_show_all_or_none_there_are_four_examples_as_in_the_paper() -> None:
+def test_under_all_or_none_there_are_four_examples_as_in_the_paper() -> None:
     system, user = build_prompt(SITUATIONS["later round"], PromptSettings(access="all_or_none"))
     assert sum(example.question in system.content for example in EXAMPLES) == 4
     assert (
@@ -240,7 +240,7 @@ def _models(*pool: Profile, settings: PromptSettings = SETTINGS["brief, describe
     return lines[lines.index("Models:") + 1 : lines.index("Steps: 5")]
 
 
-def test_the_brief_prompt_shows_the_questions_cluster_and_the_rated_workers_by_their_figures() -> None:
+def test_the_brief_prompt_shows_cluster_and_figures_of_rated_workers() -> None:
     pool = (rated("ann", 0.61, 0.03), Profile(name="vote", description="A tool."), rated("bob", 0.86, 0.01))
     [message] = build_prompt(PlanRequest(QUESTION, pool), SETTINGS["brief, described"])
     assert message.content == (
@@ -256,7 +256,7 @@ def test_a_rated_worker_is_listed_without_its_name_and_any_other_with_it() -> No
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
-def test_the_brief_prompt_is_the_same_whatever_rated_workers_are_called_and_described_as(
+def test_the_brief_prompt_ignores_names_and_descriptions_of_rated_workers(
     name: str, description: str
 ) -> None:
     ann = rated("ann", 0.6, 0.03)
@@ -267,7 +267,7 @@ def test_the_brief_prompt_is_the_same_whatever_rated_workers_are_called_and_desc
         assert one == another
 
 
-def test_workers_that_are_rated_over_all_questions_alike_are_listed_and_no_kind_is_named() -> None:
+def test_workers_rated_over_all_questions_are_listed_without_a_kind() -> None:
     pool = (rated("ann", 0.6, 0.03, kind=""), rated("bob", 0.85, 0.01, kind=""))
     [message] = build_prompt(PlanRequest(QUESTION, pool), SETTINGS["brief, described"])
     assert message.content == (
@@ -276,7 +276,7 @@ def test_workers_that_are_rated_over_all_questions_alike_are_listed_and_no_kind_
     )
 
 
-def test_workers_are_listed_the_most_accurate_first_then_the_cheapest_then_as_in_the_pool() -> None:
+def test_workers_are_listed_by_accuracy_then_price_then_place_in_the_pool() -> None:
     pool = (
         rated("late", 0.5, 0.02),
         rated("best", 0.9, 0.09),
@@ -294,7 +294,7 @@ def test_workers_are_listed_the_most_accurate_first_then_the_cheapest_then_as_in
 
 
 @given(st.permutations(range(4)))
-def test_rated_workers_keep_their_place_in_the_list_wherever_the_pool_has_them(order: list[int]) -> None:
+def test_rated_workers_keep_their_place_wherever_the_pool_has_them(order: list[int]) -> None:
     pool = [rated("a", 0.2, 1), rated("b", 0.8, 3), rated("c", 0.4, 1), rated("d", 0.6, 3)]
     told = (("80% 2x", 1), ("60% 2x", 3), ("40% 0.5x", 2), ("20% 0.5x", 0))
     assert _models(*(pool[number] for number in order)) == [
@@ -332,7 +332,7 @@ def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
     assert _models(rated("a", 0.2, 1), rated("b", 0.9, 1), settings=anonymous) == ["0", "1"]
 
 
-def test_the_full_prompt_says_in_words_what_was_measured_where_it_describes_workers() -> None:
+def test_the_full_prompt_says_in_words_what_was_measured() -> None:
     workers = (rated("a", 0.85, 0.0123), Profile(name="new"))
     described, anonymous = (
         build_prompt(PlanRequest(QUESTION, workers), SETTINGS[style])[1].content

@@ -28,7 +28,7 @@ def test_every_test_that_is_named_exists(named: tuple[str, str]) -> None:
     assert function in functions_of(file)
 
 
-def test_every_line_of_the_threat_model_names_a_test_or_says_that_nothing_holds_it() -> None:
+def test_every_threat_names_a_test_or_says_that_nothing_holds_it() -> None:
     lines = [line for line in SECURITY.splitlines() if line.startswith("|") and not line.startswith("|---")]
     lines = [line for line in lines if not line.endswith("| held by |")]
     assert len(lines) > 50

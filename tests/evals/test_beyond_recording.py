@@ -92,7 +92,7 @@ SEES = Access(all=True)
         ([(Step(ADA, ANSWER_WHOLE_QUESTION),), (Step(BOB, ANSWER_WHOLE_QUESTION, SEES),)], 1 / 2),
     ],
 )
-async def test_rewritten_subtasks_and_sight_of_others_work_go_beyond_the_recording_and_nothing_else(
+async def test_rewritten_subtasks_and_sight_of_work_go_beyond_the_recording(
     recording: Recording, rounds: list[tuple[Step, ...]], share: float
 ) -> None:
     assert (await measured(recording, *rounds)).beyond_recording == pytest.approx(share)

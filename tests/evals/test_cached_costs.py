@@ -35,7 +35,7 @@ def dispatcher(tmp_path):
         yield Dispatcher(cache=cache)
 
 
-async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_one_that_paid(dispatcher):
+async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_paid_one(dispatcher):
     worker = Paid("w")
     paid, cached = [
         await evaluate(Single("w"), TASKS, Pool([worker]), repeats=2, dispatcher=dispatcher) for _ in range(2)
@@ -71,7 +71,7 @@ async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
     assert not any("response cache" in note for note in notes(without))
 
 
-async def test_constant_plans_are_searched_at_what_they_cost_when_they_are_paid_for(dispatcher):
+async def test_constant_plans_are_searched_at_their_cost_when_paid_for(dispatcher):
     pool = Pool([Paid("one"), Paid("another")])
     first, second = [
         await search_constant(pool, TASKS, max_steps=1, rungs=((20, 2), (4, 4)), dispatcher=dispatcher)

@@ -106,7 +106,7 @@ RUNS = st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=40), min_size=1, 
 
 
 @given(st.dictionaries(st.sampled_from(["GRPO", "a < b", "MaxRL"]), RUNS, min_size=1))
-def test_each_training_is_a_line_inside_the_drawing_and_its_seeds_share_a_colour(runs):
+def test_each_training_is_a_line_and_its_seeds_share_a_colour(runs):
     svg = training_curves(
         {name: [list(enumerate(map(float, run))) for run in seeds] for name, seeds in runs.items()}
     )

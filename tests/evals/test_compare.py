@@ -72,7 +72,7 @@ def test_differences_are_the_conductor_minus_the_row(comparison):
         assert row.difference.mean == pytest.approx(first.accuracy.mean - row.accuracy.mean)
 
 
-async def test_self_consistency_takes_as_many_answers_as_the_conductors_cost_buys(tasks, tuning):
+async def test_self_consistency_takes_the_answers_that_the_conductors_cost_buys(tasks, tuning):
     pool = Pool([calculator("cheap", *SKILLS), calculator("dear", price=3.5, rest=0.1)])
     found = await compare(
         ComparisonSettings(pool, tasks[:20], tuning[:20]), Single("dear"), constant_plans=FRONTIER_OF_NONE
@@ -98,7 +98,7 @@ def erring(name: str, wrong: str, price: float = 1.0) -> FunctionWorker:
     return FunctionWorker(Profile(name=name, price=Price(output=price)), answer)
 
 
-async def test_a_constant_plan_is_searched_for_at_what_it_costs_in_as_many_rounds():
+async def test_a_constant_plan_is_searched_at_its_cost_in_as_many_rounds():
     """ada, bob and cyd err on a third of the questions each, so a vote of them errs on none.
 
     It costs 2.7 answers in one round, for two of them are asked where they agree; and 3 where another round may follow,

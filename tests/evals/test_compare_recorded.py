@@ -232,7 +232,7 @@ async def test_of_equally_good_workers_the_oracle_calls_the_cheapest(tmp_path: P
     assert row(found, "Oracle").cost_usd == pytest.approx(UNIT)
 
 
-async def test_the_oracle_calls_the_cheapest_if_no_worker_is_right_although_an_expensive_one_nearly_is(
+async def test_the_oracle_calls_the_cheapest_if_no_worker_is_right(
     tmp_path: Path,
 ) -> None:
     rows = [
@@ -275,7 +275,7 @@ async def test_other_verdicts_on_training_questions_make_other_choices(
 # --- beside a Conductor ------------------------------------------------------------------------------------
 
 
-def test_the_conductor_comes_first_and_a_plan_at_its_cost_beside_the_best_one(conducted: Comparison) -> None:
+def test_the_conductor_comes_first_and_a_plan_at_its_cost_beside_the_best(conducted: Comparison) -> None:
     kinds = [shown.kind for shown in conducted.rows]
     assert kinds == ["conductor", *KINDS[:6], "committee", *KINDS[6:]]
     first = conducted.rows[0]
@@ -291,7 +291,7 @@ def test_differences_are_the_conductor_minus_the_row(conducted: Comparison) -> N
         assert shown.difference.mean == pytest.approx(first.accuracy.mean - shown.accuracy.mean)
 
 
-def test_every_row_beside_the_conductor_is_tested_and_adjusted_for_the_number_of_rows(
+def test_every_row_beside_the_conductor_is_tested_and_adjusted(
     conducted: Comparison,
 ) -> None:
     first, *others = conducted.rows
@@ -316,7 +316,7 @@ async def test_a_row_equal_to_the_conductor_is_not_behind_it(recording: Recordin
     [(Single("bob"), 1), (SelfConsistency("ada", 2), 2), (SelfConsistency("cy", 3), 3)],
     ids=lambda value: getattr(value, "name", str(value)),
 )
-async def test_self_consistency_is_kept_within_the_conductors_cost_and_the_samples_there_are(
+async def test_self_consistency_stays_within_the_conductors_cost_and_samples(
     recording: Recording, conductor: Planner, samples: int
 ) -> None:
     found = await compare_recorded(contest(recording, questions=4), {"Conductor": conductor})
@@ -356,7 +356,7 @@ async def test_self_consistency_calls_no_worker_more_often_than_it_has_samples(
     assert found.rows[0].cost_usd == pytest.approx(UNIT)
 
 
-async def test_the_plan_of_a_family_calls_no_worker_more_often_than_it_has_samples(
+async def test_the_plan_of_a_family_calls_no_worker_beyond_its_samples(
     tmp_path: Path,
 ) -> None:
     # Right on all would be two answers of bob and three of ada, who agrees with herself where he is wrong.
@@ -382,7 +382,7 @@ async def test_the_plan_of_a_family_is_of_the_ten_best_workers(tmp_path: Path) -
     assert "w10" not in plans["odd"].workers
 
 
-async def test_a_conductor_that_is_cheaper_than_every_worker_was_in_training_is_compared_too(
+async def test_a_conductor_cheaper_than_every_worker_is_compared_too(
     tmp_path: Path,
 ) -> None:
     asked = contest(recorded(tmp_path, train_tokens=400), questions=2)
@@ -433,7 +433,7 @@ async def test_a_share_that_one_decimal_does_not_show_is_reported(alone: Compari
 # --- refusals ----------------------------------------------------------------------------------------------
 
 
-async def test_without_recorded_workers_or_training_questions_there_is_nothing_to_compare(
+async def test_without_recorded_workers_or_training_questions_nothing_compares(
     recording: Recording,
 ) -> None:
     test, train = tasks_of(recording, "test"), tasks_of(recording, "train")
@@ -485,9 +485,7 @@ def drawn(comparison: Comparison) -> str:
     return console.export_text()
 
 
-def test_a_recorded_comparison_says_so_everywhere_and_is_not_called_simulated(
-    alone: Comparison, tmp_path: Path
-) -> None:
+def test_a_recorded_comparison_says_so_and_is_not_called_simulated(alone: Comparison, tmp_path: Path) -> None:
     assert (alone.recorded, alone.simulated) == (True, False)
     page = render_page("made", [], alone)
     for text in (markdown(alone), page):
@@ -523,7 +521,7 @@ def test_without_a_conductor_there_is_no_cost_to_be_equal_to(
         assert "Oracle (a bound for one answer)" in tiles(comparison)
 
 
-async def test_the_conductors_tile_shows_the_row_that_the_others_are_compared_with(
+async def test_the_conductors_tile_shows_the_row_others_are_compared_with(
     recording: Recording, conducted: Comparison
 ) -> None:
     found = await compare_recorded(
@@ -565,7 +563,7 @@ async def test_a_comparison_over_both_says_both(recording: Recording) -> None:
     assert "Simulated workers, Recorded responses" in drawn(found)
 
 
-async def test_a_simulated_conductors_row_beside_recorded_ones_is_called_simulated(
+async def test_a_simulated_conductors_row_beside_recorded_ones_is_simulated(
     recording: Recording,
 ) -> None:
     found = await compare_recorded(
@@ -586,7 +584,7 @@ async def test_a_simulated_conductors_row_beside_recorded_ones_is_called_simulat
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
-async def test_an_evaluation_knows_whether_a_recording_or_a_simulation_had_a_part_in_it(
+async def test_an_evaluation_knows_if_a_recording_or_simulation_had_a_part(
     recording: Recording, planner: Planner, recorded: bool, simulated: bool
 ) -> None:
     others = (calculator("live", *SKILLS), ScriptedWorker("script", {"": "Answer: yes"}))

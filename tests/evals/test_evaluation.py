@@ -78,7 +78,7 @@ def judge(reply: object) -> Judge:
 DOWN = {"error": "status", "message": "It is down."}
 
 
-async def test_answers_that_the_grader_could_not_judge_are_counted_and_are_neither_right_nor_wrong():
+async def test_answers_the_grader_could_not_judge_are_neither_right_nor_wrong():
     broken = [Task(id=f"b/{k}", question=Question(text="?"), gold="1", grader=judge(DOWN)) for k in range(2)]
     pool = Pool([scripted("w")])
     found = await evaluate(Single("w"), [*TASKS, *broken], pool)

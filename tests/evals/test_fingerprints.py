@@ -23,7 +23,7 @@ path = "ada"
 """
 
 
-def test_weights_that_changed_under_the_same_name_are_another_configuration(tmp_path: Path) -> None:
+def test_changed_weights_under_the_same_name_are_another_configuration(tmp_path: Path) -> None:
     for name in ("mine", "before", "ada"):
         shutil.copytree(checkpoint_folder("world-conductor"), tmp_path / name)
     file = tmp_path / "pool.toml"
@@ -51,7 +51,7 @@ def test_a_shipped_checkpoint_is_known_by_its_weights() -> None:
     assert ("model.safetensors", len(weights), sha256(weights).hexdigest()) in files
 
 
-def test_a_file_that_a_task_file_a_planner_or_a_pool_reads_is_told_apart_by_its_content(
+def test_a_file_read_by_tasks_planner_or_pool_is_told_by_its_content(
     tmp_path: Path,
 ) -> None:
     table, plan, ratings = (tmp_path / name for name in ("mine.csv", "plan.txt", "ratings.json"))

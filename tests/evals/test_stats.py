@@ -85,7 +85,7 @@ def test_questions_of_different_evaluations_cannot_be_paired():
         paired_difference([1.0, 0.0], [1.0, 0.0, 0.0])
 
 
-def test_for_one_answer_a_question_the_permutation_test_is_mcnemars_with_half_of_the_observed_case():
+def test_for_one_answer_a_question_the_permutation_test_is_mcnemars():
     rng = np.random.default_rng(5)
     for _ in range(20):
         first, second = rng.integers(0, 2, size=(2, 80))

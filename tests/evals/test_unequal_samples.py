@@ -121,7 +121,7 @@ async def test_equal_numbers_turn_as_the_samples_are_counted(tmp_path: Path, sam
             assert (turned.voted_QWR == answers.voted_QWR[:, :, order]).all()
 
 
-async def test_who_stands_there_again_agrees_only_if_its_next_sample_says_the_same(tmp_path: Path) -> None:
+async def test_who_stands_again_agrees_only_if_its_next_sample_says_the_same(tmp_path: Path) -> None:
     given = [{"ada": "Abc", "bob": "bbA"}, {"ada": "AAb", "bob": "ccc"}]
     answers = await answers_of(tmp_path, given)
     agreed = [

@@ -32,7 +32,7 @@ def profiles() -> list[Profile]:
     return made
 
 
-def test_a_vote_compares_its_own_voters_as_they_were_measured_or_all_of_them_as_listed() -> None:
+def test_a_vote_compares_its_voters_as_measured_or_all_as_listed() -> None:
     prices = VoterPrices.from_profiles([profiles()])
     measured, listed = prices.among((0, 2))[0], prices.among((0, 3))[0]
     assert measured[[0, 1, 2]].tolist() == [3.0, 2.0, 1.0]

@@ -114,7 +114,7 @@ def test_a_limit_must_be_an_amount(file: Path, limit: float) -> None:
     assert not file.exists()
 
 
-def test_days_are_apart_and_a_call_over_midnight_is_paid_on_the_day_it_began(file: Path) -> None:
+def test_days_are_apart_and_a_call_is_paid_on_the_day_it_began(file: Path) -> None:
     day = ["2030-01-01"]
     account = Account(file, "day", 1.0, today=lambda: day[0])
     assert account.reserve(0.5) is None
@@ -192,7 +192,7 @@ def test_an_account_whose_file_is_gone_says_so(account: Account) -> None:
         account.reserve(0.1)
 
 
-def test_the_day_account_takes_its_limit_from_the_option_then_the_environment(tmp_path: Path) -> None:
+def test_the_days_limit_is_the_options_then_the_environments(tmp_path: Path) -> None:
     place = {"PODIUM_STORE": str(tmp_path / "traces.sqlite")}
     assert open_day_account(None, place) is None
     assert open_day_account(None, {**place, "PODIUM_DAY_BUDGET_USD": " "}) is None
@@ -207,7 +207,7 @@ def test_the_day_account_takes_its_limit_from_the_option_then_the_environment(tm
             open_day_account(None, {**place, "PODIUM_DAY_BUDGET_USD": wrong})
 
 
-def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() -> None:
+def test_a_ledger_keeps_aside_in_its_budget_and_every_account_or_nowhere() -> None:
     run, day = Account(None, "run", 1.0), Account(None, "day", 0.5)
     ledger = Ledger(Budget(usd=2.0), accounts=[run, day])
     refusal = ledger.try_reserve(Reservation(1, 10, 0.75), now=0.0)
@@ -271,7 +271,7 @@ async def test_a_payment_that_cannot_be_written_is_told_and_written_later(
     assert (account.reserved_usd, account.spent_usd) == (0.1, 0.25)
 
 
-def test_a_question_that_its_own_budget_refuses_holds_nothing_in_an_account() -> None:
+def test_a_question_its_own_budget_refuses_holds_nothing_in_an_account() -> None:
     run = Account(None, "run", 1.0)
     assert Ledger(Budget(calls=0), accounts=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0) is not None
     assert (run.reserved_usd, run.refusal) == (0.0, None)

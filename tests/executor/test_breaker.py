@@ -36,7 +36,7 @@ async def test_it_opens_after_so_many_failures_in_a_row_and_not_before():
     assert breaker.state == "open"
 
 
-async def test_one_timeout_opens_it_when_nothing_has_succeeded_since_the_call_began():
+async def test_one_timeout_opens_it_if_nothing_succeeded_since_the_call_began():
     breaker, began = Breaker("w", LIMITS), now()
     await asyncio.sleep(0.001)
     breaker.succeeded()
@@ -46,7 +46,7 @@ async def test_one_timeout_opens_it_when_nothing_has_succeeded_since_the_call_be
     assert breaker.state == "open"
 
 
-async def test_a_call_that_took_too_long_beside_others_that_succeeded_opens_nothing():
+async def test_a_call_too_long_beside_others_that_succeeded_opens_nothing():
     breaker = Breaker("w", LIMITS)
     breaker.succeeded()
     for error in (LATE, BROKEN):
@@ -60,7 +60,7 @@ async def test_failures_for_as_long_as_a_timeout_open_it_however_few():
     assert breaker.state == "open"
 
 
-async def test_while_it_is_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
+async def test_while_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
     breaker = opened()
     with pytest.raises(WorkerError) as refused:
         await breaker.acquire(wait=False)
@@ -135,7 +135,7 @@ async def test_it_may_begin_as_another_process_left_it():
     assert await breaker.acquire(wait=True)
 
 
-async def test_a_worker_that_requests_a_pause_does_not_end_the_probe_of_another_call():
+async def test_a_worker_that_requests_a_pause_does_not_end_anothers_probe():
     limited = WorkerError("Too many requests.", kind="limited", retryable=True, retry_after_s=100.0)
     breaker = opened()
     assert await breaker.acquire(wait=True), "this call is the probe"

@@ -102,7 +102,7 @@ async def test_a_worker_that_requests_too_long_a_wait_has_failed_for_good(make_c
     assert len(worker.requests) == 1
 
 
-async def test_a_worker_that_wants_to_be_left_alone_for_long_is_and_its_fallback_answers(make_context):
+async def test_a_worker_that_wants_a_long_rest_has_it_and_its_fallback_answers(make_context):
     told = WorkerError("Status 429.", kind="limited", retryable=True, retry_after_s=3_600)
     a = ScriptedWorker("a", [told, "4"], fallback="b")
     question_context = make_context([a, ScriptedWorker("b", {"": "four"})])
@@ -199,7 +199,7 @@ async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(make
     assert question_context.dispatcher.status[0].error == "No answer within 0.05 s."
 
 
-async def test_a_worker_that_rests_is_waited_for_when_its_fallback_cannot_answer_either(make_context):
+async def test_a_resting_worker_is_waited_for_if_its_fallback_cannot_answer(make_context):
     limits = Limits(failures=1, retries=0, probe_after=0.05)
     a = ScriptedWorker("a", [BUSY, "4"], fallback="b", limits=limits)
     b = ScriptedWorker("b", [WRONG_KEY] * 9)
@@ -221,7 +221,7 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_rest(make_contex
     assert question_context.dispatcher.status[0].state == "closed"
 
 
-async def test_a_worker_that_stays_down_costs_a_question_no_more_than_two_cooldowns(make_context):
+async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context):
     limits = Limits(failures=1, retries=3, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
     question_context = make_context([worker])
@@ -332,9 +332,7 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
     assert question_context.ledger.usd == 1.0
 
 
-async def test_from_a_cache_a_cut_answer_and_the_one_that_replaced_it_cost_what_they_had_cost(
-    make_context, tmp_path
-):
+async def test_from_a_cache_a_cut_answer_and_its_replacement_cost_as_before(make_context, tmp_path):
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
         dispatcher = Dispatcher(cache=cache)
         saved, calls = [], []
@@ -375,7 +373,7 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
         assert question_context.ledger.usd == spent
 
 
-async def test_a_cut_answer_is_what_it_is_without_a_fallback_or_where_the_caller_wants_it_short(make_context):
+async def test_a_cut_answer_stays_without_a_fallback_or_where_short_is_wanted(make_context):
     alone = Cut("a", Price())
     assert isinstance(await call(make_context([alone]), alone, REQUEST, []), Answered)
     cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})

@@ -337,7 +337,7 @@ async def test_who_is_left_out_stays_so_whatever_ends_the_question(make_context)
     assert statuses == ["cancelled", "done", "done", "skipped", "done", "refused", "refused"]
 
 
-async def test_older_exchanges_of_a_chat_count_as_votes_so_all_workers_are_called(make_context) -> None:
+async def test_older_exchanges_of_a_chat_count_as_votes_so_all_are_called(make_context) -> None:
     past = (Message(role="user", content="And 1 + 1?"), Message(role="assistant", content="Answer: b"))
     question = Question(text="What is 2 + 2?", history=past)
     workers = [*voters(["a", "a", "b"], [1, 1, 1]), VoteWorker("v")]

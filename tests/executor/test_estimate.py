@@ -17,7 +17,7 @@ def worker(name: str, *, latency_s: float | None = 2.0) -> ScriptedWorker:
     return ScriptedWorker(name, [], profile=profile, limits=Limits(max_tokens=1000))
 
 
-def test_a_plan_costs_what_its_steps_cost_and_a_step_reads_the_responses_before_it() -> None:
+def test_a_plan_costs_its_steps_and_a_step_reads_responses_before_it() -> None:
     pool = Pool([worker("ada"), worker("bram")])
     alone = estimate(Workflow((Step(0, "Answer."),)), pool, QUESTION, response_tokens=200)
     both = Workflow((Step(0, "Answer."), Step(1, "Check.", Access(all=True))))
@@ -52,7 +52,7 @@ async def test_the_most_is_what_a_budget_keeps_aside(make_context, max_usd: floa
         assert execution.spans[0].status == status
 
 
-def test_steps_that_nothing_needs_are_not_counted_and_side_by_side_takes_no_longer() -> None:
+def test_steps_nothing_needs_are_not_counted_and_siblings_take_no_longer() -> None:
     pool = Pool([worker("ada"), worker("bram")])
     plan = Workflow(
         (Step(0, "One."), Step(1, "Two."), Step(0, "Idle."), Step(1, "Both.", Access(steps=(0, 1))))

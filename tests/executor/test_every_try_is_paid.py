@@ -290,7 +290,7 @@ def test_a_count_above_the_bound_raises_it() -> None:
         assert bound.most(sized(text * 2)) >= tokens
 
 
-async def test_a_question_that_the_budget_pays_for_is_answered_before_anything_is_known(
+async def test_a_question_the_budget_pays_is_answered_before_anything_is_known(
     make_context: Any,
 ) -> None:
     prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")

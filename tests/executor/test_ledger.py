@@ -82,7 +82,7 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
     assert budget.usd is None or ledger.usd <= budget.usd * (1 + 1e-9)
 
 
-async def test_a_call_waits_for_those_in_flight_that_may_leave_enough_of_the_budget():
+async def test_a_call_waits_for_those_in_flight_that_may_leave_enough_budget():
     for budget in (Budget(tokens=150), Budget(usd=1.5)):
         ledger, reservation = Ledger(budget), Reservation(1, 100, 1.0)
         assert await ledger.reserve(reservation) is None

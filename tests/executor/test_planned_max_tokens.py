@@ -19,7 +19,7 @@ class Limiting:
         return Plan(render(CHAIN), CHAIN, max_tokens=(500, None, 900))
 
 
-async def test_each_step_has_the_limit_of_the_plan_and_the_last_one_the_callers_if_that_is_lower():
+async def test_each_step_has_the_plans_limit_and_the_last_the_callers_if_lower():
     for caller, last in ((None, 900), (700, 700), (2000, 900)):
         worker = ScriptedWorker("ada", ["one", "two", "three"])
         question = Question(text="How many?", options=AnswerOptions(max_tokens=caller, temperature=0.5))

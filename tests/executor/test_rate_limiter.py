@@ -23,7 +23,7 @@ async def admissions(rate_limiter: RateLimiter, tokens: int, used: int | None = 
         return admitted
 
 
-async def test_a_minute_has_no_more_requests_than_its_limit_and_a_burst_has_a_tenth_of_them():
+async def test_a_minute_has_at_most_its_limit_and_a_burst_a_tenth_of_it():
     assert await admissions(RateLimiter(Limits(rpm=600)), tokens=1) == 60
 
 
@@ -62,7 +62,7 @@ async def test_a_call_larger_than_the_limit_still_passes():
     assert permit.tokens is not None
 
 
-async def test_a_question_with_one_call_does_not_wait_behind_all_calls_of_another():
+async def test_a_question_with_one_call_does_not_wait_behind_anothers_many():
     rate_limiter, order = RateLimiter(Limits(concurrency=1)), []
 
     async def one(caller: str) -> None:
@@ -82,7 +82,7 @@ async def test_a_question_with_one_call_does_not_wait_behind_all_calls_of_anothe
     assert Counter(order) == {"many": 20, "few": 1, "fewer": 1}
 
 
-async def test_places_are_given_back_by_calls_that_are_cancelled_while_waiting_and_while_passing():
+async def test_places_are_given_back_by_cancelled_calls():
     rate_limiter = RateLimiter(Limits(concurrency=1))
     permit_of_first = await rate_limiter.acquire("first", 1)
     waiting = [asyncio.create_task(rate_limiter.acquire("second", 1)) for _ in range(3)]
@@ -145,7 +145,7 @@ def test_what_is_larger_than_the_limit_waits_for_an_empty_window():
     assert window.wait(50, 1.0) == 59.0
 
 
-def test_an_entry_that_took_less_makes_room_and_one_that_took_more_takes_it():
+def test_an_entry_that_took_less_makes_room_one_that_took_more_takes_it():
     window = Window(10, 60)
     entry = window.add(8, 0.0)
     window.correct(entry, 2)

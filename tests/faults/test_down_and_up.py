@@ -43,7 +43,7 @@ async def test_a_worker_that_hangs_from_the_start_costs_one_timeout(pool_at, tmp
         await pool.close()
 
 
-async def test_a_worker_that_goes_down_in_the_middle_costs_one_timeout_for_all_at_once(pool_at, tmp_path):
+async def test_a_worker_down_in_the_middle_costs_one_timeout_for_all_at_once(pool_at, tmp_path):
     async with FaultServer(ANSWER) as server:
         pool = pool_with_fallback(pool_at, server, tmp_path)
         runner = Runner(Single("a"), pool)

@@ -79,13 +79,13 @@ def test_every_sample_in_inspects_log_names_its_trace(table):
     assert usage.total_tokens > 0
 
 
-def test_a_question_that_failed_is_an_error_of_its_sample_with_our_sentence(table):
+def test_a_question_that_failed_is_an_error_of_its_sample(table):
     log = inspect_eval("calculators.toml", table, size=2, **{"budget.calls": 0})
     assert log.status == "error"
     assert "The budget of 0 calls is used up." in log.error.message
 
 
-def test_what_inspect_graded_is_graded_alike_where_its_task_is_a_set_of_ours(table):
+def test_what_inspect_graded_is_graded_alike_in_a_set_of_ours(table):
     log = inspect_eval("calculators.toml", table, **{"plan.planner": "single:egon"})
     of_ours = InspectTask(task=f"{QUESTIONS}@sums", args={"table": table, "size": 20})
     tasks = {task.id: task for task in of_ours.read("test").tasks}

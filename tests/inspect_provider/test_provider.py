@@ -119,7 +119,7 @@ async def test_a_named_seed_names_the_question_and_none_is_a_new_one():
     assert new[0] != new[1]
 
 
-async def test_what_a_pool_decides_for_itself_is_named_in_the_log_as_not_passed_on():
+async def test_what_a_pool_decides_itself_is_logged_as_not_passed_on():
     output = await ask(config=GenerateConfig(temperature=0.0, max_tokens=9, seed=1))
     assert output.metadata["not_passed_on"] == ["temperature", "max_tokens"]
 
@@ -143,7 +143,7 @@ async def test_what_no_pool_can_give_is_refused_in_one_sentence():
             await ask(**asked)
 
 
-def test_settings_that_cannot_be_used_are_what_inspect_shows_as_one_sentence():
+def test_unusable_settings_are_what_inspect_shows_as_one_sentence():
     with pytest.raises(PrerequisiteError, match="unknown key 'pol'; did you mean 'pool'"):
         get_model("podium/pool.toml", memoize=False, pol="x")
     with pytest.raises(PrerequisiteError, match="--model-base-url http://x: a pool file says"):

@@ -127,7 +127,7 @@ async def test_leaving_a_stream_cancels_its_question():
         assert [kept.status for kept in store.list()] == ["cancelled"]
 
 
-async def test_a_budget_holds_for_each_question_and_planning_that_failed_goes_to_one_worker():
+async def test_a_budget_holds_a_question_and_failed_planning_goes_to_one_worker():
     async with FaultServer(Answer("No plan.", input_tokens=10, output_tokens=10)) as server:
         paid = live_pool(server.url)
         async with podium.Team.open(paid) as team:

@@ -28,7 +28,7 @@ def writers():
         ({"planner": "single:ada", "store": "pool.toml/x.sqlite"}, "cannot be opened"),
     ],
 )
-def test_what_the_settings_name_and_is_not_there_is_refused_before_any_question(given, sentence):
+def test_what_settings_name_and_is_missing_is_refused_before_a_question(given, sentence):
     before = writers()
     with pytest.raises(UsageError) as refused:
         Team.open(**{"team": "pool.toml", **given})
@@ -36,7 +36,7 @@ def test_what_the_settings_name_and_is_not_there_is_refused_before_any_question(
     assert writers() == before
 
 
-def test_a_team_has_the_budget_of_its_file_and_of_the_keys_that_override_it():
+def test_a_team_has_its_files_budget_and_the_keys_that_override_it():
     Path("own.toml").write_text(
         'pool = "pool.toml"\n[budget]\ncalls = 3\ntokens = 4\nusd = 0.5\n[plan]\nearly_stop = true\n'
     )
@@ -47,7 +47,7 @@ def test_a_team_has_the_budget_of_its_file_and_of_the_keys_that_override_it():
     assert (team.settings.plan.max_steps, team.settings.budget.rounds) == (7, 2)
 
 
-async def test_a_trace_is_on_disk_when_its_answer_is_given_and_closing_gives_the_store_back():
+async def test_a_trace_is_on_disk_when_its_answer_is_given():
     before = writers()
     team = Team.open("pool.toml", planner="single:ada", store=Path("own.sqlite"))
     trace = await team.ask(Question(text="The sum of 2 and 3?"), seed="s")
@@ -88,7 +88,7 @@ async def test_what_was_paid_for_is_kept_and_a_days_budget_is_shared(monkeypatch
     assert len(server.requests) == 3
 
 
-async def test_a_plan_is_paid_from_the_days_budget_and_refused_once_it_is_used_up():
+async def test_a_plan_is_paid_from_the_days_budget_and_refused_when_used_up():
     async with FaultServer(Answer("No plan.", input_tokens=0, output_tokens=500)) as server:
         pool = paid_pool(server.url)
         async with Team.open(pool, budget={"day_usd": 0.002}) as team:

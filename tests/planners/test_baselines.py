@@ -120,7 +120,7 @@ def test_random_workflows_are_valid_whatever_the_pool(random, workers, max_steps
         assert check(workflow, workers=workers, max_steps=max_steps, access=access) is None
 
 
-def test_random_workflows_use_every_number_of_steps_worker_phrase_and_access():
+def test_random_workflows_use_all_numbers_of_steps_workers_and_access():
     random = Random("coverage")
     drawn = [random_workflow(random, workers=6, max_steps=5) for _ in range(500)]
     steps = [step for workflow in drawn for step in workflow.steps]

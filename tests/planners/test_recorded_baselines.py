@@ -53,7 +53,7 @@ async def test_a_committee_of_one_needs_no_vote_even_weighted() -> None:
         assert await steps_of(Committee(("b",), weights), "a", "b") == [(1, ANSWER_WHOLE_QUESTION, Access())]
 
 
-async def test_the_weights_of_a_committee_stand_in_the_votes_subtask_in_its_order() -> None:
+async def test_a_committees_weights_stand_in_the_votes_subtask_in_its_order() -> None:
     *_, vote = await steps_of(Committee(("b", "a"), (1.5, 0.25)), "a", "b", "vote")
     assert vote == (2, "Vote with the weights 1.5, 0.25.", Access(all=True))
 
@@ -138,7 +138,7 @@ async def test_a_worker_that_the_pool_lacks_is_refused_with_the_nearest(planner:
         await planner.plan(request("ada", "bob", "vote"))
 
 
-async def test_a_cascade_whose_expensive_worker_is_missing_is_refused_when_it_plans() -> None:
+async def test_a_cascade_without_its_expensive_worker_is_refused_when_it_plans() -> None:
     outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
     with pytest.raises(ConfigError, match="no worker named 'cyy'; did you mean 'cy'"):
         await Cascade(("ada", "bob"), "cyy").plan(request("ada", "bob", "cy", "vote", outcomes=(outcome,)))

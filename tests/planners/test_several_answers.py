@@ -26,14 +26,14 @@ ANSWERS = ["Because.\nAnswer: 4", "Answer: 5", "Answer: 4."]
         ("They are all fine.", "Because.\nAnswer: 4"),
     ],
 )
-async def test_the_judge_names_the_answer_and_the_vote_decides_if_its_verdict_cannot_be_read(verdict, answer):
+async def test_the_judge_names_the_answer_or_the_vote_decides_if_unreadable(verdict, answer):
     judge = {BEST: verdict}
     trace = await answered(Judged("best-of-n", ("ada",) * 3, "bo", BEST), team(ada=ANSWERS, bo=judge))
     assert trace.answer == answer
     assert called(trace) == [["ada", "ada", "ada", "bo"]]
 
 
-async def test_the_chooser_of_universal_self_consistency_may_be_the_worker_itself():
+async def test_universal_self_consistency_may_choose_by_the_worker_itself():
     planner = Judged("universal-self-consistency", ("ada", "ada"), "ada", MOST_CONSISTENT)
     trace = await answered(planner, team(ada=["A poem.", "An ode.", "Best: 1\nAnswer: An ode."]))
     assert (trace.answer, called(trace)) == ("An ode.", [["ada"] * 3])

@@ -123,7 +123,7 @@ def test_a_word_that_every_kind_has_names_none_however_often_it_is_said() -> Non
     assert names == {frozenset({"rivers", "mountains"}), frozenset({"fruits", "trees"})}
 
 
-def test_a_kind_is_known_by_so_many_words_at_most_and_by_those_that_count_most() -> None:
+def test_a_kind_is_known_by_a_few_words_and_those_that_count_most() -> None:
     rare = [f"{first}{second}" for first in "abcdefgh" for second in "uvwxyz"]
     rivers = [f"river {' '.join(Random(str(number)).sample(rare, 9))}" for number in range(40)]
     fruits = [f"ripe fruit {number}" for number in range(40)]
@@ -181,7 +181,7 @@ def test_names_are_in_plain_letters_whatever_the_script() -> None:
     ],
 )
 @REPEATED
-def test_texts_with_few_words_have_as_many_clusters_as_can_be_distinguished(
+def test_texts_with_few_words_have_as_many_clusters_as_are_distinct(
     texts: list[str], distinct: int, count: int
 ) -> None:
     clusters = find_clusters(texts, count)
@@ -216,9 +216,7 @@ def test_texts_without_words_have_no_kinds_and_are_of_none(texts: list[str], cou
     ),
     st.integers(2, 6),
 )
-def test_there_are_never_more_clusters_than_requested_and_each_has_words_that_count(
-    texts: list[str], count: int
-) -> None:
+def test_there_are_at_most_the_requested_clusters_each_with_its_words(texts: list[str], count: int) -> None:
     clusters = find_clusters(texts, count)
     assert len(clusters) <= min(count, len(set(texts)))
     for name, words in clusters.items():

@@ -242,7 +242,7 @@ async def test_with_16_at_once_spending_never_passes_the_budget(dollars: float) 
     assert (progress.refusal is None) == (progress.kept == 60)
 
 
-async def test_a_worker_without_a_price_is_held_at_the_most_that_its_limits_let_it_cost() -> None:
+async def test_a_worker_without_a_price_is_held_at_the_most_its_limits_allow() -> None:
     # A team costs what its workers cost: a dollar for a call here, and no price says so.
     inner = ScriptedWorker(
         "inner", {"": "5"}, profile=Profile(name="inner", price=Price(output=1e6)), delay=0.002
@@ -339,7 +339,7 @@ async def test_calls_that_failed_are_counted_and_made_again() -> None:
     assert (first.errors, second.errors) == ({"moody": "moody: It is down."}, {})
 
 
-async def test_questions_with_another_wording_than_before_are_refused_and_no_worker_is_called() -> None:
+async def test_questions_of_another_wording_than_before_are_refused_uncalled() -> None:
     def tasks(*texts: str) -> list[Task]:
         return [Task(f"{n}", Question(text=text), "5", Exact()) for n, text in enumerate(texts)]
 

@@ -76,7 +76,7 @@ def test_a_file_keeps_the_words_and_other_ratings_have_none(tmp_path: Path) -> N
     assert with_words.joined(plain).words is None
 
 
-def test_questions_without_words_have_no_weights_and_unknown_words_change_nothing() -> None:
+def test_questions_without_words_have_no_weights() -> None:
     answers = asked(5, 40)
     ratings = rate(answers, {}).model_copy(update={"words": fit_words(answers)})
     assert predicted(ratings, "ada", "zebra 7") == pytest.approx(answers.accuracy[0], abs=1e-3)

@@ -47,9 +47,7 @@ def request(subtask: str, *shown: tuple[str, str], style: Style = "packed", dupl
 
 
 @pytest.mark.parametrize("style", ["packed", "chat"])
-async def test_what_the_step_shows_finds_the_response_whatever_the_style_and_the_fences(
-    tmp_path: Path, style: Style
-) -> None:
+async def test_what_the_step_shows_finds_the_response_in_any_style(tmp_path: Path, style: Style) -> None:
     recording = made(tmp_path)
     critics = [
         await replay(recording, "judge").answer(
@@ -124,7 +122,7 @@ def test_the_file_says_what_was_seen_and_the_header_counts_it(tmp_path: Path) ->
     assert [replay(recording, worker).knows(FOUR) for worker in ("ada", "judge")] == [True, True]
 
 
-def test_a_recording_without_any_has_the_columns_and_the_format_that_it_always_had(tmp_path: Path) -> None:
+def test_a_recording_without_any_has_its_old_columns_and_format(tmp_path: Path) -> None:
     recording = made(tmp_path, conditioned=False)
     assert tuple(pq.read_table(recording.path).column_names) == COLUMNS
     header = (tmp_path / "r.json").read_text()

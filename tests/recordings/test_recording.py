@@ -34,7 +34,7 @@ def small(make_recording: MakeRecording) -> Recording:
     return make_recording(GIVEN, splits={"What is 3 + 3?": "train"})
 
 
-def test_questions_are_found_by_their_wording_and_space_around_it_does_not_count(small: Recording) -> None:
+def test_questions_are_found_by_wording_whatever_the_space_around(small: Recording) -> None:
     for text in ("What is 3 + 3?", "  What is 3 + 3?\n"):
         found = small.find(text)
         assert found is not None
@@ -155,7 +155,7 @@ def test_a_path_that_names_no_file_is_refused(path: str) -> None:
         Recording.open(Path(path))
 
 
-def test_the_header_in_place_of_the_recording_is_answered_with_the_file_that_is_wanted(
+def test_the_header_alone_is_answered_with_the_file_that_is_wanted(
     small: Recording,
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -207,7 +207,7 @@ def test_a_shelf_opens_each_file_once_and_sees_paths_from_its_folder(
         loader.open(Path("none.parquet"))
 
 
-def test_a_recording_in_use_is_opened_once_as_long_as_its_files_stay_as_they_are(small: Recording) -> None:
+def test_a_recording_in_use_is_opened_once_while_its_files_stay(small: Recording) -> None:
     assert Recording.open(small.path) is Recording.open(small.path.parent / "." / small.path.name)
     first = Recording.open(small.path)
     beside = header_path(small.path)

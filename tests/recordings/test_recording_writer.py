@@ -134,7 +134,7 @@ def test_many_more_rows_than_one_batch_are_read_back(tmp_path: Path) -> None:
         assert [response.text for response in samples] == [f"{number}/{sample}" for sample in range(5)]
 
 
-def test_the_first_question_of_an_id_and_the_first_response_of_a_sample_stay(tmp_path: Path) -> None:
+def test_the_first_question_of_an_id_and_response_of_a_sample_stay(tmp_path: Path) -> None:
     with RecordingWriter() as writer:
         writer.add_question(question("a", "one?"))
         writer.add_question(question("a", "two?"))
@@ -147,7 +147,7 @@ def test_the_first_question_of_an_id_and_the_first_response_of_a_sample_stay(tmp
     assert [response.text for response in samples] == ["first"]
 
 
-def test_questions_of_a_repeated_wording_and_without_answers_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_repeated_wordings_and_unanswered_questions_are_left_out_counted(tmp_path: Path) -> None:
     with RecordingWriter() as writer:
         gather(writer, "a", "b")
         for id_ in ("x", "y"):

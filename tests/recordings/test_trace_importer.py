@@ -112,7 +112,7 @@ async def test_traces_give_the_answers_to_bare_questions_and_no_others(tmp_path:
     assert {question.gold for question in recording.questions} == {"4", None}
 
 
-async def test_traces_of_replayed_answers_and_of_questions_with_a_past_are_left_out(
+async def test_traces_of_replays_and_of_questions_with_a_past_are_left_out(
     tmp_path: Path, make_recording: MakeRecording
 ) -> None:
     bare = Question(text="What is 2 + 2?")

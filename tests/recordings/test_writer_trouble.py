@@ -101,7 +101,7 @@ except UsageError:
     ]
 
 
-def test_on_a_full_disk_what_was_committed_stays_and_one_sentence_reports_the_rest(tmp_path: Path) -> None:
+def test_on_a_full_disk_what_was_committed_stays_and_the_rest_is_reported(tmp_path: Path) -> None:
     made = run(
         [sys.executable, "-c", PREAMBLE + FILLS_THE_DISK],
         check=True,

@@ -121,7 +121,7 @@ def test_failing_changes_neither_who_is_drawn_nor_what_planners_see() -> None:
         assert sick.draw(str(i)).profiles == healthy.draw(str(i)).profiles
 
 
-async def test_a_planner_sees_other_names_of_the_same_workers_and_tools_keep_theirs() -> None:
+async def test_a_planner_sees_other_names_of_workers_and_tools_keep_theirs() -> None:
     pool = Pool([ScriptedWorker("ada", ["Ada."]), ScriptedWorker("bram", ["Bram."]), VoteWorker("vote")])
     source = PoolSource(pool, PoolDraw(renamed=True, failing=0.5))
     drawn = [source.draw(str(i)) for i in range(50)]
@@ -164,7 +164,7 @@ def endpoint() -> Pool:
     return Pool([build_worker(build(spec, OpenAISpec))])
 
 
-async def test_a_worker_that_was_made_to_fail_costs_the_plan_its_answer_and_not_its_place_in_the_group(
+async def test_a_worker_made_to_fail_costs_the_plan_its_answer_not_its_place(
     endpoint: Pool,
 ) -> None:
     assert await rolled(endpoint, 0) is None, "infrastructure failed"
@@ -204,7 +204,7 @@ async def test_a_vote_on_workers_that_were_made_to_fail_is_the_plans_own_loss() 
     assert (rollout.trace.answer, rollout.reward.total) == (None, 0.5)
 
 
-async def test_the_worker_that_another_question_has_is_not_down_and_no_answer_of_it_is_used(
+async def test_another_questions_worker_is_not_down_and_its_answers_not_used(
     tmp_path: Path,
 ) -> None:
     class Kept(ScriptedWorker):

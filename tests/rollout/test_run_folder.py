@@ -104,7 +104,7 @@ for _ in range(100):
 """
 
 
-def test_processes_that_open_a_folder_at_the_same_time_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_processes_that_open_a_folder_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     opening = [subprocess.Popen([sys.executable, "-c", OPENED], cwd=tmp_path) for _ in range(4)]
     assert [process.wait() for process in opening] == [0, 0, 0, 0]
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["config.json"]

@@ -57,7 +57,7 @@ async def test_right_wrong_and_unreadable_completions(text, total):
     assert rollout.valid == (total > 0)
 
 
-async def test_a_completion_that_shows_a_part_earns_nothing_where_all_or_none_is_the_rule():
+async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
     text = "model_id = [0, 0]\nsubtasks = ['Do it.', 'Check it.']\naccess_list = [[], [0]]"
     for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
         rollout = await Scorer().roll(FixedPlan(text, access=access), TASK, pool("Answer: 42"), seed="0")
@@ -81,7 +81,7 @@ async def test_a_failed_worker_leaves_the_rollout_out():
     )
 
 
-async def test_a_vote_on_failed_workers_leaves_the_rollout_out_and_one_on_nothing_does_not():
+async def test_a_vote_on_failed_workers_leaves_the_rollout_out_on_nothing_not():
     workers = Pool([*pool(BROKEN, "Answer: 42"), VoteWorker("vote")])
     assert await Scorer().roll(FixedPlan(completion(0, 2)), TASK, workers, seed="0") is None
     blind = await Scorer().roll(FixedPlan(completion(1, 2, access="none")), TASK, workers, seed="0")

@@ -124,7 +124,7 @@ async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets
     assert (meter.calls, account.refusal) == (0, None)
 
 
-async def test_a_question_whose_vote_stopped_early_wants_nothing_that_an_account_refused_another(
+async def test_a_vote_that_stopped_early_wants_nothing_an_account_refused(
     account: Account, meter: Meter
 ) -> None:
     account.reserve(39.5)
@@ -143,7 +143,7 @@ async def test_a_question_whose_vote_stopped_early_wants_nothing_that_an_account
     assert rollout.correct
 
 
-async def test_a_batch_of_a_training_is_given_up_once_what_is_in_flight_was_answered(
+async def test_a_trainings_batch_is_given_up_once_calls_in_flight_are_answered(
     account: Account, meter: Meter
 ) -> None:
     scorer = Scorer(dispatcher=Dispatcher(accounts=[account]))

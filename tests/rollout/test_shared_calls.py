@@ -20,7 +20,7 @@ def plan(models: str, subtasks: str, access: str) -> str:
     return f"model_id = [{models}]\nsubtasks = [{subtasks}]\naccess_list = [{access}]"
 
 
-async def test_equal_calls_are_paid_once_whatever_else_a_plan_asks_and_equal_steps_of_a_plan_each(
+async def test_equal_calls_are_paid_once_and_a_plans_equal_steps_each(
     tmp_path: Path,
 ) -> None:
     with ResponseCache(tmp_path / "answers.sqlite") as cache:

@@ -78,7 +78,7 @@ async def test_a_wrong_key_is_refused_and_no_key_too():
             assert (await client.info()).tasks == 3
 
 
-async def test_a_rank_with_other_settings_is_refused_by_the_names_of_those_that_differ():
+async def test_a_rank_with_other_settings_is_refused_by_their_names():
     ours = build({"max_steps": 4, "pool": "mine.toml"}, ScoringSettings)
     async with serve_session(make_session()) as url, Client(url, settings=ours) as client:
         with pytest.raises(ConfigError) as refused:
@@ -148,7 +148,7 @@ async def test_what_is_no_scoring_service_is_said_so():
         Client("127.0.0.1:8500")
 
 
-async def test_a_rollout_that_does_not_end_in_time_is_cancelled_and_requested_again(unused_tcp_port):
+async def test_a_rollout_that_is_late_is_cancelled_and_requested_again(unused_tcp_port):
     cut, request, slow = [], rollouts((RIGHT,))[0], make_session(delay=600)
     async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
         async with serve_session(slow, port=unused_tcp_port, drain_s=0, on_cut=lambda: cut.append(1)):

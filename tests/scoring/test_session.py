@@ -75,7 +75,7 @@ async def test_no_worker_is_called_to_say_that_no_round_follows():
         assert await session.prompt(rollout(RIGHT)) is None
 
 
-async def test_a_plan_whose_worker_failed_has_no_reward_and_a_trace_that_says_why():
+async def test_a_plan_whose_worker_failed_has_no_reward_and_says_why():
     kept = []
     score = await make_session(kept=kept).score(rollout(BROKEN))
     assert score.reward is None
@@ -109,7 +109,7 @@ async def test_the_same_rollout_is_one_trace_and_another_is_another():
 
 
 @pytest.mark.parametrize("earlier", [(), (WRONG,)])
-async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing_and_is_the_same_rollout(earlier):
+async def test_a_draft_in_a_cut_thought_earns_nothing_and_is_the_same_rollout(earlier):
     request = rollout(*earlier, "<think>Perhaps so:\n" + RIGHT)
     cut = request.model_copy(update={"cut": True})
     assert (await make_session(rounds=2).score(request)).reward == 1.0
@@ -140,7 +140,7 @@ async def test_the_digest_is_that_of_what_scores():
     assert plain.info.tasks == 3
 
 
-async def test_a_plan_with_partial_access_earns_nothing_where_the_prompt_wants_all_or_none():
+async def test_a_plan_with_partial_access_earns_nothing_under_all_or_none():
     chain = 'model_id = [1, 0]\nsubtasks = ["Guess.", "Multiply."]\naccess_list = [[], [0]]'
     session = make_session(prompt={"access": "all_or_none"})
     score = await session.score(rollout(chain))
@@ -154,7 +154,7 @@ async def test_a_plan_with_partial_access_earns_nothing_where_the_prompt_wants_a
     assert '[] for none, or ["all"] for all of them.' in messages[0].content
 
 
-async def test_workers_that_are_made_to_fail_fail_for_a_whole_group_and_leave_no_rollout_out():
+async def test_workers_made_to_fail_fail_for_a_group_and_leave_no_rollout_out():
     session = make_session(pool_draw={"failing": 0.5})
     rewards = {}
     for group in range(12):

@@ -70,7 +70,7 @@ def test_questions_that_are_left_out_are_counted() -> None:
     assert warning.startswith("1 of 2 training questions of mine.jsonl")
 
 
-def test_a_question_that_shares_most_of_its_words_with_another_split_is_refused() -> None:
+def test_a_question_that_shares_most_words_with_another_split_is_refused() -> None:
     lay(
         "mine.jsonl",
         [(f"{LONG.format(12)}.", "train"), ("1 + 3?", "train"), (f"{LONG.format(15)} in May?", "test")],

@@ -228,9 +228,7 @@ def test_data_that_changes_with_use_asks_for_no_new_trust(podium: Podium, tmp_pa
     assert Path("own.cache").stat().st_size
 
 
-def test_trust_follows_a_link_neither_to_another_file_nor_to_another_folder(
-    podium: Podium, tmp_path: Path
-) -> None:
+def test_trust_follows_a_link_to_no_other_file_or_folder(podium: Podium, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     settings = f'pool = "pool.toml"\n{SINGLE}'

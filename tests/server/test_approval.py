@@ -113,7 +113,7 @@ def test_an_edited_plan_runs_as_edited_and_the_trace_keeps_both(
         ("Ask lark.", "Expected the lists model_id, subtasks and access_list, found none of them."),
     ],
 )
-def test_an_edit_that_cannot_run_is_refused_by_its_step_and_the_plan_waits_on(
+def test_an_edit_that_cannot_run_is_refused_by_its_step(
     team: tuple[ChatModel, httpx.Client], workflow: str, said: str
 ) -> None:
     model, client = team
@@ -182,7 +182,7 @@ def test_what_cannot_be_approved_is_refused_with_the_way_out(team: tuple[ChatMod
     assert len(model.bodies) == 1
 
 
-def test_a_step_is_priced_by_its_workers_past_answers_or_says_what_is_assumed(
+def test_a_step_is_priced_by_its_workers_past_or_says_what_is_assumed(
     team: tuple[ChatModel, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, client = team

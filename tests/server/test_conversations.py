@@ -235,7 +235,7 @@ def test_a_turn_is_forgotten_with_the_providers_cache(conversations: Conversatio
     assert conversations.past_turn(FOLLOWING, EVE) is None
 
 
-def test_each_workers_cache_is_remembered_and_a_provider_that_reads_nothing_is_not_believed(
+def test_each_workers_cache_is_remembered_and_one_that_reads_nothing_not(
     conversations: Conversations,
 ) -> None:
     conversations.record(turn(2), EVE)

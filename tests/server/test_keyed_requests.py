@@ -54,7 +54,7 @@ def test_without_a_key_nothing_is_answered(serve: Serve, tmp_path: Path) -> None
     assert ring.client("eve").chat.completions.create(model="podium", messages=ASKED).choices
 
 
-def test_a_request_that_names_a_forbidden_worker_is_refused_before_anything_runs(
+def test_a_request_for_a_forbidden_worker_is_refused_before_anything_runs(
     serve: Serve, tmp_path: Path
 ) -> None:
     with chat_model("42.") as model, chat_model("43.") as other:

@@ -88,7 +88,7 @@ async def test_what_was_done_is_counted(serve, pool):
     assert seen["process_resident_memory_bytes",] > 0
 
 
-def test_the_dollars_of_a_failed_try_are_those_of_the_worker_that_was_tried(serve):
+def test_a_failed_trys_dollars_are_those_of_the_worker_that_was_tried(serve):
     broken = WorkerError("It broke off.", kind="status", cost_usd=0.5)
     bob = Profile(name="bob", price=Price(output=1e6))
     url = serve(
@@ -175,7 +175,7 @@ class _BrokenStore:
     trouble = "The database db-7.internal cannot be reached."
 
 
-def test_a_server_that_cannot_keep_traces_is_not_ready_and_names_no_machine(serve):
+def test_a_server_that_cannot_keep_traces_is_not_ready(serve):
     url = serve(store=_BrokenStore())
     unready = httpx.get(url + "/readyz")
     assert unready.status_code == 503

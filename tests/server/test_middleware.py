@@ -143,7 +143,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 2**16])
 @pytest.mark.parametrize(("text", "depth", "values"), SHAPES)
-def test_the_shape_of_a_text_is_that_outside_strings_whatever_pieces_it_comes_in(text, depth, values, size):
+def test_a_texts_shape_is_that_outside_strings_in_any_pieces(text, depth, values, size):
     shape = JsonShape()
     for start in range(0, len(text), size):
         shape.feed(text[start : start + size].encode())
@@ -164,7 +164,7 @@ def measured(value):
     return 1 + max((depth for depth, _ in inside), default=0), max(1, len(value)) + sum(n for _, n in inside)
 
 
-def test_a_text_that_closes_more_than_it_opens_is_no_json_and_looked_through_no_further():
+def test_a_text_that_closes_more_than_it_opens_is_no_json():
     shape = JsonShape()
     shape.feed(b'["]]"]')
     assert shape.may_be_json

@@ -24,7 +24,7 @@ def planners(*, vote: bool = True) -> Planners:
 
 
 @pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
-async def test_a_plan_that_the_budget_stopped_is_no_sign_that_the_conductor_answers(kind: str) -> None:
+async def test_a_plan_the_budget_stopped_is_no_sign_that_the_conductor_answers(kind: str) -> None:
     known = planners()
     name = (await known.get(None)).planner.name
     known.record_plan(name, DOWN)
@@ -36,7 +36,7 @@ async def test_a_plan_that_the_budget_stopped_is_no_sign_that_the_conductor_answ
     assert known.last_error is None
 
 
-async def test_a_check_that_a_budget_refused_is_no_sign_that_the_conductor_answers_not() -> None:
+async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> None:
     with FaultServer("No plan.").in_thread() as endpoint:
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([OpenAIWorker(profile, ChatClient(endpoint.url), "m")])

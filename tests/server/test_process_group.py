@@ -152,7 +152,7 @@ def test_the_processes_of_a_killed_server_end_too_and_delete_their_folder(
     assert list(temporary.iterdir()) == []
 
 
-def test_two_processes_never_make_more_calls_at_once_than_the_worker_allows(
+def test_two_processes_never_make_more_calls_at_once_than_allowed(
     few_calls: Served, few_said: Model, few_model: ChatModel
 ) -> None:
     few_said.go_on.clear()

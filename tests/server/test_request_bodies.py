@@ -69,7 +69,7 @@ def test_a_list_is_looked_through_until_its_first_fault(hostile):
     assert refused.value.error_count() < 10
 
 
-def test_a_long_conversation_with_many_tools_has_no_more_values_than_are_taken(server):
+def test_a_long_conversation_with_many_tools_stays_within_the_values_taken(server):
     # As many messages as OpenAI takes, with parts, and as many tools, of some 20 fields each.
     fields = {f"field {number}": {"type": "string", "description": "What it is."} for number in range(20)}
     tools = [tool({"type": "object", "properties": fields, "required": []}) for _ in range(128)]

@@ -75,7 +75,7 @@ def test_processes_that_write_plans_serve_and_end_with_the_server(tmp_path):
 @pytest.mark.parametrize(
     ("options", "limits"), [((), (2, 3)), (("--rounds", "3", "--max-steps", "4"), (3, 4))]
 )
-def test_questions_have_the_rounds_and_steps_that_the_conductor_was_trained_with(tmp_path, options, limits):
+def test_questions_have_the_rounds_and_steps_of_the_conductors_training(tmp_path, options, limits):
     about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
     write_policy(tmp_path / "trained", podium=about)
     write_team(tmp_path / "team.toml")
@@ -231,7 +231,7 @@ def plan_or_answer(messages, body):
     return "Goethe."
 
 
-async def test_a_conductor_that_does_not_answer_is_reported_and_questions_are_still_answered(tmp_path):
+async def test_a_silent_conductor_is_reported_and_questions_are_still_answered(tmp_path):
     """At the start, at /readyz, in the reply; and once it answers, all is well again."""
     async with FaultServer(plan_or_answer, rules=[Rule(fault=Status(code=401), model="lead")]) as worker:
         pool = pool_file(tmp_path, worker.url)

@@ -42,7 +42,7 @@ def test_space_around_an_answer_makes_it_no_other() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.text("ab", max_size=3)), max_size=12), st.text("ab", max_size=6)
 )
-def test_what_was_sent_is_always_the_beginning_of_the_answer_or_there_is_a_refusal(
+def test_what_was_sent_begins_the_answer_or_there_is_a_refusal(
     pieces: list[tuple[int, str]], answer: str
 ) -> None:
     sent = StreamedText()

@@ -38,7 +38,7 @@ async def planned(caller: Caller) -> Trace:
 
 
 @pytest.mark.parametrize("run_elsewhere", [False, True])
-async def test_a_plan_whose_caller_leaves_while_it_is_taken_waits_on_unless_another_server_ran_it(
+async def test_a_plan_left_while_taken_waits_on_unless_another_server_ran_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_elsewhere: bool
 ) -> None:
     stores = [open_store(tmp_path / "traces.sqlite") for _ in range(2)]

@@ -58,7 +58,7 @@ def test_the_bar_rises_from_below_every_candidate_to_the_best_one() -> None:
     assert bar(1.0, 2.0, 50.0) == pytest.approx(50.0)
 
 
-def test_a_dear_worker_for_a_light_kind_is_chosen_only_where_the_budget_is_large() -> None:
+def test_a_dear_worker_for_a_light_kind_is_chosen_only_by_a_large_budget() -> None:
     candidates = [
         Candidate("cheap", frozenset({"code", "dates"}), 0.30),
         Candidate("dear", frozenset({"sums"}), 0.50),

@@ -33,9 +33,7 @@ def test_a_team_is_seldom_recommended_where_none_helps() -> None:
     assert all(one.recommended.method.is_team is (one.better is not None) for one in found)
 
 
-def test_a_choice_looks_better_on_its_own_questions_than_on_others_and_cross_fitting_shows_the_others() -> (
-    None
-):
+def test_a_choice_looks_better_on_its_own_questions_than_on_others() -> None:
     on_its_own, on_others = [], []
     for seed in range(20):
         answers = nothing_helps(seed, workers=6)
@@ -64,7 +62,7 @@ def test_a_vote_that_helps_is_found_with_its_gain() -> None:
     assert best.difference.low < gain < best.difference.high
 
 
-def test_a_cheaper_worker_that_is_as_good_is_recommended_though_nothing_is_better() -> None:
+def test_a_cheaper_worker_as_good_is_recommended_though_nothing_is_better() -> None:
     found = decision(cheap_is_as_good(0))
     assert found.better is None
     assert found.reference.method.name == "w0 alone"
@@ -93,7 +91,7 @@ def test_as_many_more_questions_as_it_says_decide_an_open_case() -> None:
     assert next(f for f in decide(some).findings if f.method.name == opened.method.name).verdict == "open"
 
 
-def test_of_one_method_the_interval_is_the_usual_one_and_of_many_a_wider_one() -> None:
+def test_one_methods_interval_is_the_usual_one_and_of_many_a_wider_one() -> None:
     rng = np.random.default_rng(0)
     difference = rng.choice([-1.0, 0.0, 1.0], size=(400, 12), p=[0.2, 0.5, 0.3])
     (alone,), factor = simultaneous_intervals(difference[:, :1])
@@ -107,7 +105,7 @@ def test_of_one_method_the_interval_is_the_usual_one_and_of_many_a_wider_one() -
 
 
 @pytest.mark.parametrize("questions", [35, 120, 230])
-def test_each_end_of_an_interval_holds_with_95_percent_where_differences_are_rare(questions: int) -> None:
+def test_each_end_of_an_interval_holds_where_differences_are_rare(questions: int) -> None:
     most = 10  # More wins or losses than this are too seldom to matter.
     ends = {}
     for wins, losses in itertools.combinations_with_replacement(range(most), 2):
@@ -145,7 +143,7 @@ def test_one_lost_question_of_35_does_not_show_that_a_vote_gains_nothing() -> No
     assert found.more_questions > 35
 
 
-def test_a_team_is_not_called_cheaper_where_a_still_cheaper_worker_may_be_as_good() -> None:
+def test_a_team_is_not_called_cheaper_if_a_cheaper_worker_may_be_as_good() -> None:
     right = np.tile([1.0, 1.0, 0.0, 0.0], 60)
     tied = np.roll(right, 1)
     tied[:8] = 0.0  # Half of these were right.
@@ -173,7 +171,7 @@ def test_a_method_that_lacks_questions_is_compared_on_those_that_it_has() -> Non
     assert partial.mean == pytest.approx(25 / 30)
 
 
-def test_equal_accuracy_without_a_margin_stays_open_and_no_number_of_questions_is_promised() -> None:
+def test_equal_accuracy_without_a_margin_stays_open() -> None:
     halves = np.tile([1.0, 0.0], 50)
     costs = np.ones(100)
     equal = decide(
@@ -223,7 +221,7 @@ def test_a_part_of_the_answers_is_what_it_was() -> None:
     assert isinstance(crossfit(part, methods_for(part, teams=False))[0], Measured)
 
 
-def test_of_several_better_methods_the_cheapest_that_gains_nearly_as_much_is_recommended() -> None:
+def test_the_cheapest_method_that_gains_nearly_as_much_is_recommended() -> None:
     rng = np.random.default_rng(0)
     right = (rng.random(400) < 0.5).astype(float)
 

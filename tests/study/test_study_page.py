@@ -49,7 +49,7 @@ def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
     assert Study.model_validate_json(study.model_dump_json()) == study
 
 
-def test_what_is_recommended_stands_first_with_its_price_and_the_cheaper_choice() -> None:
+def test_the_recommendation_stands_first_with_its_price_and_a_cheaper_one() -> None:
     better = markdown(study_of(votes_help(0), files=("team.toml",)))
     assert "**Use a vote of " in better
     assert "points more often than" in better

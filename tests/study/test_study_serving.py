@@ -99,7 +99,7 @@ async def test_each_choice_scores_and_costs_what_its_planner_does_when_it_is_run
     assert names >= {"single", "committee", "cascade", "by-ratings"}
 
 
-def test_the_settings_that_are_written_open_with_all_that_the_planner_needs(
+def test_written_settings_open_with_all_that_the_planner_needs(
     recording: Recording,
 ) -> None:
     pool = open_pool("my.toml")
@@ -125,7 +125,7 @@ def test_the_settings_that_are_written_open_with_all_that_the_planner_needs(
         assert ("vote" in served.names, served.ratings is not None) == (needs, chosen.ratings is not None)
 
 
-def test_a_recorded_worker_with_one_answer_is_not_asked_twice_and_no_copy_counts_as_luck(
+def test_a_recorded_worker_with_one_answer_is_not_asked_twice(
     recording: Recording, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--questions", "30", "--out", "found")

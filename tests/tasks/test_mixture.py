@@ -218,7 +218,7 @@ def written(folder: Path, text: str, overrides: Sequence[str] = ()) -> TaskFile:
     return read_task_file(folder / "mine.toml", overrides)
 
 
-def test_a_task_file_is_named_by_itself_or_by_its_file_and_its_paths_are_seen_from_its_folder(
+def test_a_task_file_has_its_own_name_and_paths_from_its_folder(
     tmp_path: Path,
 ) -> None:
     file = written(tmp_path, OWN)

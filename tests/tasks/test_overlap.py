@@ -94,7 +94,7 @@ def test_a_long_question_is_found_by_a_run_of_its_words() -> None:
     assert found.shared == pytest.approx(1 / (40 - NGRAM_WORDS + 1))
 
 
-def test_runs_that_several_texts_have_are_added_up_and_the_one_with_most_is_named() -> None:
+def test_runs_of_several_texts_are_added_up_and_the_largest_is_named() -> None:
     asked = some_words("asked", 3 * NGRAM_WORDS)
     first, most = " ".join(asked[:NGRAM_WORDS]), " ".join(asked[NGRAM_WORDS : 3 * NGRAM_WORDS])
     (found,) = met([" ".join(asked)], [first, most, first])

@@ -67,7 +67,7 @@ async def test_a_single_worker_is_as_often_right_as_in_the_recording(
     assert score == pytest.approx(fmean(r.score or 0.0 for r in given))
 
 
-async def test_the_votes_answer_has_the_verdict_of_the_responses_with_that_answer(
+async def test_the_votes_answer_has_the_verdict_of_responses_with_that_answer(
     make_recording: MakeRecording,
 ) -> None:
     samples = [
@@ -98,7 +98,7 @@ async def test_the_votes_answer_has_the_verdict_of_the_responses_with_that_answe
         (" \n", 0.0),
     ],
 )
-async def test_a_response_is_judged_by_itself_then_by_its_answer_then_by_the_gold_one(
+async def test_a_response_is_judged_by_itself_then_its_answer_then_the_gold_one(
     make_recording: MakeRecording, response: str, score: float
 ) -> None:
     recording = make_recording(
@@ -115,7 +115,7 @@ async def test_a_response_is_judged_by_itself_then_by_its_answer_then_by_the_gol
     assert (await RecordedGrader(recording, "Q?")(response, "Seven")).score == score
 
 
-async def test_without_a_gold_answer_an_unseen_one_is_not_graded_and_none_is_wrong(
+async def test_without_a_gold_answer_an_unseen_one_is_not_graded(
     make_recording: MakeRecording,
 ) -> None:
     recording = make_recording({"Q?": [Response("ada", 0, "Answer: 5", "5", 1.0)]})

@@ -72,7 +72,7 @@ async def answer(path: Path, *keys: str, budget: Budget = UNLIMITED) -> Trace:
         await pool.close()
 
 
-def test_a_planner_that_votes_is_refused_for_a_pool_without_a_vote_before_a_question_comes(
+def test_a_planner_that_votes_is_refused_early_for_a_pool_without_a_vote(
     tmp_path: Path,
 ) -> None:
     path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
@@ -219,7 +219,7 @@ async def test_a_plan_that_could_break_the_budget_is_not_paid_for(tmp_path: Path
     assert both.cost_usd < 0.02
 
 
-async def test_without_a_fallback_a_question_without_a_plan_fails_as_training_needs_it(
+async def test_without_a_fallback_a_question_without_a_plan_fails(
     tmp_path: Path,
 ) -> None:
     async with FaultServer("I would rather not.") as server:

@@ -113,7 +113,7 @@ async def test_a_plan_that_cannot_be_read_fails_the_question():
     assert (round_.workflow, trace.calls) == (None, 0)
 
 
-async def test_a_planner_that_cannot_be_reached_fails_the_question_with_a_kind_of_its_own():
+async def test_an_unreachable_planner_fails_the_question_with_its_own_kind():
     trace = await Runner(ScriptedPlanner(BROKEN), pool(["4"])).answer(QUESTION)
     assert (trace.status, trace.error) == ("failed", "There is no plan to run. script: It broke.")
     assert trace.rounds[0].plan_error_kind == "planner_failed"
@@ -295,7 +295,7 @@ class Away:
         return None
 
 
-async def test_an_account_that_cannot_be_written_ends_the_question_and_its_trace_is_sent():
+async def test_an_unwritable_account_ends_the_question_and_its_trace_is_sent():
     told = []
     runner = Runner(ScriptedPlanner(SINGLE), pool(["4"]), dispatcher=Dispatcher(accounts=[Away()]))
     with pytest.raises(StoreError, match="cannot be written"):

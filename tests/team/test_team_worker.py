@@ -289,7 +289,7 @@ def test_a_shipped_pool_named_by_a_team_is_found_from_any_folder(place: Path) ->
     assert worker.runner.pool.names == open_pool("ollama").names
 
 
-def test_the_first_model_leads_a_team_unless_a_planner_or_a_conductor_is_named(place: Path) -> None:
+def test_the_first_model_leads_unless_a_planner_or_conductor_is_named(place: Path) -> None:
     for keys, planner in (
         ("", "conductor:ada"),
         ('conductor.worker = "bob"', "conductor:bob"),
@@ -345,7 +345,7 @@ async def test_closing_a_team_gives_back_the_connections_of_its_workers(place: P
         assert session.closed
 
 
-def test_a_teams_answers_are_cached_only_if_the_file_says_so_and_the_team_is_part_of_the_key(
+def test_a_teams_answers_are_cached_by_team_and_only_if_the_file_says_so(
     place: Path,
 ) -> None:
     def identity(keys: str) -> str | None:
@@ -367,7 +367,7 @@ def test_a_teams_answers_are_cached_only_if_the_file_says_so_and_the_team_is_par
     assert kept != identity('plan.planner = "random"\ncache = true')
 
 
-def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unless_its_table_says(
+def test_a_team_plans_as_its_conductor_was_trained_unless_its_table_says(
     place: Path,
 ) -> None:
     write_policy(place / "plain")
@@ -477,7 +477,7 @@ def test_who_opens_a_pool_below_the_team_is_sent_to_it(place: Path) -> None:
         load_pool(place / "outer.toml")
 
 
-def test_a_team_that_is_not_ready_does_not_keep_its_pool_from_being_looked_at(place: Path) -> None:
+def test_a_team_that_is_not_ready_lets_its_pool_be_looked_at(place: Path) -> None:
     (place / "inner.toml").unlink()
     (worker,) = open_pool(str(place / "outer.toml"), ready=False)
     assert isinstance(worker, UnreadyWorker)

@@ -30,7 +30,7 @@ def ask(text: str, *earlier: dict[str, Any], **body: Any) -> Any:
     return capable(messages, {"messages": messages, **body})
 
 
-def test_it_calls_the_tool_that_the_question_is_about_with_arguments_that_fit() -> None:
+def test_it_calls_the_questions_tool_with_arguments_that_fit() -> None:
     [call] = ask("How is the weather in Oslo in kelvin for 3 days?", tools=[TIME, WEATHER]).tool_calls
     assert call.name == "get_weather"
     assert json.loads(call.arguments) == {"town": "Oslo", "unit": "kelvin", "days": 3}

@@ -147,7 +147,7 @@ async def test_what_an_answer_raises_is_a_500_and_raised_at_the_end() -> None:
 # --- what is remembered ----------------------------------------------------------------------------------
 
 
-async def test_a_request_is_remembered_while_it_goes_on_and_when_its_client_leaves() -> None:
+async def test_a_request_is_remembered_while_it_goes_on_and_its_client_leaves() -> None:
     async with FaultServer(rules=[Rule(fault=Hang())]) as server:
         before = time.monotonic()
         asking = asyncio.create_task(ask(server, question("Anyone there?")))

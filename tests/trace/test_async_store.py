@@ -245,7 +245,7 @@ def test_any_text_can_be_kept(place, make_trace: MakeTrace, text: str, name: str
     asyncio.run(keep())
 
 
-async def test_adding_does_not_wait_for_a_database_that_is_away_and_nothing_is_lost(
+async def test_adding_does_not_wait_for_a_database_away_and_loses_nothing(
     place, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(async_store, "_READ_AFTER_WRITE_S", 0.2)
@@ -271,7 +271,7 @@ async def test_adding_does_not_wait_for_a_database_that_is_away_and_nothing_is_l
     await store.close()
 
 
-async def test_where_too_much_waits_it_is_put_aside_and_written_when_the_database_is_back(
+async def test_where_too_much_waits_it_is_put_aside_and_written_later(
     place, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
     store = place.open(most=6)
@@ -313,7 +313,7 @@ async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_pa
     await store.close()
 
 
-async def test_what_waits_when_a_server_ends_is_put_aside_and_taken_up_by_the_next(
+async def test_what_waits_at_a_servers_end_is_taken_up_by_the_next(
     place, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
     store = place.open(patience_s=0.2)

@@ -33,7 +33,7 @@ def trace(*pool: Profile, thought: str = "", answer: str | None = "42") -> Trace
     )  # fmt: skip
 
 
-def test_the_best_rated_worker_alone_is_priced_by_the_tokens_of_the_question_and_its_answer() -> None:
+def test_the_best_rated_worker_is_priced_by_tokens_of_question_and_answer() -> None:
     found = explain(trace(rated(DEAR, 0.7), rated(CHEAP, 0.9), thought="Cheap knows sums.\n"))
     assert found.reason == "Cheap knows sums."
     assert found.cost_usd == 0.75
@@ -51,7 +51,7 @@ def test_the_best_rated_worker_alone_is_priced_by_the_tokens_of_the_question_and
     assert found.runner_up.worker == "dear"
 
 
-def test_without_ratings_the_dearest_worker_is_priced_and_nobody_is_said_to_be_right() -> None:
+def test_without_ratings_the_dearest_worker_is_priced_and_none_is_right() -> None:
     found = explain(trace(CHEAP, DEAR))
     assert found.single is not None
     assert (found.single.worker, found.single.accuracy, found.single.measured_usd) == ("dear", None, None)

@@ -76,7 +76,7 @@ def test_an_address_shows_no_password_in_any_form() -> None:
     assert address.scrub("p@ss/word p%40ss%2Fword again! u") == "*** *** *** u"
 
 
-async def test_what_happens_while_the_database_is_away_is_logged_without_the_password(
+async def test_what_happens_without_the_database_is_logged_without_its_password(
     postgres_url: str,
     postgres_server: PostgresServer,
     make_trace: MakeTrace,
@@ -147,7 +147,7 @@ def test_a_newer_form_and_another_encoding_are_refused(
         open_store(postgres_server.url("latin"))
 
 
-async def test_a_user_who_may_write_and_make_nothing_can_go_on_with_the_tables_that_are_there(
+async def test_a_user_who_may_only_write_goes_on_with_the_tables_there(
     postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
 ) -> None:
     await open_store(postgres_url).close()

@@ -154,7 +154,7 @@ async def test_a_trace_counts_once_and_as_it_was_last_written(
     assert await sums(kept, "worker") == {}
 
 
-async def test_accuracy_is_that_of_the_judged_and_a_worker_counts_where_it_was_called(
+async def test_accuracy_is_of_the_judged_and_a_worker_counts_where_called(
     kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     for number in range(12):

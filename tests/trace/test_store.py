@@ -289,7 +289,7 @@ def test_the_default_place_follows_the_environment(environ, expected):
     assert default_path(environ) == expected
 
 
-def test_an_address_in_the_environment_is_not_taken_for_a_file_and_not_repeated():
+def test_an_address_in_the_environment_is_no_file_and_not_repeated():
     with pytest.raises(UsageError, match=r"^PODIUM_STORE is the address of a server's database") as refused:
         default_path({"PODIUM_STORE": "postgresql://u:hush@db/x"})
     assert "hush" not in str(refused.value)

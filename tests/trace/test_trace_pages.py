@@ -79,7 +79,7 @@ async def test_a_page_that_found_nothing_says_where_to_read_on(
     assert [row.id for row in (*first.traces, *second.traces)] == ["t6", "t5", "t4", "t3", "t2", "t1"]
 
 
-async def test_a_trace_that_was_replaced_or_deleted_is_no_longer_found_by_its_workers(
+async def test_a_replaced_or_deleted_trace_is_not_found_by_its_workers(
     kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     kept.add(make_trace("a", rounds=worked("ada")))

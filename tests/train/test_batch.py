@@ -119,7 +119,7 @@ def test_a_prompt_suffix_counts_as_the_end_of_a_longer_prompt(model: PolicyModel
     assert_same(gradient(model, [SUFFIXED], loss_type), gradient(model, longer, loss_type))
 
 
-def test_a_group_that_is_trimmed_weighs_its_tokens_by_their_whole_completions(model: PolicyModel) -> None:
+def test_a_trimmed_group_weighs_tokens_by_their_whole_completions(model: PolicyModel) -> None:
     (batch,) = micro_batches(
         [replace(TRIMMED, completions=(A, B, C, A), trainable_tokens=(1, 1, 1, 1))],
         mean_over_completions,
@@ -153,7 +153,7 @@ def test_a_group_that_is_trimmed_weighs_its_tokens_by_their_whole_completions(mo
         ),
     ],
 )
-def test_each_different_row_comes_once_with_the_sum_of_its_weighted_advantages(
+def test_each_different_row_comes_once_with_its_advantages_summed(
     group: Group, weighted: dict[tuple[tuple[int, ...], int], float]
 ) -> None:
     # A token's weight is the length of its completion here, to see that it is taken before the trimming.
@@ -170,7 +170,7 @@ def test_the_tokens_of_a_prompt_suffix_are_read_and_not_trained_on() -> None:
     assert weighted_advantages(batch) == pytest.approx([*(0, 0, 1 / 6), 0, *[1 / 6] * 4, *[-1 / 3] * 3])
 
 
-def test_tokens_after_the_same_beginning_are_one_token_with_the_sum_of_their_advantages() -> None:
+def test_tokens_after_the_same_beginning_are_one_with_advantages_summed() -> None:
     group = Group(
         PROMPT, (A, B, (5, 6), C), (1.0, -0.5, 2.0, 0.25), old_logprobs=((-1.0, -2.0, -3.0, -4.0),) * 4
     )
@@ -184,7 +184,7 @@ def test_tokens_after_the_same_beginning_are_one_token_with_the_sum_of_their_adv
     assert batch.places_N.tolist() == [0, 1, 2, 6, 7, 8, 9]
 
 
-def test_a_token_that_was_certain_when_it_was_drawn_is_read_and_not_trained_on() -> None:
+def test_a_token_that_was_certain_when_drawn_is_read_and_not_trained_on() -> None:
     group = Group(PROMPT, ((5, 6, 2), (5, 9, 2)), (1.0, -0.5), old_logprobs=((-1.0, 0.0, -2.0),) * 2)
     (batch,) = micro_batches([group], mean_over_limits, max_tokens=1)
     assert batch.targets_N.tolist() == [5, 6, 2, 9, 2]

@@ -38,7 +38,7 @@ def test_a_terminal_sees_place_figures_workers_and_time_left() -> None:
         assert part in last
 
 
-def test_elsewhere_there_are_lines_for_each_tenth_iteration_the_first_and_the_last() -> None:
+def test_elsewhere_lines_tell_the_first_the_last_and_each_tenth_iteration() -> None:
     lines = shown(23, terminal=False).splitlines()
     assert [line.split("reward")[0].strip() for line in lines] == [
         "Demo: 30 iterations", "iteration    1/30", "iteration   10/30", "iteration   20/30", "iteration   23/30"

@@ -16,7 +16,7 @@ SETTINGS = TrainSettings(
 TASKS = ["a", "b", "c", "d", "e"]
 
 
-def test_the_questions_of_an_iteration_draw_their_levels_one_after_the_other() -> None:
+def test_questions_of_an_iteration_draw_their_levels_in_turn() -> None:
     rows = schedule(SETTINGS, TASKS)
     draws = IterationDraws(rows, SETTINGS.seed)
     for iteration in range(3):

@@ -59,7 +59,7 @@ def dry_run(config: Path, *more: str) -> int:
     return run(["train", "--dry-run", "--config", str(config), *more])
 
 
-def test_a_run_over_simulated_workers_is_estimated_and_tried_and_leaves_nothing(
+def test_a_run_over_simulated_workers_is_estimated_and_leaves_nothing(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(path.name for path in tmp_path.iterdir())

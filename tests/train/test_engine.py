@@ -34,7 +34,7 @@ def rows(folder: Path) -> list[dict]:
     return [{k: v for k, v in row.items() if k != "seconds"} for row in RunFolder(folder).rows().read()]
 
 
-async def test_a_run_that_is_killed_and_resumed_has_the_metrics_of_one_that_is_not(tmp_path: Path) -> None:
+async def test_a_run_killed_and_resumed_has_the_metrics_of_an_unbroken_one(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
     whole = await run(tmp_path / "whole", start)
 
@@ -93,7 +93,7 @@ async def test_the_time_limit_ends_a_run_that_a_longer_one_continues(tmp_path: P
     assert rows(tmp_path / "run") == rows(tmp_path / "whole")
 
 
-async def test_a_run_that_was_stopped_when_it_went_on_gives_the_policy_of_its_newest_checkpoint(
+async def test_a_run_stopped_while_going_on_gives_its_newest_checkpoints_policy(
     tmp_path: Path,
 ) -> None:
     start = write_start(tmp_path / "start")
@@ -219,7 +219,7 @@ def unclipped(
     return -(logprobs_N * weighted_advantages_N).sum()
 
 
-async def test_an_advantage_and_a_loss_of_ones_own_take_a_function_and_a_line_each(
+async def test_an_advantage_or_loss_of_ones_own_takes_a_function_and_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = write_start(tmp_path / "start")

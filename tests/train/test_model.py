@@ -79,7 +79,7 @@ def test_a_qwen2_model_of_transformers_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_completions_that_share_a_prompt_equal_whole_sequences_and_so_do_gradients(shape: ModelShape) -> None:
+def test_completions_that_share_a_prompt_equal_whole_sequences(shape: ModelShape) -> None:
     model = fresh(shape)
     prompts, lengths = tokens(2, 9), torch.tensor([9, 5])
     G, T = 3, 6

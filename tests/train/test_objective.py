@@ -70,7 +70,7 @@ def test_a_larger_std_eps_keeps_small_differences_small() -> None:
 GROUPS = [[0.99, 0.98, 0.97, 0.96], [0.5, None, 1.0, 0.5, 1.0], [0.7, 0.7]]
 
 
-def test_rewards_are_scaled_by_the_deviation_of_the_group_of_the_batch_or_not_at_all() -> None:
+def test_rewards_are_scaled_by_deviation_of_group_or_batch_or_not_at_all() -> None:
     by_group, by_batch, unscaled = (
         grpo_advantages(GROUPS, scale_rewards=scale, std_eps=0.1) for scale in ("group", "batch", "none")
     )
@@ -99,7 +99,7 @@ def test_with_maxrl_a_right_plan_counts_the_more_the_fewer_there_are() -> None:
     assert all(0.5 * (16 / k - 1) < found < 16 / k - 1 for k, found in enumerate(of_right, 1))
 
 
-def test_with_maxrl_an_invalid_plan_is_worse_than_a_wrong_one_also_where_none_is_right() -> None:
+def test_with_maxrl_an_invalid_plan_is_always_worse_than_a_wrong_one() -> None:
     half = WRONG_PLAN_VALUE / 2
     assert maxrl_advantages([[0.0, 0.5]])[0] == pytest.approx(
         (-half / WRONG_PLAN_VALUE, half / WRONG_PLAN_VALUE)

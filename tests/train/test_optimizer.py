@@ -42,7 +42,7 @@ def test_a_step_clips_all_gradients_together_and_clears_them() -> None:
         torch.testing.assert_close(parameter, old - 0.5, atol=1e-4, rtol=1e-4)
 
 
-def test_muon_takes_the_matrices_of_the_layers_and_adamw_the_rest_each_at_its_rate() -> None:
+def test_muon_takes_matrices_of_layers_and_adamw_the_rest_at_own_rates() -> None:
     model = PolicyModel(ModelShape(vocab=50, hidden=16, layers=2, heads=2, kv_heads=1, head_size=8, inner=24))
     model.initialise(torch.Generator().manual_seed(0))
     optimizers = muon(model)
@@ -56,7 +56,7 @@ def test_muon_takes_the_matrices_of_the_layers_and_adamw_the_rest_each_at_its_ra
     assert moved == {name for name, weight in before.items() if weight.ndim == 2 and "layers" in name}
 
 
-def test_muon_takes_each_matrix_within_a_fused_one_for_itself_and_decays_none() -> None:
+def test_muon_takes_each_matrix_in_a_fused_one_and_decays_none() -> None:
     """As torch's Muon takes the same matrices apart, over two steps, so that its momentum counts."""
     shape = ModelShape(vocab=50, hidden=16, layers=1, heads=2, kv_heads=1, head_size=8, inner=24)
     model = PolicyModel(shape)

@@ -137,7 +137,7 @@ def test_every_worker_without_a_key_is_named(settings: Settings, pool: str) -> N
     assert inspect(settings | {"pool": pool}, asks=False) == []
 
 
-def test_a_first_batch_that_would_break_the_budget_is_refused_but_not_a_later_start(
+def test_a_first_batch_over_the_budget_is_refused_but_no_later_start(
     settings: Settings, pool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for key in ("ADA_KEY", "BO_KEY"):
@@ -190,7 +190,7 @@ def test_a_single_reason_is_raised_as_it_is() -> None:
         found.require()
 
 
-def test_a_run_whose_plans_a_service_scores_is_held_to_the_service_s_prompts(settings: Settings) -> None:
+def test_a_run_scored_by_a_service_is_held_to_the_services_prompts(settings: Settings) -> None:
     async def refusals() -> tuple[list[str], list[str]]:
         async with (
             open_session(TrainSettings.model_validate(settings), Dispatcher()) as session,
@@ -226,7 +226,7 @@ class TogetherOnly(ScoringSession):
         return await super().prompt(request)
 
 
-async def test_a_service_is_asked_for_prompts_together_and_by_the_first_rank_alone(
+async def test_a_service_is_asked_for_prompts_together_and_by_rank_0_alone(
     settings: Settings,
 ) -> None:
     experiment = TrainSettings.model_validate(settings)

@@ -64,7 +64,7 @@ def test_the_log_ratios_of_a_policy_to_itself_are_zero(temperature: float) -> No
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_a_log_ratio_is_how_much_likelier_a_completion_is_under_the_policy_that_drew_it(
+def test_a_log_ratio_is_how_much_likelier_its_policy_drew_a_completion(
     temperature: float,
 ) -> None:
     policy, start = make("policy"), make("start")
@@ -81,7 +81,7 @@ def test_a_log_ratio_is_how_much_likelier_a_completion_is_under_the_policy_that_
     assert max(map(abs, found)) > 0.5
 
 
-def test_the_mean_log_ratio_of_a_policys_own_completions_is_the_kl_divergence() -> None:
+def test_the_mean_log_ratio_of_own_completions_is_the_kl_divergence() -> None:
     policy, start = make("policy"), make("start")
     (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, ends=(2,), seed="many")
     found = log_ratios(samples, ReferencePolicy(start).logprobs(PROMPT, ((),) * 4000, samples.tokens))
@@ -124,7 +124,7 @@ def test_the_weight_goes_from_the_first_to_the_last(
     assert found == pytest.approx(weights)
 
 
-def test_the_kl_term_is_zero_at_the_reference_and_its_mean_is_the_divergence() -> None:
+def test_the_kl_term_is_zero_at_the_reference_and_its_mean_the_divergence() -> None:
     policy, start = make("policy"), make("start")
     (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, ends=(2,), seed="many")
     reference = ReferencePolicy(start).logprobs(PROMPT, ((),) * 4000, samples.tokens)

@@ -48,7 +48,7 @@ def test_a_rollout_that_ended_in_its_first_round_has_its_own_reward_alone() -> N
     assert (unreadable.reward, unreached.reward) == (0.0, None)
 
 
-def test_figures_count_rollouts_after_their_last_round_and_leave_out_what_failed() -> None:
+def test_figures_count_rollouts_after_their_last_round_without_failures() -> None:
     samples = [_sample(0, 0, 0.5), _sample(1, 0, 1.0), _sample(0, 1, 1.0), _sample(1, 1, None)]
     set_rewards(samples, discount=0.25)
 

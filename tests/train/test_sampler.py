@@ -154,7 +154,7 @@ def test_a_row_goes_on_from_a_suffix_as_from_the_end_of_its_prompt(model: Policy
     assert [cut[0].tokens for cut in cuts[1:]] == [cuts[0][0].tokens] * 3
 
 
-def test_frequencies_after_given_tokens_follow_the_probabilities_of_the_longer_prompt(
+def test_frequencies_after_given_tokens_follow_the_longer_prompts(
     model: PolicyModel,
 ) -> None:
     prompt, count = PROMPTS[0], 8_000
@@ -194,7 +194,7 @@ def test_given_tokens_count_in_what_the_model_can_read(model: PolicyModel) -> No
         sample(model, [[1] * 100], prompt_suffixes=[rows], max_tokens=20, ends=(2,), seed="a")
 
 
-def test_what_each_question_can_read_is_counted_by_its_own_prompt_and_given_tokens(
+def test_what_a_question_can_read_is_counted_by_its_prompt_and_tokens(
     model: PolicyModel,
 ) -> None:
     """A long prompt beside a short one with much that is given: neither is as long as the longest of both."""

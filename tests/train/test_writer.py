@@ -114,7 +114,7 @@ def written(row: int, rollout: int, reward: float | None, tokens: list[int]) -> 
 
 
 @pytest.mark.parametrize(("discount", "later"), [("none", [-1.0, 1.0]), (0.25, [1.0, -1.0])])
-def test_a_later_round_is_compared_by_its_own_rewards_where_there_is_a_discount(
+def test_a_later_round_is_compared_by_its_own_rewards_under_a_discount(
     discount: float, later: list[float]
 ) -> None:
     samples = [written(0, 0, 0.0, [5]), written(0, 1, 1.0, [6]), written(0, 2, None, [7])]

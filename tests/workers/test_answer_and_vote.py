@@ -92,7 +92,7 @@ async def test_nothing_to_vote_on_is_said_without_an_answer(messages: tuple[Mess
     assert (await VoteWorker().answer(Request(messages, seed="0"))).text == NOTHING
 
 
-async def test_responses_without_an_answer_have_no_vote_in_this_round_or_the_next() -> None:
+async def test_responses_without_an_answer_have_no_vote_in_any_round() -> None:
     silent = ["  ", ""]
     assert (await VoteWorker().answer(_request(silent, "packed"))).text == NOTHING
     later = await VoteWorker().answer(_request(["Answer: b"], "packed", NOTHING))

@@ -60,7 +60,7 @@ async def test_one_line_is_an_answer_and_more_are_as_they_were_printed(worker: C
     assert await said(worker, "abs(-1)") == "There is no result: the program printed nothing."
 
 
-async def test_the_subtask_comes_before_what_is_shown_and_the_latest_before_the_others(
+async def test_the_subtask_precedes_what_is_shown_the_latest_first(
     worker: CodeWorker,
 ) -> None:
     shown = (fenced("print(1)"), fenced("print(2)"), "Answer: three")

@@ -298,7 +298,7 @@ async def test_a_program_that_is_gone_when_it_is_called_is_a_failed_call(tmp_pat
     assert (caught.value.kind, caught.value.retryable) == ("connection", False)
 
 
-def test_a_programs_answers_are_cached_only_if_the_file_says_so_and_the_program_is_part_of_the_key(
+def test_a_programs_answers_are_cached_by_program_and_only_if_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)

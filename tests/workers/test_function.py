@@ -295,7 +295,7 @@ async def test_the_folder_of_a_module_hides_nothing_that_is_installed(place: Pat
     assert sys.path[-1] == str(place)
 
 
-def test_a_functions_answers_are_cached_only_if_the_file_says_so_and_a_seed_counts_if_it_takes_one(
+def test_a_functions_answers_are_cached_only_if_told_and_by_its_seed(
     place: Path,
 ) -> None:
     module = "def answer(messages): return 'a'\ndef other(messages, seed): return seed\n"
@@ -344,7 +344,7 @@ async def test_an_async_function_is_cancelled_with_its_call() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_call_that_waits_for_a_thread_is_cancelled_at_once_and_its_result_is_dropped() -> None:
+async def test_a_call_waiting_for_a_thread_is_cancelled_and_its_result_dropped() -> None:
     begun, release, ended = threading.Event(), threading.Event(), threading.Event()
 
     def answer(messages: Any) -> str:
@@ -365,7 +365,7 @@ async def test_a_call_that_waits_for_a_thread_is_cancelled_at_once_and_its_resul
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_a_thread_that_never_ends_keeps_neither_the_loop_nor_the_interpreter() -> None:
+def test_a_thread_that_never_ends_keeps_neither_loop_nor_interpreter() -> None:
     program = """
 import asyncio, time
 from podium.types import Message, Profile

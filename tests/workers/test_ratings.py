@@ -92,7 +92,7 @@ def test_any_text_is_of_a_known_kind_or_of_none_and_stays_so(text: str) -> None:
 # --- a worker's rating -------------------------------------------------------------------------------------
 
 
-def test_a_rating_on_a_cluster_is_shrunk_towards_the_rating_on_all_questions() -> None:
+def test_a_clusters_rating_is_shrunk_towards_that_on_all_questions() -> None:
     sums, letters = rating("ada", SUMS), rating("ada", LETTERS)
     assert (sums.kind, sums.questions) == ("add-apples", 10)
     # Right in 10 of 20 overall: three more questions of each kind are taken to have gone so.
@@ -101,7 +101,7 @@ def test_a_rating_on_a_cluster_is_shrunk_towards_the_rating_on_all_questions() -
     assert sums.cost_usd == pytest.approx((0.1 + 3 * 0.4 / 20) / 13)
 
 
-def test_a_cluster_that_a_worker_did_not_answer_is_rated_as_all_its_questions() -> None:
+def test_a_cluster_that_a_worker_did_not_answer_is_rated_as_all() -> None:
     for question, kind in ((RIVERS, "rivers"), ("What?", "")):
         assert rating("ada", question) == Rating(kind=kind, accuracy=0.5, cost_usd=0.02, questions=0)
     assert rating("bob", SUMS).accuracy == pytest.approx(0.75)
@@ -139,7 +139,7 @@ def between(value: float, *bounds: float) -> bool:
 
 
 @given(st.dictionaries(st.sampled_from([*KINDS, ""]), tallies(), min_size=1), st.sampled_from([*KINDS, ""]))
-def test_a_rating_lies_between_the_kinds_own_share_and_that_of_all_questions(
+def test_a_rating_lies_between_the_kinds_share_and_that_of_all(
     given_tallies: Mapping[str, Tally], kind: str
 ) -> None:
     ratings = Ratings(clusters=KINDS, workers={"ada": given_tallies})
@@ -162,7 +162,7 @@ def test_a_rating_lies_between_the_kinds_own_share_and_that_of_all_questions(
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
-def test_the_more_questions_of_a_kind_there_are_the_more_its_own_share_holds(share: float) -> None:
+def test_the_more_questions_of_a_kind_the_more_its_own_share_holds(share: float) -> None:
     def accuracy(questions: int) -> float:
         own = Tally(right=share * questions, questions=questions, cost_usd=0)
         elsewhere = Tally(right=500, questions=1000, cost_usd=0)
@@ -253,7 +253,7 @@ def test_a_pool_without_ratings_has_the_same_profiles_for_every_question(tmp_pat
     assert pool.profiles_for(SUMS) == pool.profiles
 
 
-def test_a_pool_whose_ratings_cannot_be_read_is_refused_unless_it_is_opened_without(tmp_path: Path) -> None:
+def test_a_pool_with_unreadable_ratings_is_refused_unless_opened_without(tmp_path: Path) -> None:
     path = pool_file(tmp_path, "ada", ratings="none.json")
     with pytest.raises(ConfigError) as caught:
         load_pool(path)

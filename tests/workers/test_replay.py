@@ -124,7 +124,7 @@ async def test_a_random_order_is_a_permutation_that_the_questions_seed_names(rec
 
 
 @pytest.mark.parametrize("text", ["What is 9 + 9?", "what is 2 + 2?", "Nobody's?", "X" * 500])
-async def test_a_question_that_is_not_recorded_is_a_failure_that_names_worker_and_question(
+async def test_an_unrecorded_question_is_a_failure_naming_worker_and_question(
     recording: Recording, text: str
 ) -> None:
     with pytest.raises(WorkerError) as caught:
@@ -217,7 +217,7 @@ def test_a_recorded_worker_that_was_simulated_says_so(tmp_path: Path) -> None:
         (2, 0, Usage(input_tokens=estimate_tokens(FOUR), output_tokens=0, estimated=True)),
     ],
 )
-async def test_usage_is_what_the_recorded_call_took_and_says_when_it_is_estimated(
+async def test_usage_is_the_recorded_calls_and_says_when_it_is_estimated(
     recording: Recording, repeat: int, assumed: int | None, usage: Usage
 ) -> None:
     worker = replay(recording, assumed_output_tokens=assumed)
@@ -362,7 +362,7 @@ class Rounds:
         return Plan("", self._workflow)
 
 
-async def test_a_vote_over_three_steps_of_one_worker_counts_three_different_samples(
+async def test_a_vote_over_one_workers_three_steps_counts_three_samples(
     recording: Recording,
 ) -> None:
     pool = Pool([replay(recording), VoteWorker()])
@@ -390,7 +390,7 @@ async def test_the_second_round_goes_on_with_the_next_sample(recording: Recordin
     ]
 
 
-async def test_every_request_has_the_questions_seed_and_the_number_of_its_workers_calls() -> None:
+async def test_every_request_has_the_questions_seed_and_its_workers_call_number() -> None:
     ada, bob = ScriptedWorker("ada", {"": "4"}), ScriptedWorker("bob", {"": "5"})
     planner = Rounds(*(Step(worker, "Do.", Access(all=True)) for worker in (0, 1, 0)))
     await Runner(planner, Pool([ada, bob]), budget=Budget(rounds=2)).answer(Question(text=FOUR), seed="s")

@@ -344,7 +344,7 @@ async def test_a_script_in_order_runs_out_loudly() -> None:
     assert worker.requests == [HELLO] * 4
 
 
-async def test_a_script_by_subtask_is_not_used_up_and_refuses_what_it_does_not_know() -> None:
+async def test_a_script_by_subtask_is_not_used_up_and_refuses_unknown_ones() -> None:
     worker = ScriptedWorker("parrot", {"Hel": "a", "": "never reached", "x": "b"})
     assert [(await worker.answer(HELLO)).text for _ in range(2)] == ["a", "a"]
     with pytest.raises(WorkerError, match="no reply for the subtask 'Hello'"):

@@ -75,7 +75,7 @@ def test_a_plan_is_read_in_any_dress(case: Accepted) -> None:
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.dress)
-def test_a_plan_that_is_put_in_the_place_of_another_is_read_after_the_same_thoughts(case: Accepted) -> None:
+def test_a_plan_in_the_place_of_another_is_read_after_the_same_thoughts(case: Accepted) -> None:
     text = before_triple(case.text) + render(case.expected)
     assert parse(text, workers=3, later_round=case.later_round) == case.expected
     assert case.text.startswith(before_triple(case.text))
@@ -124,7 +124,7 @@ def test_an_acceptance_is_read_back(form: PlanForm) -> None:
 
 @given(damaged() | plan_like | st.text(), st.booleans())
 @example("\ud800 model_id = [\udfff", False)
-def test_any_text_is_a_workflow_that_can_be_run_or_an_acceptance_or_an_error(text: str, later: bool) -> None:
+def test_any_text_is_a_runnable_workflow_an_acceptance_or_an_error(text: str, later: bool) -> None:
     plan = parse(text, workers=2, later_round=later)
     if isinstance(plan, Workflow):
         assert check(plan, workers=2, later_round=later) is None
@@ -237,7 +237,7 @@ def test_a_pool_of_none_is_an_error_like_any_other() -> None:
     )
 
 
-def test_where_lists_show_all_or_none_the_caret_is_under_the_list_that_shows_a_part() -> None:
+def test_under_all_or_none_the_caret_is_under_the_list_that_shows_a_part() -> None:
     text = lists(access_list='[["all"], [0]]')
     error = parse(text, workers=3, access="all_or_none")
     assert isinstance(error, PlanError)

@@ -33,7 +33,7 @@ def group(session: ScoringSession, renderer: Renderer, size: int) -> PodiumGroup
     return PodiumGroupBuilder(session, renderer, next(iter(session.tasks)), group="42/0", size=size)
 
 
-async def test_a_trajectory_has_a_transition_a_round_and_the_reward_of_the_session(
+async def test_a_trajectory_has_a_transition_a_round_and_the_sessions_reward(
     session: ScoringSession, renderer: Renderer
 ) -> None:
     firsts = [PLAN, OTHER, "No plan."]

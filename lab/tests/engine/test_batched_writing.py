@@ -74,7 +74,7 @@ def _token_by_token(checkpoint: Checkpoint) -> Callable[[tuple[Message, ...], Sa
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["world-conductor", "world-warmstart"])
-async def test_plans_of_the_shipped_policies_are_token_by_token_those_of_the_plain_way(
+async def test_plans_of_shipped_policies_equal_the_plain_way_token_by_token(
     name: str, temperature: float
 ) -> None:
     shipped = Checkpoint.read(name)  # test_guide.py has what the guide does.

@@ -45,7 +45,7 @@ class CountedEngine(NumpyEngine):
         return super().read(passages)
 
 
-async def test_a_greedy_policy_computes_a_repeated_prompt_once_and_writes_the_same(
+async def test_a_greedy_policy_computes_a_repeated_prompt_once(
     make_checkpoint: Make,
 ) -> None:
     engine = CountedEngine(Checkpoint.read(make_checkpoint()))

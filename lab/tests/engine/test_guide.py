@@ -56,9 +56,7 @@ def said_of(plan: Workflow) -> str:
     return ", ".join(f"{place} birth year persons{step.worker}" for place, step in enumerate(plan.steps))
 
 
-def test_lessons_are_never_forbidden_and_their_subtasks_are_bound_to_their_thoughts(
-    codec: Codec, guide: PlanLists
-) -> None:
+def test_lessons_are_never_forbidden_and_bound_to_their_thoughts(codec: Codec, guide: PlanLists) -> None:
     laboratory, rng = WorldLaboratory(), Random("lessons")
     bound = 0
     for _ in range(60):
@@ -74,9 +72,7 @@ def test_lessons_are_never_forbidden_and_their_subtasks_are_bound_to_their_thoug
     assert bound
 
 
-def test_a_plan_with_the_number_of_steps_that_its_thought_says_is_never_forbidden(
-    codec: Codec, guide: PlanLists
-) -> None:
+def test_a_plan_with_the_steps_of_its_thought_is_never_forbidden(codec: Codec, guide: PlanLists) -> None:
     rng = Random("guide")
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)
@@ -84,9 +80,7 @@ def test_a_plan_with_the_number_of_steps_that_its_thought_says_is_never_forbidde
         assert refused_at(guide, codec.encode_completion(text)) is None, text
 
 
-def test_a_list_with_another_number_of_entries_is_forbidden_before_it_closes(
-    codec: Codec, guide: PlanLists
-) -> None:
+def test_a_list_of_another_length_is_forbidden_before_it_closes(codec: Codec, guide: PlanLists) -> None:
     rng = Random("guide")
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)

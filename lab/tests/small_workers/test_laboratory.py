@@ -90,7 +90,7 @@ def test_plans_of_examples_are_valid_in_both_rounds():
     assert 8 < accepted < later
 
 
-def test_a_plan_with_too_few_steps_may_stop_half_way_if_another_round_can_go_on():
+def test_a_plan_with_too_few_steps_may_stop_if_another_round_follows():
     rng, stopped, gone_on = Random("stops"), 0, 0
     shares = Shares(fitting=1.0, relevant=0.5, whole=0.0)
     while gone_on < 20:
@@ -111,7 +111,7 @@ def test_a_plan_with_too_few_steps_may_stop_half_way_if_another_round_can_go_on(
     assert stopped > 20
 
 
-def test_rounds_of_a_long_chain_take_its_relations_in_turn_each_from_what_the_last_one_found():
+def test_rounds_of_a_long_chain_take_its_relations_in_turn():
     rng, begun, gone_on, accepted = Random("unfinished"), 0, 0, 0
     shares = Shares(unfinished=1.0, fitting=0.5, relevant=0.5, whole=0.5)
     for _ in range(100):
@@ -142,7 +142,7 @@ def test_rounds_of_a_long_chain_take_its_relations_in_turn_each_from_what_the_la
     assert min(begun, gone_on, accepted) > 10
 
 
-def test_a_thought_names_the_parts_then_what_each_step_finds_with_the_plans_workers():
+def test_a_thought_names_the_parts_then_each_steps_find_and_worker():
     rng, gone_by_parts = Random("thought"), 0
     for _ in range(200):
         _, parts = LABORATORY.draw_question(rng)
@@ -198,7 +198,7 @@ def test_plans_in_which_every_worker_fits_are_not_rare_however_long():
     assert 0.15 < sum(fits) / len(fits) < 0.35  # 1 in 5, and some by chance.
 
 
-def test_the_share_of_plans_that_ask_the_whole_question_is_as_the_settings_say():
+def test_settings_give_the_share_of_plans_with_the_whole_question():
     rng = Random("whole")
     asked = []
     for _ in range(300):
@@ -208,7 +208,7 @@ def test_the_share_of_plans_that_ask_the_whole_question_is_as_the_settings_say()
     assert 0.37 < sum(asked) / len(asked) < 0.6
 
 
-def test_plans_have_a_step_fewer_for_each_level_of_cost_sensitivity_if_the_settings_say_so():
+def test_each_level_of_cost_sensitivity_takes_a_step_if_settings_say_so():
     rng = Random("saving")
     for _ in range(200):
         _, parts = LABORATORY.draw_question(rng)
@@ -235,7 +235,7 @@ def test_a_plan_saves_as_much_as_its_prompt_says():
     assert levels == {0, 1, 2, 3}
 
 
-def test_examples_show_questions_of_the_train_split_and_the_check_those_of_validation():
+def test_examples_are_of_the_train_split_and_the_check_of_validation():
     rng = Random("splits")
     assert {split_of(LABORATORY.draw_question(rng)[1].problem) for _ in range(100)} == {"train"}
     assert {split_of(LABORATORY.unseen_question(0, index)[1].problem) for index in range(100)} == {

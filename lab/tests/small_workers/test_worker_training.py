@@ -77,7 +77,7 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     train_orchestra(SETTINGS, run)
 
 
-def test_a_worker_that_another_process_finishes_meanwhile_is_in_the_pool_file(tmp_path, monkeypatch):
+def test_a_worker_that_another_process_finishes_is_in_the_pool_file(tmp_path, monkeypatch):
     def finish(name):
         (tmp_path / name).mkdir()
         (tmp_path / name / "card.json").write_text("{}")

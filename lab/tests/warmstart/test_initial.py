@@ -40,9 +40,7 @@ def nats_of_texts_said_twice(model: PolicyModel) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("head", range(SHAPE.heads))
-def test_a_head_of_the_first_layer_looks_its_distance_back_and_hardly_elsewhere(
-    model: PolicyModel, head: int
-) -> None:
+def test_a_first_layer_head_looks_its_distance_back(model: PolicyModel, head: int) -> None:
     layer = model.layers[0]
     assert isinstance(layer, Layer)
     D = SHAPE.head_size

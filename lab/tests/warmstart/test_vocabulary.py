@@ -41,9 +41,7 @@ def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
 
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("text", ["{}", "{}; steps 3\n", "about {} and more", "x{}y", "3{}4", "{0}{0} {0}"])
-def test_a_word_is_one_token_wherever_it_stands_and_is_written_as_it_was_read(
-    tokenizer: Tokenizer, word: str, text: str
-) -> None:
+def test_a_word_is_one_token_wherever_it_stands(tokenizer: Tokenizer, word: str, text: str) -> None:
     times = text.count("{")
     found = tokens(tokenizer, text.format(word))
     assert found.count(word) == times
@@ -57,7 +55,7 @@ def test_of_words_that_begin_alike_the_longest_counts(tokenizer: Tokenizer) -> N
     assert tokens(tokenizer, "#train-arriv")[0] == "#train"
 
 
-def test_words_come_on_top_of_the_others_and_change_no_token_of_a_text_without_them() -> None:
+def test_added_words_change_no_token_of_a_text_without_them() -> None:
     plain, more = (train_tokenizer(TEXTS * 5, 400, words) for words in ((), WORDS))
     assert more.get_vocab_size() == plain.get_vocab_size() + len(WORDS)
     for text in ("When does the train arrive, in 12 hours?", "# train", "größe 東京"):

@@ -15,7 +15,7 @@ FACTS = world()
 FIELD_OF = {thing: field for field, things in FACTS.things.items() for thing in things}
 
 
-def test_every_thing_has_one_value_for_each_relation_and_no_name_means_two_things():
+def test_every_thing_has_one_value_a_relation_and_no_name_two_meanings():
     names = [thing for field in FIELDS for thing in FACTS.things[field]]
     assert len(names) == len(set(names)) == 8 * 150
     assert sum(1 for _ in FACTS.facts()) == sum(150 for _ in RELATIONS.values())
@@ -73,7 +73,7 @@ def test_things_with_a_value_are_counted():
     assert problem.answer(FACTS) == str(sum(FACTS.value("ship.cargo", ship) == cargo for ship in ships))
 
 
-def test_splits_share_no_problem_and_test_alone_has_the_kept_compositions_and_clauses():
+def test_splits_share_no_problem_and_test_keeps_its_own_compositions():
     def drawn(split):
         return [task.question.text for task in WorldTasks(split, 600)]
 

@@ -39,7 +39,7 @@ def write_lines(path: Path, *rows: dict[str, Any]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_a_judgment_is_found_by_the_two_answers_in_the_order_in_which_the_judge_saw_them(
+def test_a_judgment_is_found_by_the_two_answers_in_the_judges_order(
     tmp_path: Path,
 ) -> None:
     outputs = tmp_path / "outputs"

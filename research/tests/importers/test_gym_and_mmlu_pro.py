@@ -78,7 +78,7 @@ def test_reasoning_gym_gives_every_completion_with_its_verdict(gym: Path) -> Non
     assert import_report.licence == "Apache-2.0"
 
 
-def test_reasoning_gym_counts_samples_without_the_completions_that_it_leaves_out(gym: Path) -> None:
+def test_reasoning_gym_counts_samples_without_completions_left_out(gym: Path) -> None:
     file = gym / "acme_quick" / "algebra" / "sums.json"
     given = [completion(None, None, 1.0), completion("3", "3", 0.0), completion("4", "4", 1.0)]
     write_json(file, task_set("sums", ("2 + 2?", 4, given)))

@@ -43,7 +43,7 @@ def test_probabilities_become_verdicts_and_attempts_stay_shares(tmp_path: Path) 
     assert import_report.licence.startswith("none")
 
 
-def test_the_script_measures_test_questions_only_when_declared_and_keeps_nothing_else(tmp_path: Path) -> None:
+def test_the_script_measures_test_questions_only_when_declared(tmp_path: Path) -> None:
     checkout = write_checkout(tmp_path / "dc")
 
     def run(*options: str) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ def test_the_area_worked_by_hand():
     assert area(points, 1.0, 4.0) == pytest.approx((0.5 * 1 + 0.6 * 2) / 3)
 
 
-def test_below_its_cheapest_planner_a_front_answers_a_share_of_the_questions():
+def test_below_its_cheapest_planner_a_front_answers_a_share_of_questions():
     assert accuracy_at([(2.0, 0.8)], 0.5) == pytest.approx(0.2)
 
 

@@ -25,7 +25,7 @@ def _trace(*rounds: RoundTrace):
     return trace.model_copy(update={"rounds": rounds, "answer": "4"})
 
 
-def test_the_first_token_waits_for_planning_and_for_the_steps_that_the_answer_reads():
+def test_the_first_token_waits_for_planning_and_the_steps_it_reads():
     steps = (
         _span(0, 5.0),
         _span(1, 2.0),

@@ -24,7 +24,7 @@ EXPERTS = '{"experts": ["algebra", "numbers", "proofs"]}'
 WRONG, RIGHT = '{"correct": 0, "advice": "Count again."}', '{"correct": 1, "advice": ""}'
 
 
-async def test_the_leader_decides_how_many_experts_work_and_how_many_tokens_each_may_write():
+async def test_the_leader_decides_how_many_experts_work_and_their_tokens():
     pool = team(
         lead=[decision(3, 2048), EXPERTS, RIGHT],
         ada=["Answer: 1"],
@@ -41,7 +41,7 @@ async def test_the_leader_decides_how_many_experts_work_and_how_many_tokens_each
     assert trace.answer == "Answer: 1"
 
 
-async def test_they_discuss_until_all_agree_and_a_wrong_solution_makes_the_leader_decide_anew():
+async def test_they_discuss_until_all_agree_and_a_wrong_solution_starts_anew():
     pool = team(
         lead=[decision(2, 0), EXPERTS, WRONG, decision(1, 4096), EXPERTS, RIGHT],
         ada=["Answer: 1", "Answer: 2", "Answer: 3"],

@@ -104,7 +104,7 @@ def test_importance_is_what_the_authors_code_gives(turns, expected):
     assert [found[member] for member in range(4)] == pytest.approx(expected, abs=1e-6)
 
 
-async def test_replies_without_points_count_the_same_and_a_failed_worker_is_left_out():
+async def test_replies_without_points_count_alike_and_failed_ones_not():
     pool = team(a=["Answer: 1", "Answer: 3"], b=["Answer: 2", "Answer: 3"], c=[])
     planner = DyLAN(("a", "b", "c"), turns=2)
     trace = await answered(planner, pool)

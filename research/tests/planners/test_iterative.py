@@ -32,7 +32,7 @@ async def test_a_perfect_score_ends_it():
     assert (trace.answer, called(trace)) == ("b", [["ada", "ada", "judge"]])
 
 
-async def test_scores_are_of_the_candidates_that_were_shown_and_a_verdict_that_cannot_be_read_scores_nothing():
+async def test_scores_are_of_shown_candidates_and_an_unread_verdict_gives_none():
     lost = WorkerError("It is down.", kind="server_error")
     pool = team(ada=["a", lost, "c", "d", "e", "f"], judge=[verdict(4), "fine!", verdict(11, 2)])
     trace = await answered(PLANNER, pool)

@@ -60,7 +60,7 @@ async def test_each_method_learns_who_is_right_on_which_questions(method: str, k
 @pytest.mark.parametrize(
     "name", ["router:logistic:{}", "committee-router:ridge:{}", "threshold:ada>bob:ridge:0.{}"]
 )
-async def test_questions_that_are_read_ahead_get_the_plans_that_they_get_one_by_one(name: str) -> None:
+async def test_questions_read_ahead_get_the_plans_they_get_one_by_one(name: str) -> None:
     texts, sums = texts_of(Random("learned-routers/ahead"), 60)
     score_QW, cost_QW = np.stack([sums, ~sums], axis=1).astype(float), np.tile([0.01, 0.03], (60, 1))
     unseen, _ = texts_of(Random("learned-routers/unseen"), 20)
@@ -78,7 +78,7 @@ async def test_questions_that_are_read_ahead_get_the_plans_that_they_get_one_by_
 
 
 @pytest.mark.parametrize("method", ["neighbours", "ridge"])
-def test_the_choice_changes_where_a_dollar_buys_as_much_accuracy_as_it_has_to(method: str) -> None:
+def test_the_choice_changes_where_a_dollar_buys_enough_accuracy(method: str) -> None:
     """ada is right 40 points more often and costs a cent more: worth it up to 40 for a dollar."""
     texts, _ = texts_of(Random("learned-routers/price"), 40)
     score_QW, cost_QW = np.tile([0.9, 0.5], (40, 1)), np.tile([0.02, 0.01], (40, 1))
@@ -88,7 +88,7 @@ def test_the_choice_changes_where_a_dollar_buys_as_much_accuracy_as_it_has_to(me
         assert {committee.workers for committee in router.choose(["Where?", texts[0]])} == {(best,)}
 
 
-def test_three_that_err_on_different_questions_are_asked_together_until_their_price_is_too_high() -> None:
+def test_three_that_err_apart_are_asked_together_until_too_dear() -> None:
     """Each is right on two questions of three, and two are always right: a vote gains a third for two more cents."""
     texts, _ = texts_of(Random("learned-routers/votes"), 45)
     score_QW = np.array([[float(q % 3 != w) for w in range(3)] for q in range(45)])
@@ -101,7 +101,7 @@ def test_three_that_err_on_different_questions_are_asked_together_until_their_pr
     assert len(chosen[100]) == 1
 
 
-def test_a_vote_that_is_known_to_fail_is_not_chosen_though_its_workers_seem_independent() -> None:
+def test_a_vote_known_to_fail_is_not_chosen() -> None:
     texts, _ = texts_of(Random("learned-routers/joint"), 45)
     score_QW = np.array([[float(q % 3 != w) for w in range(3)] for q in range(45)])
     best = score_QW[:, 0]
@@ -111,7 +111,7 @@ def test_a_vote_that_is_known_to_fail_is_not_chosen_though_its_workers_seem_inde
     assert len(learned("committee-router:neighbours:0", scored).choose(["Which?"])[0].workers) == 1
 
 
-def test_the_number_of_right_answers_is_distributed_as_a_count_of_all_cases_says() -> None:
+def test_the_number_of_right_answers_is_distributed_as_all_cases_count() -> None:
     share_NW = np.random.default_rng(0).random((4, 3))
     found = _RightCounts(share_NW).of((0, 1, 2))
     counted = np.zeros((4, 4))
@@ -121,9 +121,7 @@ def test_the_number_of_right_answers_is_distributed_as_a_count_of_all_cases_says
 
 
 @pytest.mark.parametrize(("likeness", "both"), [(0.0, 0.49), (0.5, 0.595), (0.99, 0.6979)])
-def test_how_alike_the_answers_of_one_worker_are_says_how_often_both_are_right(
-    likeness: float, both: float
-) -> None:
+def test_likeness_of_one_workers_answers_says_how_often_both_are_right(likeness: float, both: float) -> None:
     """Of a beta-binomial with mean p: P(both right) = p^2 + likeness p (1 - p)."""
     found = _RightCounts(np.array([[0.7]]), np.array([likeness])).of((0, 0))
     assert found[0, 2] == pytest.approx(both)
@@ -152,7 +150,7 @@ def test_a_vote_of_one_worker_is_expected_to_score_what_it_scores(alike: bool) -
         assert expected == pytest.approx([share, score_Q[share_QW[:, 0] == share].mean()], abs=0.03)
 
 
-def test_calibration_makes_confident_predictions_of_coin_tosses_fit_their_outcomes() -> None:
+def test_calibration_fits_confident_predictions_to_coin_tosses() -> None:
     random = Random("learned-routers/calibration")
     texts, sums = texts_of(random, 400)
     share = np.where(sums, 0.8, 0.3)

@@ -40,7 +40,7 @@ async def test_the_ledger_names_each_speaker_until_the_question_is_answered():
     assert (trace.answer, trace.status) == ("Answer: 7", "ok")
 
 
-async def test_after_more_than_three_stalls_the_leader_starts_again_with_new_facts():
+async def test_after_more_than_three_stalls_the_leader_starts_again():
     stalls = [ledger(progress=False), ledger(loop=True), ledger(), ledger(progress=False), ledger(loop=True)]
     pool = team(
         lead=[
@@ -69,7 +69,7 @@ async def test_a_right_result_that_is_empty_is_an_answer_and_no_stall():
     assert trace.answer == "There are none."
 
 
-async def test_a_ledger_that_cannot_be_read_is_asked_for_again_and_the_third_time_ends_the_work():
+async def test_a_ledger_that_cannot_be_read_is_asked_for_three_times():
     pool = team(lead=[*START, "no object", ledger("eve"), "{", "Answer: 1"])
     trace = await answered(PLANNER, pool)
     assert called(trace) == [["lead"] * 3, ["lead"], ["lead"], ["lead"]]
@@ -77,7 +77,7 @@ async def test_a_ledger_that_cannot_be_read_is_asked_for_again_and_the_third_tim
     assert trace.answer == "Answer: 1"
 
 
-async def test_the_last_round_of_the_budget_gives_an_answer_whatever_the_ledger_says():
+async def test_the_budgets_last_round_answers_whatever_the_ledger_says():
     pool = team(lead=[*START, ledger(), ledger(), "Answer: 2"], ada=["...", "..."])
     assert (await answered(PLANNER, pool, rounds=3)).answer == "Answer: 2"
     assert (await answered(PLANNER, team(lead=["Answer: 3"]), rounds=1)).answer == "Answer: 3"

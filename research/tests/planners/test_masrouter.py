@@ -69,7 +69,7 @@ def test_a_mode_says_who_sees_whom_and_a_checker_that_sees_nothing_answers(mode,
     assert said == expected
 
 
-async def test_the_same_question_gets_the_same_team_and_only_its_workers_are_called():
+async def test_the_same_question_gets_the_same_team_and_calls_it_alone():
     controller = Controller.untrained(["ada", "bob"], seed=3)
     expected = controller.draw("How many?", Random("masrouter/How many?"))
     pool = team(eve=[], ada=["Answer: 4"] * 12, bob=["Answer: 4"] * 12)
@@ -127,7 +127,7 @@ def test_the_loss_is_its_formula_and_the_gradients_are_its_slopes():
             assert gradients[name][place] == pytest.approx((sides[0] - sides[1]) / 2e-5, abs=1e-7)
 
 
-def test_training_learns_the_mode_and_what_a_member_costs_and_leaves_out_teams_that_could_not_be_tried():
+def test_training_learns_mode_and_members_cost_without_untried_teams():
     start = Controller.untrained(["ada", "bob"], kinds=("sums", "names"))
     texts = [f"{'sum' if k % 2 else 'capital'} of {k}" for k in range(64)]
     kinds = ["sums" if k % 2 else "names" for k in range(64)]
@@ -175,7 +175,7 @@ def test_more_workers_vote_where_that_is_worth_its_price():
     assert mean_voters[100.0] < 1.5
 
 
-def test_a_controller_is_read_from_its_file_and_a_file_that_is_none_gets_a_sentence(tmp_path):
+def test_a_controller_is_read_from_its_file_and_no_other_file(tmp_path):
     file = tmp_path / "controller.json"
     controller = Controller.untrained(["ada"])
     file.write_text(controller.model_dump_json())

@@ -118,7 +118,7 @@ def by_least_squares(planner: OnlineRouter, kind: str) -> str:
     return max(worth, key=lambda name: worth[name])
 
 
-async def test_dollars_count_by_the_price_of_a_right_answer_and_a_wrong_price_is_refused() -> None:
+async def test_dollars_count_by_a_right_answers_price_and_a_wrong_one_is_refused() -> None:
     dear = Profile(name="dear", rating=Rating(kind="sums", accuracy=0.9, cost_usd=0.1, questions=40))
     cheap = Profile(name="cheap", rating=Rating(kind="sums", accuracy=0.8, cost_usd=0.01, questions=40))
     pool = Pool([ScriptedWorker("", {"": "42"}, profile=profile) for profile in (dear, cheap)])

@@ -40,14 +40,14 @@ async def test_self_refine_stops_when_nothing_has_to_change():
     assert seen(pool, "ada") == [[], ["v1"], ["v1", "Too short."], ["v2"]]
 
 
-async def test_self_refine_ends_with_its_last_version_which_it_does_not_criticise():
+async def test_self_refine_ends_with_its_last_version_uncriticised():
     pool = team(ada=["v1", "No.", "v2", "No changes needed in line 1, but no.", "v3"])
     trace = await answered(SelfRefine("ada", 2), pool)
     assert (trace.answer, called(trace)) == ("v3", [["ada", "ada"], ["ada", "ada"], ["ada"]])
     assert (await answered(SelfRefine("ada", 2), team(ada=["v1"]), rounds=1)).answer == "v1"
 
 
-async def test_a_spent_budget_ends_with_the_latest_version_and_not_with_its_criticism():
+async def test_a_spent_budget_ends_with_the_latest_version():
     pool = team(ada=["v1", "No.", "v2", "No.", "v3"])
     budget = Budget(calls=4, rounds=5)
     trace = await Runner(SelfRefine("ada", 3), pool, budget=budget).answer(Question(text="How many?"))
@@ -84,7 +84,7 @@ async def test_an_answer_that_fails_its_audits_three_more_times_is_rejected():
     assert [asked[0] for asked in called(trace)] == ["ada"] * 4
 
 
-async def test_if_hardly_an_answer_survives_the_workers_answer_again_without_audits():
+async def test_if_hardly_an_answer_survives_workers_answer_without_audits():
     pool = team(ada=["Answer: 3"] * 5, bo=["Answer: 4"] * 5)
     planner = RectifyOrReject(("ada", "bo"), "cy")
     trace = await answered(planner, Pool([*pool, Auditor("Answer: 3", "Answer: 4")]))

@@ -40,7 +40,7 @@ def test_the_gradients_of_routerdc_are_those_of_its_loss() -> None:
 
 
 @pytest.mark.parametrize(("share", "strong"), [(0.0, 0.0), (0.3, 0.3), (1.0, 1.0)])
-async def test_a_threshold_sends_its_share_to_the_strong_worker_and_there_where_it_is_needed(
+async def test_a_threshold_sends_its_share_to_the_strong_worker_where_needed(
     share: float, strong: float
 ) -> None:
     """The weak worker knows sums; three questions of ten are others."""
@@ -70,7 +70,7 @@ def test_a_threshold_whose_share_is_none_gets_a_sentence() -> None:
         open_baseline("threshold:ada>bob:ridge:30", POOL, scored=scored)
 
 
-def test_the_quality_of_an_answer_is_that_of_the_papers_formula_pair_by_pair() -> None:
+def test_an_answers_quality_is_the_papers_formula_pair_by_pair() -> None:
     vector_ND = np.random.default_rng(0).normal(size=(5, 7))
     for i, found in enumerate(qualities(vector_ND)):
         apart = {pair: ((vector_ND[pair[0]] - vector_ND[pair[1]]) ** 2).sum() for pair in np.ndindex(5, 5)}
@@ -94,7 +94,7 @@ async def test_smoothie_ends_with_the_answer_that_is_most_like_the_others() -> N
     assert trace.answer == replies["di"]
 
 
-def test_vectors_of_a_sentence_transformers_model_are_of_length_1_and_alike_for_equal_texts(
+def test_sentence_transformers_vectors_have_length_1_alike_for_equal_texts(
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("sentence_transformers")

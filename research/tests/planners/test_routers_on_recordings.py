@@ -18,7 +18,7 @@ from podium.ratings.answers import (
 from podium_research.planners.learned_routers import PricedRouter
 
 
-async def test_a_committee_router_scores_and_costs_in_the_executor_what_its_arrays_say(
+async def test_a_committee_router_scores_and_costs_what_its_arrays_say(
     tmp_path: Path,
 ) -> None:
     recording = write_recording(tmp_path / "made.parquet", world())

@@ -22,7 +22,7 @@ async def test_each_revises_in_sight_of_all_that_contribute_more():
     assert (trace.answer, trace.rounds[-1].accepted_step) == ("Answer: 2", (1, 0))
 
 
-async def test_there_are_at_most_two_revisions_and_a_worker_that_fails_keeps_its_answer():
+async def test_there_are_at_most_two_revisions_and_a_failed_one_keeps_its_answer():
     pool = team(a=["Answer: 1"] * 3, b=["Answer: 2"] * 3, c=["Answer: 1"])
     trace = await answered(SelfOrg(("a", "b", "c")), pool)
     assert called(trace) == [["a", "b", "c"], ["b"], ["b"]]
@@ -31,7 +31,7 @@ async def test_there_are_at_most_two_revisions_and_a_worker_that_fails_keeps_its
     assert (await answered(SelfOrg(("a", "b", "c")), pool)).answer == "Answer: 1"
 
 
-async def test_all_that_agree_at_once_are_not_asked_again_and_one_round_is_a_vote():
+async def test_those_that_agree_at_once_are_not_asked_again():
     pool = team(a=["Answer: 1"], b=["Answer: 1"])
     assert called(await answered(SelfOrg(("a", "b")), pool)) == [["a", "b"]]
     pool = team(a=["Answer: 1"], b=["Answer: 2"], c=["Answer: 2"])

@@ -22,7 +22,7 @@ async def test_turns_follow_the_head_until_a_verifier_accepts():
     assert [step.response for step in last] == ["Answer: 4", "Not sure. REVISE", "Answer: 5"]
 
 
-async def test_there_are_at_most_five_turns_and_the_last_without_an_answer_gives_one():
+async def test_there_are_at_most_five_turns_and_the_last_gives_an_answer():
     pool = team(ada=["Answer: 1", "REVISE", "Answer: 2", "REVISE", "Answer: 3"])
     assert (await answered(Trinity(Head.untrained(["ada"])), pool)).answer == "Answer: 3"
     thinks = np.zeros((4, FEATURES))
@@ -42,7 +42,7 @@ def test_the_head_learns_which_worker_is_right_on_which_questions():
     assert head.choose("sum of 99", "worker")[1] == "verifier"
 
 
-def test_evolution_is_the_librarys_and_finds_the_minimum_of_a_stretched_quadratic():
+def test_evolution_finds_the_minimum_of_a_stretched_quadratic():
     scale = 10.0 ** np.linspace(0, 2, 6)
 
     def height(x):
@@ -58,7 +58,7 @@ def test_evolution_is_the_librarys_and_finds_the_minimum_of_a_stretched_quadrati
     assert height(search.mean) < 1e-6
 
 
-def test_a_head_is_read_from_its_file_and_a_file_that_is_none_gets_a_sentence(tmp_path):
+def test_a_head_is_read_from_its_file_and_no_other_file(tmp_path):
     pool = [Profile(name="ada")]
     file = tmp_path / "head.json"
     head = Head.untrained(["ada"])

@@ -69,7 +69,7 @@ def written(folder: Path) -> Path:
     return folder
 
 
-def test_cases_of_others_come_out_as_they_expect_but_for_those_that_we_decide_otherwise(
+def test_cases_of_others_come_out_as_expected_or_as_we_decided(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = os.environ.get("DATA")

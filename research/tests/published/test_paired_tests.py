@@ -23,7 +23,7 @@ def paired_tests():
 
 @pytest.mark.parametrize("repeats", [1, 3])
 @pytest.mark.parametrize("effect", [0.0, 0.05])
-def test_intervals_hold_the_true_difference_and_tests_call_few_that_are_none(paired_tests, repeats, effect):
+def test_intervals_hold_the_true_difference_and_few_false_ones_are_found(paired_tests, repeats, effect):
     found = paired_tests.errors(paired_tests.Setting(100, repeats, "seldom", (effect,)), _SIMULATIONS)
     assert 0.91 <= found.covered <= 0.99
     if effect == 0:

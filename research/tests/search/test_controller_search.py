@@ -52,20 +52,20 @@ async def test_training_makes_the_controller_better_than_untrained():
     assert after.accuracy.mean > before.accuracy.mean + 0.08
 
 
-async def test_a_utility_is_one_for_a_right_answer_minus_the_price_of_its_dollars():
+async def test_a_utility_is_a_right_answer_minus_the_price_of_its_dollars():
     (dear,) = await epochs(scripted(), TASKS, epochs=1, per_usd=10.0)
     assert sum(dear.utilities) == pytest.approx(len(TASKS) - 10 * dear.cost_usd)
     assert dear.cost_usd > 0.003 * len(TASKS)
     assert dear.controller.kinds == ("sums",)
 
 
-async def test_kept_utilities_lead_to_the_same_controller_and_no_epoch_is_made_again():
+async def test_kept_utilities_give_the_same_controller_without_a_new_epoch():
     whole = await epochs(scripted(), TASKS, epochs=3)
     rest = await epochs(scripted(), TASKS, epochs=3, kept=[epoch.utilities for epoch in whole[:2]])
     assert rest == whole[2:]
 
 
-async def test_a_budget_that_ends_stops_it_and_teams_whose_workers_failed_teach_nothing():
+async def test_an_ended_budget_stops_it_and_failed_teams_teach_nothing():
     (free,) = await epochs(scripted(), TASKS, epochs=1)
     account = Account(None, "run", 0.5 * free.cost_usd)
     with pytest.raises(BudgetError):

@@ -56,7 +56,7 @@ async def right(head):
     return found.accuracy.mean
 
 
-async def test_the_head_learns_that_a_plan_has_to_come_first_and_who_can_follow_it():
+async def test_the_head_learns_that_a_plan_comes_first_and_who_can_follow_it():
     found = await generations(pool())
     assert found[0].head.workers == ("ada", "bob")
     assert found[-1].head.choose("Which? 3", None)[1] == "thinker"
@@ -64,7 +64,7 @@ async def test_the_head_learns_that_a_plan_has_to_come_first_and_who_can_follow_
     assert sum(found[0].rewards) / 12 < 0.5 < sum(found[-1].rewards) / 12
 
 
-async def test_kept_rewards_lead_to_the_same_heads_and_no_generation_is_made_again():
+async def test_kept_rewards_give_the_same_heads_without_a_new_generation():
     three = SMALL.model_copy(update={"generations": 3})
     whole = await generations(pool(), three)
     rest = await generations(pool(), three, kept=[found.rewards for found in whole[:2]])

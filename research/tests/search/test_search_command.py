@@ -109,7 +109,7 @@ def test_a_head_that_the_budget_stopped_continues_and_pays_no_call_twice(
     assert "population was 4 and is now 8" in one_sentence(other)
 
 
-def test_a_controller_that_the_budget_stopped_continues_and_pays_no_call_twice(
+def test_a_controller_that_the_budget_stopped_pays_no_call_twice(
     podium: Podium, endpoint: FaultServer
 ) -> None:
     dry = json.loads(podium(*CONTROLLER, "--dry-run", "--json").out)

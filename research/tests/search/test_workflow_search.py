@@ -31,7 +31,7 @@ def pool(*proposals: str, says: str = "yes") -> Pool:
     return Pool([cheap, ScriptedWorker("writer", ["Answer: no"] * 12 + list(proposals))])
 
 
-async def test_what_the_model_proposes_is_tried_and_the_archive_tells_it_the_results():
+async def test_the_models_proposal_is_tried_and_the_archive_tells_it_the_result():
     team = pool(f"Another trick.\n{render(DEARER)}", f"Cheaper:\n{render(RIGHT)}")
     found = await search_workflows(team, TASKS, "writer", proposals=2)
     assert [(plan.plan, plan.accuracy) for plan in found.plans if plan.accuracy == 1] == [
@@ -45,7 +45,7 @@ async def test_what_the_model_proposes_is_tried_and_the_archive_tells_it_the_res
     assert "Which? 0" in first
 
 
-async def test_a_proposal_that_cannot_be_read_or_is_known_is_written_again_three_times_at_most():
+async def test_an_unreadable_or_known_proposal_is_written_again_three_times():
     known = render(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)))
     team = pool("no lists", known, render(RIGHT), "no", "no", "no")
     found = await search_workflows(team, TASKS, "writer", proposals=2)

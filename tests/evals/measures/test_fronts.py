@@ -13,7 +13,7 @@ from podium.evals.measures.fronts import hull, price_of_accuracy, usd_for
 POINTS = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=8)
 
 
-def test_below_its_cheapest_planner_a_front_answers_a_share_of_the_questions():
+def test_below_its_cheapest_planner_a_front_answers_a_share_of_questions():
     assert usd_for([(2.0, 0.8)], 0.4) == pytest.approx(1.0)
     assert usd_for([(2.0, 0.8)], 0.9) == math.inf
 
@@ -43,7 +43,7 @@ def test_an_accuracy_that_is_never_reached_has_an_infinite_price():
     assert price.share == math.inf
 
 
-def test_free_planners_have_a_front_and_nothing_is_a_share_of_a_price_of_nothing():
+def test_free_planners_have_a_front_without_shares_of_a_price_of_nothing():
     assert hull([(0.0, 0.5), (0.0, 0.4), (1.0, 0.9)]) == [(0.0, 0.5), (1.0, 0.9)]
     free = np.ones(20), np.zeros(20)
     assert price_of_accuracy(*(one[None] for one in free), free) is None

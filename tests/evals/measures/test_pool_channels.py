@@ -13,7 +13,7 @@ from podium.evals.measures.pool_channels import (
 )
 
 
-def test_equal_workers_are_one_channel_and_independent_ones_are_as_many_as_they_are():
+def test_equal_workers_are_one_channel_and_independent_ones_many():
     right_N = np.array([1.0, 0.0, 1.0, 1.0])
     assert effective_channels(np.stack([right_N] * 3)) == pytest.approx(1.0)
     independent = np.array([[1, 1, 0, 0], [1, 0, 1, 0]], dtype=float)

@@ -35,7 +35,7 @@ def test_wins_with_repeats_are_means_over_pairs_of_repeats():
     assert wins(np.array([[0.5], [1.0]])) == pytest.approx(np.array([[0.25, 0.0], [0.5, 0.0]]))
 
 
-def test_a_planner_that_is_better_for_certain_is_first_and_equal_ones_share_their_ranks():
+def test_a_planner_better_for_certain_is_first_and_equals_share_ranks():
     rng = np.random.default_rng(8)
     right_PQ = (rng.random((3, 400)) < np.array([[0.5], [0.9], [0.5]])).astype(float)
     first, second, third = rank_planners(["a", "best", "b"], right_PQ)

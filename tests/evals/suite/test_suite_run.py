@@ -160,7 +160,7 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     assert (manifest.rounds, comparison.rounds) == (1, None)
 
 
-def test_a_worker_can_turn_bad_during_the_test_and_is_left_by_a_conductor_that_is_told_outcomes(
+def test_a_worker_that_turns_bad_is_left_by_a_conductor_told_outcomes(
     tmp_path: Path,
 ) -> None:
     asks_bram = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", MANY[1]))}}
@@ -199,7 +199,7 @@ def test_no_worker_turns_bad_on_training_questions() -> None:
     assert all(job.cells[0].table.pool.decline for job in checked.jobs)
 
 
-def test_pools_that_differ_in_the_test_alone_share_their_training_questions(tmp_path: Path) -> None:
+def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     worker = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 1" }}\n'
     file.write_text("".join(map(worker.format, ("ada", "bob"))))

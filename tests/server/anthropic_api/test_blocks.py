@@ -182,9 +182,7 @@ def test_a_tool_that_comes_later_is_told_by_a_system_message(url: str, endpoint:
     assert "TaskStop" in sent(endpoint)
 
 
-def test_a_file_that_nobody_can_read_is_told_to_the_worker_and_to_the_caller(
-    url: str, endpoint: FaultServer
-) -> None:
+def test_an_unreadable_file_is_told_to_the_worker_and_the_caller(url: str, endpoint: FaultServer) -> None:
     reply = ask(url, user(PDF, text("What is in it?")))
     assert reply.headers["x-podium-ignored"] == "messages.*.content.*.source.type"
     assert "application/pdf" in sent(endpoint)

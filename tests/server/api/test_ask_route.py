@@ -58,7 +58,7 @@ def test_a_question_can_be_cancelled_and_its_trace_says_so(serve: Serve, tmp_pat
     assert kept(path, trace_id).status == "cancelled"
 
 
-def test_questions_under_way_when_the_server_ends_are_recorded_as_cancelled(
+def test_questions_under_way_at_the_servers_end_are_recorded_as_cancelled(
     serve: Serve, tmp_path: Path
 ) -> None:
     path = tmp_path / "traces.sqlite"

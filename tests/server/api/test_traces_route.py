@@ -167,7 +167,7 @@ def test_what_cannot_be_had_is_refused_with_its_field(
     assert kind == ("not_found_error" if status == 404 else "invalid_request_error")
 
 
-def test_an_id_has_to_name_one_trace_and_the_whole_of_it_is_wanted_to_delete(
+def test_an_id_names_one_trace_and_is_given_whole_to_delete(
     client: httpx.Client, keep: Callable[..., Trace]
 ) -> None:
     keep(1), keep(2)

@@ -229,7 +229,7 @@ async def test_a_register_that_fails_fails_the_call_and_loses_no_booking(tmp_pat
     await again.close()
 
 
-async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_paid_by_its_day(
+async def test_a_days_budget_begins_anew_and_a_question_is_paid_by_its_day(
     place: Place,
 ) -> None:
     _, caller = await place.added(budget="1/day")
@@ -253,7 +253,7 @@ async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_pai
     await register.close()
 
 
-async def test_a_spent_budget_is_refused_before_anything_runs_also_where_another_replica_spent_it(
+async def test_a_budget_spent_by_another_replica_is_refused_before_anything_runs(
     place: Place,
 ) -> None:
     _, caller = await place.added(budget="1/month")

@@ -183,7 +183,7 @@ def test_a_removed_key_is_refused_by_a_server_that_runs_and_another_is_not(start
 
 
 @pytest.mark.parametrize("may", [{"deny": ("bob",)}, {"allow": ("ada",)}])
-def test_a_request_that_names_a_forbidden_worker_is_refused_before_anything_runs(
+def test_a_request_for_a_forbidden_worker_is_refused_before_anything_runs(
     start: Start, file: Place, may: dict[str, Any]
 ) -> None:
     workers, key = (worker("ada"), worker("bob")), file.add(**may)
@@ -242,7 +242,7 @@ def test_requests_over_the_rate_limit_get_retry_after(start: Start, file: Place)
     ask(url, other)
 
 
-def test_a_budget_that_does_not_suffice_for_a_call_stops_it_and_says_what_is_left(
+def test_a_budget_too_small_for_a_call_stops_it_and_says_what_is_left(
     start: Start, file: Place, tmp_path: Path
 ) -> None:
     key, workers = file.add(budget="0.15/day"), (worker("ada"),)
@@ -260,9 +260,7 @@ def test_a_budget_that_does_not_suffice_for_a_call_stops_it_and_says_what_is_lef
     assert kept["rounds"][0]["spans"][0]["status"] == "refused"
 
 
-def test_a_spent_budget_is_refused_before_anything_runs_and_no_client_tries_again(
-    start: Start, file: Place
-) -> None:
+def test_a_spent_budget_is_refused_at_once_and_no_client_tries_again(start: Start, file: Place) -> None:
     key, free, workers = file.add(budget="0.03"), file.add("free"), (worker("ada", most_tokens=3),)
     url = start(*workers)
     assert ask(url, key).choices[0].message.content == REPLY
@@ -288,9 +286,7 @@ def test_a_streamed_question_is_stopped_by_the_budget_too(start: Start, file: Pl
     assert told.value.type == "budget_exceeded"
 
 
-def test_questions_side_by_side_wait_for_one_another_and_spend_no_more_than_there_is(
-    start: Start, file: Place
-) -> None:
+def test_questions_side_by_side_spend_no_more_than_there_is(start: Start, file: Place) -> None:
     key, url = file.add(budget="0.5"), start(worker("ada", delay=0.02))
 
     async def ask_all() -> list[Any]:

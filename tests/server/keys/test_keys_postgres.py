@@ -74,7 +74,7 @@ async def test_a_server_that_comes_back_is_used_again(postgres_url: str, postgre
     await register.close()
 
 
-async def test_requests_in_flight_when_the_database_is_killed_fail_with_a_sentence(
+async def test_requests_in_flight_when_the_database_is_killed_fail(
     postgres_url: str, postgres_server
 ) -> None:
     place = Place(postgres_url)

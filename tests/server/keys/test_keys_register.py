@@ -39,7 +39,7 @@ async def test_a_name_has_one_key(place: Place) -> None:
     await register.close()
 
 
-async def test_a_removed_key_can_neither_ask_nor_spend_and_takes_its_past_with_it(place: Place) -> None:
+async def test_a_removed_key_can_neither_ask_nor_spend_and_takes_its_past(place: Place) -> None:
     _, caller = await place.added("web", rpm=2, budget="5/day")
     register, key = place.open(), caller.id
     assert await register.count_request(key) is None

@@ -121,7 +121,7 @@ async def until_reserved(place: Place, key: str, usd: float) -> None:
     raise AssertionError(await spending(place, key))
 
 
-async def test_64_questions_in_flight_at_each_of_two_replicas_never_pass_the_budget(
+async def test_64_questions_at_each_of_two_replicas_never_pass_the_budget(
     place: Place, running: Running
 ) -> None:
     key, caller = await place.added(budget="3")

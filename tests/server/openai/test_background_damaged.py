@@ -40,7 +40,7 @@ LATER = time.time() + 3600
         ("UPDATE podium_background_entries SET kind = 'newer' WHERE id = ? AND number = 5", 2),
     ],
 )
-def test_a_response_that_cannot_be_read_any_more_fails_once_with_a_sentence_and_what_it_cost(
+def test_a_response_no_longer_readable_fails_once_with_its_cost(
     serve: Serve, model: ChatModel, tmp_path: Path, damage: str, paid_calls: int
 ) -> None:
     place = tmp_path / "traces.sqlite"

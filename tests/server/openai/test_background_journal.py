@@ -103,7 +103,7 @@ def told(trace: Trace) -> Any:
     ]
 
 
-async def test_wherever_it_stopped_it_goes_on_and_repeats_only_what_was_in_flight(
+async def test_wherever_it_stopped_it_repeats_only_what_was_in_flight(
     table: BackgroundTable,
 ) -> None:
     whole, calls = await answer(table, "whole")
@@ -137,7 +137,7 @@ async def test_what_was_spent_before_counts_in_the_budget_of_the_question(table:
     assert [span.status for span in resumed.spans] == ["done", "refused", "refused"]
 
 
-async def test_a_plan_keeps_its_workers_in_a_pool_of_another_order_and_names_one_that_is_gone(
+async def test_a_plan_keeps_its_workers_in_a_pool_of_another_order(
     table: BackgroundTable,
 ) -> None:
     whole, _ = await answer(table, "whole")

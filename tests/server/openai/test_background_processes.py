@@ -13,7 +13,7 @@ from chat_model import chat_model
 from served_process import processes_of, served
 
 
-def test_the_process_that_takes_a_response_over_calls_no_finished_step_again(tmp_path: Path) -> None:
+def test_a_process_that_takes_a_response_over_calls_no_step_again(tmp_path: Path) -> None:
     answers = Answers(waits={"beta"})
     with chat_model(answers) as model:
         model.input_tokens = INPUT_TOKENS

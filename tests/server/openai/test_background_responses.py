@@ -77,7 +77,7 @@ def test_only_a_response_in_the_background_can_be_cancelled(asking: OpenAI) -> N
         asking.responses.cancel("resp_" + "0" * 32)
 
 
-def test_a_response_that_is_deleted_while_it_is_made_stops_and_leaves_nothing(
+def test_a_response_deleted_while_it_is_made_stops_and_leaves_nothing(
     asking: OpenAI, answers: Answers, model: ChatModel
 ) -> None:
     answers.waits = {"beta"}

@@ -46,7 +46,7 @@ def trace_of(folder: Path, id_: str) -> Trace:
 
 
 @pytest.mark.parametrize("reach", ["plan", "beta"])
-def test_a_killed_server_goes_on_after_its_restart_and_calls_no_finished_step_again(
+def test_a_killed_server_goes_on_after_restart_and_calls_no_step_again(
     tmp_path: Path, answers: Answers, model: ChatModel, reach: str
 ) -> None:
     answers.waits = {reach}
@@ -128,7 +128,7 @@ def test_a_call_that_outlasts_the_drain_is_cancelled_and_made_again(
     assert kinds == ["cancelled", None]
 
 
-def test_a_response_whose_worker_is_gone_fails_with_a_sentence_and_its_costs(
+def test_a_response_whose_worker_is_gone_fails_with_its_costs(
     tmp_path: Path, answers: Answers, model: ChatModel
 ) -> None:
     answers.waits = {"beta"}

@@ -212,7 +212,7 @@ def test_only_allowed_workers_are_called(serve) -> None:
         assert {step["worker"] for step in reply.podium["plan"]} <= {"ada", "cleo"}
 
 
-def test_a_budget_that_leaves_an_answer_is_no_error_and_one_that_leaves_none_is(serve) -> None:
+def test_a_budget_that_leaves_an_answer_is_no_error_one_without_is(serve) -> None:
     asking = client(serve(planner="self-consistency:ada:3"))
     cut = asking.chat.completions.create(
         model="podium", messages=ASKED, extra_body={"podium": {"budget": {"calls": 2}}}
@@ -370,7 +370,7 @@ def test_a_body_that_is_not_json_is_refused(at_once: str) -> None:
     assert refused.value.code == "invalid_json"
 
 
-def test_a_worker_that_is_called_like_a_planner_is_listed_as_what_a_request_reaches(serve: Serve) -> None:
+def test_a_worker_called_like_a_planner_is_listed_as_what_is_reached(serve: Serve) -> None:
     with chat_model("42") as model:
         asking = client(serve(Pool([model.worker("podium/random")])))
         listed: Any = {each.id: each for each in asking.models.list()}

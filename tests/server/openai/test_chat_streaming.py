@@ -125,7 +125,7 @@ def test_a_retry_continues_the_stream_where_it_repeats_the_text_sent(serve: Serv
     )
 
 
-def test_a_try_that_breaks_off_and_another_answer_end_in_an_error_that_says_so(serve: Serve) -> None:
+def test_a_try_that_breaks_off_and_another_answer_end_in_an_error(serve: Serve) -> None:
     tries: list[int] = []
 
     def answer(body: dict[str, Any]) -> Say:
@@ -149,7 +149,7 @@ def test_what_is_refused_before_the_plan_is_an_ordinary_refusal(serve: Serve) ->
     assert refused.value.param == "podium.deny"
 
 
-def test_a_question_without_an_answer_ends_in_an_error_that_names_the_workers(serve: Serve) -> None:
+def test_a_question_without_an_answer_is_an_error_that_names_workers(serve: Serve) -> None:
     with chat_model(lambda body: Say(status=400)) as model:
         url = serve(Pool([model.worker()]))
         with pytest.raises(openai.APIError) as broken:

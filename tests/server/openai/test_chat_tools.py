@@ -54,7 +54,7 @@ def results(message: Any) -> list[Any]:
     ]
 
 
-def test_a_workers_calls_come_back_in_the_ordinary_form_with_ids_that_name_the_trace(serve: Serve) -> None:
+def test_a_workers_calls_come_back_with_ids_that_name_the_trace(serve: Serve) -> None:
     with chat_model(forecaster) as model:
         url = serve(Pool([model.worker(calls_tools=True)]), planner="single:wren")
         reply = client(url).chat.completions.create(
@@ -76,9 +76,7 @@ def test_a_workers_calls_come_back_in_the_ordinary_form_with_ids_that_name_the_t
     assert body["parallel_tool_calls"] is True
 
 
-def test_tool_results_go_to_the_worker_that_called_with_its_earlier_messages(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_tool_results_go_to_the_worker_that_called_with_its_past(serve: Serve, tmp_path: Path) -> None:
     with chat_model(forecaster) as model, chat_model("I am another.") as other:
         pool = Pool([other.worker("lark", calls_tools=True), model.worker(calls_tools=True)])
         url = serve(pool, planner="single:wren", store=tmp_path / "traces.sqlite")
@@ -100,7 +98,7 @@ def test_tool_results_go_to_the_worker_that_called_with_its_earlier_messages(
     assert (rome["role"], rome["tool_call_id"], rome["content"]) == ("tool", "w2", "sun")
 
 
-def test_without_the_trace_results_still_go_to_the_worker_that_called_and_come_last(serve: Serve) -> None:
+def test_without_the_trace_results_still_go_to_the_caller_and_come_last(serve: Serve) -> None:
     with chat_model(forecaster) as model, chat_model("I am another.") as other:
         pool = Pool([other.worker("lark", calls_tools=True), model.worker(calls_tools=True)])
         asking = client(serve(pool, planner="single:wren"))  # Keeps no traces.
@@ -244,7 +242,7 @@ def test_images_go_only_to_workers_that_accept_images(serve: Serve) -> None:
         assert {"type": "image_url", "image_url": {"url": address}} in parts
 
 
-def test_a_call_of_a_tool_ends_the_question_however_many_rounds_it_may_have(serve: Serve) -> None:
+def test_a_call_of_a_tool_ends_the_question_whatever_its_rounds(serve: Serve) -> None:
     with chat_model(forecaster) as model:
         url = serve(Pool([model.worker(calls_tools=True)]), planner="single:wren")
         reply = client(url).chat.completions.create(

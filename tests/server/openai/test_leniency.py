@@ -123,7 +123,7 @@ def test_what_changes_the_meaning_of_a_teams_answer_is_refused(
     assert refused.value.param == param
 
 
-def test_one_worker_gets_every_field_of_a_chat_completion_and_its_thoughts_come_back(
+def test_one_worker_gets_every_completion_field_and_returns_its_thoughts(
     servers: dict[str, str], endpoint: FaultServer
 ) -> None:
     given: dict[str, Any] = {

@@ -94,9 +94,7 @@ def test_items_and_instructions_are_the_messages_that_they_stand_for(serve: Serv
     assert body["temperature"] == 0.5
 
 
-def test_a_response_that_follows_on_another_has_its_past_without_its_instructions(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_a_response_that_follows_another_has_its_past_not_instructions(serve: Serve, tmp_path: Path) -> None:
     with chat_model("42.") as model:
         url = serve(Pool([model.worker()]), store=tmp_path / "traces.sqlite")
         asking = client(url)
@@ -141,7 +139,7 @@ def test_a_server_without_a_store_says_that_nothing_can_follow(serve: Serve) -> 
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_calls_of_functions_are_items_and_their_results_go_to_the_same_worker(
+def test_function_calls_are_items_and_results_go_to_the_same_worker(
     serve: Serve, tmp_path: Path, streamed: bool
 ) -> None:
     def answer(body: dict[str, Any]) -> Say:

@@ -186,7 +186,7 @@ def test_a_text_file_is_part_of_the_message_and_another_is_refused(
         client.responses.create(model="quill", input=asked(b"%PDF-\xff"))
 
 
-def test_a_response_has_every_field_of_open_responses_and_repeats_the_requests(client: OpenAI) -> None:
+def test_a_response_has_every_field_of_open_responses(client: OpenAI) -> None:
     made: Any = client.responses.create(
         model="quill", input="Hello.", safety_identifier="eve", prompt_cache_key="k", temperature=0.5
     )
@@ -202,9 +202,7 @@ def test_a_response_has_every_field_of_open_responses_and_repeats_the_requests(c
 
 
 @pytest.mark.parametrize("sent", ["no JSON", "[]", '{"echo": 1}'])
-def test_an_answer_of_chat_is_read_as_a_response_whatever_its_metadata_says(
-    client: OpenAI, sent: str
-) -> None:
+def test_an_answer_of_chat_is_read_as_a_response_whatever_its_metadata(client: OpenAI, sent: str) -> None:
     kept = client.chat.completions.create(
         model="podium",
         messages=[{"role": "user", "content": "Hello."}],

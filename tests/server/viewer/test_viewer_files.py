@@ -70,7 +70,7 @@ def test_every_module_is_used() -> None:
     assert {path.relative_to(FOLDER).as_posix() for path in MODULES} <= used
 
 
-def test_the_page_has_no_script_or_style_of_its_own_and_names_no_other_machine() -> None:
+def test_the_page_has_no_script_or_style_and_names_no_other_machine() -> None:
     page = (FOLDER / "index.html").read_text()
     assert re.findall(r"<script(?![^>]* src=)", page) == []
     assert "<style" not in page

@@ -97,9 +97,7 @@ def test_a_thread_of_two_turns_remembers_is_kept_renamed_and_deleted(team, opene
     page.wait_for_selector(".trace .feedback")
 
 
-def test_plan_steps_and_answer_are_seen_as_they_come_and_survive_leaving_the_page(
-    kept_server, opened
-) -> None:
+def test_plan_steps_and_answer_are_seen_and_survive_leaving_the_page(kept_server, opened) -> None:
     go_on, seen = threading.Event(), threading.Event()
 
     def say(body: dict[str, Any]) -> Say:
@@ -268,7 +266,7 @@ def test_a_question_cancelled_before_the_server_named_it_is_cancelled(kept_serve
     assert newest(url)["status"] == "cancelled"
 
 
-def test_a_plan_that_is_left_while_it_is_written_says_so_here_and_in_another_tab(team, opened) -> None:
+def test_a_plan_left_while_it_is_written_says_so_here_and_in_another_tab(team, opened) -> None:
     _, url = team
     page = opened.go(url, "chat", "#message")
     page.check("text=approve before paying")

@@ -39,7 +39,7 @@ def test_a_fallback_is_shown_as_such_in_graph_waterfall_list_and_detail(
     assert "done by its fallback" in page.locator(".step-detail header").inner_text()
 
 
-def test_a_rejected_plan_stands_with_its_error_and_prompt_thoughts_and_parameters_are_there(
+def test_a_rejected_plan_stands_with_error_prompt_thoughts_parameters(
     kept_server, opened, tmp_path: Path
 ) -> None:
     trace = rejected_first()
@@ -86,9 +86,7 @@ def test_the_list_is_beside_the_graph_where_there_is_room(kept_server, opened, t
     assert list_["x"] >= graph["x"] + graph["width"]
 
 
-def test_a_worker_has_one_colour_on_every_page_and_its_colleagues_have_others(
-    kept_server, opened, tmp_path: Path
-) -> None:
+def test_a_worker_has_one_colour_of_its_own_on_every_page(kept_server, opened, tmp_path: Path) -> None:
     page = opened_trace(kept_server, opened, tmp_path, rejected_first())
     page.wait_for_selector(".explanation")
     colour = "(mark) => getComputedStyle(mark).backgroundColor"

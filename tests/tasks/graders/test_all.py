@@ -121,7 +121,7 @@ def test_no_answer_scores_0(case: Case) -> None:
 
 
 @each
-def test_a_wrong_answer_with_many_words_and_the_right_one_among_them_scores_0(case: Case) -> None:
+def test_a_wrong_answer_with_the_right_one_among_its_words_scores_0(case: Case) -> None:
     told = f"One might think of {case.right}. Many say so: {case.right}! But that is wrong. "
     assert grade(case.grader, told * 50 + f"\nAnswer: {case.wrong}", case.gold).score == 0
     assert (

@@ -143,9 +143,7 @@ def test_what_is_not_the_letter_earns_nothing(response: str) -> None:
         ("Rome is not it", 0),
     ],
 )
-def test_an_options_text_stands_for_its_letter_where_the_gold_answer_has_them(
-    response: str, score: float
-) -> None:
+def test_an_options_text_stands_for_its_letter_where_golds_have_letters(response: str, score: float) -> None:
     assert Choice().judge(response, OPTIONS).score == score
     assert Choice().judge(response, "C").score == (score if response == "Answer: C" else 0)
 

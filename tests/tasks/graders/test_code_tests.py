@@ -114,7 +114,7 @@ def test_no_gold_answer_raises(gold: str) -> None:
         ("", "assert len([]) == 0", []),
     ],
 )
-def test_only_names_that_the_tests_do_not_define_are_taken_from_the_program(
+def test_only_names_the_tests_do_not_define_come_from_the_program(
     setup: str, tests: str, names: list[str]
 ) -> None:
     assert used_names(setup, tests) == names

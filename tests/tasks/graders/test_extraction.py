@@ -131,7 +131,7 @@ PIECES += (
 
 
 @given(response=st.text(max_size=50) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_what_is_found_stands_without_outer_space_and_outer_space_changes_nothing(response: str) -> None:
+def test_what_is_found_has_no_outer_space_and_it_changes_nothing(response: str) -> None:
     for place in PLACES:
         found = extract(response, place)
         assert found is None or (found and found == found.strip())

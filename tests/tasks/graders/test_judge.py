@@ -105,7 +105,7 @@ async def test_a_judge_that_favours_a_place_gives_no_credit(endpoint: Endpoint) 
         assert (await endpoint.judge(tie=0.5)("It is four.", "5")).score == 0.5
 
 
-async def test_the_judge_sees_question_reference_response_and_rubric_in_both_orders(
+async def test_the_judge_sees_question_reference_response_rubric_in_both_orders(
     endpoint: Endpoint,
 ) -> None:
     judge = endpoint.judge(rubric="Only even numbers are right.").for_question("What is 2 + 2?")

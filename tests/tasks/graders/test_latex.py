@@ -80,7 +80,7 @@ def test_words_are_words(statement: str) -> None:
     assert said.words
 
 
-def test_a_letter_behind_a_number_is_a_unit_where_the_gold_answer_has_no_letters() -> None:
+def test_a_letter_behind_a_number_is_a_unit_where_golds_have_no_letters() -> None:
     metres = Expression("5 m")
     assert metres.without_unit(Expression("5")) == Expression("5")
     assert metres.without_unit(Expression("5 t")) == metres

@@ -44,7 +44,7 @@ def test_processes_are_few_are_kept_and_end_with_their_loop() -> None:
     assert running() == before
 
 
-def test_what_takes_too_long_has_no_verdict_and_the_next_question_is_answered() -> None:
+def test_what_takes_too_long_has_no_verdict_and_the_next_is_answered() -> None:
     async def ask() -> None:
         verifier = MathVerifier()
         assert await verifier.compare(SLOW, 0.3) is None
@@ -54,7 +54,7 @@ def test_what_takes_too_long_has_no_verdict_and_the_next_question_is_answered() 
     asyncio.run(ask())
 
 
-def test_a_process_that_is_killed_at_work_is_an_infrastructure_fault_and_is_replaced() -> None:
+def test_a_process_killed_at_work_is_an_infrastructure_fault_and_replaced() -> None:
     before = running()
 
     async def ask() -> None:

@@ -31,7 +31,7 @@ def made(pool: ReasoningGymPool, sample_id: SampleId) -> tuple[str, str]:
     return sample.question, sample.gold
 
 
-async def test_an_answer_that_would_take_for_ever_is_not_right_and_the_next_one_is_judged(
+async def test_an_answer_that_takes_for_ever_is_not_right_and_the_next_is_judged(
     pool: ReasoningGymPool,
 ) -> None:
     question, gold = made(pool, INTEGRAL)

@@ -24,7 +24,7 @@ def test_mmlu_takes_subjects_and_has_no_train_split_then(
         build({"subjects": ["anatomi"]}, type(spec))
 
 
-def test_mmlu_pro_leaves_out_options_that_are_none_and_moves_the_letter_with_them(
+def test_mmlu_pro_leaves_out_empty_options_and_moves_the_letter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = opened(CASES["mmlu-pro"](), tmp_path, monkeypatch)

@@ -87,7 +87,7 @@ def test_ten_lines_of_toml_bring_a_table_of_any_kind(tmp_path: Path, kind: str) 
     assert not asyncio.run(task.grade("Answer: -1")).correct
 
 
-def test_the_same_table_gives_the_same_tasks_whatever_its_kind_and_its_order(tmp_path: Path) -> None:
+def test_the_same_table_gives_the_same_tasks_in_any_kind_and_order(tmp_path: Path) -> None:
     made = []
     for kind, rows in (("jsonl", ROWS), ("csv", ROWS[::-1]), ("parquet", ROWS[50:] + ROWS[:50])):
         write(tmp_path / f"rows.{kind}", rows)

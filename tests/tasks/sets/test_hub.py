@@ -146,7 +146,7 @@ def test_questions_of_later_splits_are_left_out_of_earlier_ones(data: Path) -> N
     assert {split: GSM8K().read(split) for split in readings} == readings
 
 
-def test_a_row_of_a_dataset_that_is_no_task_is_counted_or_refused_as_the_set_says(data: Path) -> None:
+def test_a_row_that_is_no_task_is_counted_or_refused_as_the_set_says(data: Path) -> None:
     rows = [
         *problems("one", "two"),
         {"question": "three", "answer": "no mark"},

@@ -41,7 +41,7 @@ def test_without_its_solver_the_question_is_the_input_alone():
     assert (first.question.text, first.question.history) == ("What is 1 + 1?", ())
 
 
-def test_a_chat_is_a_question_with_a_past_and_any_of_several_targets_is_right():
+def test_a_chat_is_a_question_with_a_past_and_any_target_is_right():
     task = only("chat")
     assert task.question.text == "What is the capital of France?"
     assert [message.role for message in task.question.history] == ["system", "user", "assistant"]
@@ -93,7 +93,7 @@ def test_what_is_no_verdict_is_a_grader_that_failed_and_no_score(said, sentence)
         grade(only("verdict", args={"value": said}), "Well.")
 
 
-def test_a_scorer_that_calls_a_model_runs_if_a_model_is_named_and_is_refused_otherwise(monkeypatch):
+def test_a_scorer_that_calls_a_model_is_refused_unless_one_is_named(monkeypatch):
     assert grade(only("judged", args={"named": True}), "Paris").score == 1
     monkeypatch.delenv("INSPECT_EVAL_MODEL", raising=False)
     with pytest.raises(ConfigError, match=r"model_graded_qa .* calls a model; set INSPECT_EVAL_MODEL"):
@@ -122,7 +122,7 @@ def test_a_solver_that_calls_the_model_again_is_a_grader_failure(by):
         grade(only("solved", args={"by": by}), "Paris")
 
 
-def test_a_solver_that_shuffles_is_refused_when_it_is_read_or_fails_when_it_grades():
+def test_a_solver_that_shuffles_is_refused_when_read_or_fails_in_grading():
     def read_and_grade():
         for _ in range(20):  # three choices: once in six, two orders are the same
             grade(only("options", args={"shuffle": True}), "ANSWER: B")
@@ -131,7 +131,7 @@ def test_a_solver_that_shuffles_is_refused_when_it_is_read_or_fails_when_it_grad
         read_and_grade()
 
 
-def test_samples_that_are_no_questions_are_refused_by_their_place_or_counted():
+def test_samples_that_are_no_questions_are_refused_or_counted():
     with pytest.raises(ConfigError) as refused:
         read("mixed")
     assert str(refused.value) == (

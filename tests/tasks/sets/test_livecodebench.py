@@ -77,7 +77,7 @@ def test_a_window_holds_its_first_and_its_last_day(window: Mapping[str, str], fo
 
 
 @pytest.mark.usefixtures("releases")
-def test_training_questions_are_no_test_questions_and_older_than_the_window() -> None:
+def test_training_questions_are_no_test_questions_and_older() -> None:
     spec = LiveCodeBench(training="release_v6")
     assert len([*ids(spec, "train"), *ids(spec, "validation")]) == 34
     assert "q6" not in {*ids(spec, "train"), *ids(spec, "validation")}
@@ -107,7 +107,7 @@ def test_private_tests_are_read_whatever_the_pickles_protocol(protocol: int) -> 
     assert json.loads(unpack_tests(gold(json.dumps(TESTS)))) == wanted
 
 
-def test_public_tests_come_before_private_ones_and_arguments_are_read_line_by_line() -> None:
+def test_public_tests_precede_private_ones_and_arguments_read_by_line() -> None:
     row = function_row("3702")
     said = {name: row[f"{name}_test_cases"] for name in ("public", "private")}
     assert json.loads(unpack_tests(json.dumps({**said, "function": "bothSums"}))) == {

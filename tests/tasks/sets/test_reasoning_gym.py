@@ -198,7 +198,7 @@ def test_a_question_is_the_same_in_another_process_however_it_hashes(tasks: Task
     assert json.loads(other.stdout) == [[task.id, task.question.text, task.gold] for task in here]
 
 
-def test_a_split_is_the_same_alone_and_with_others_and_a_larger_size_adds_to_it() -> None:
+def test_a_split_is_the_same_alone_and_beside_others_and_grows_by_adding() -> None:
     spec = like(generators=("gcd",), size=4)
     together = spec.read_splits(spec.splits)
     for split in spec.splits:
@@ -208,7 +208,7 @@ def test_a_split_is_the_same_alone_and_with_others_and_a_larger_size_adds_to_it(
     assert [task.id for task in more[:4]] == [task.id for task in together["test"].tasks]
 
 
-def test_seeds_and_settings_give_other_questions_and_splits_stay_apart_all_the_same() -> None:
+def test_seeds_and_settings_give_other_questions_and_splits_stay_apart() -> None:
     few = like(size=200, generators=("coin_flip",))
     specs = [few, few.model_copy(update={"seed": 1}), few.model_copy(update={"level": 0})]
     read = [spec.read_splits(spec.splits) for spec in specs]
@@ -224,7 +224,7 @@ def test_seeds_and_settings_give_other_questions_and_splits_stay_apart_all_the_s
     assert first != second != third
 
 
-def test_a_generator_with_few_questions_gives_those_that_it_has_and_what_is_missing_is_counted() -> None:
+def test_a_generator_with_few_questions_gives_them_and_counts_the_missing() -> None:
     spec = like(generators=("coin_flip",), size=200)
     reading = spec.read("test")
     assert 30 < len(reading.tasks) < 200

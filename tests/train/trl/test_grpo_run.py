@@ -89,7 +89,7 @@ def test_the_prompt_of_a_second_round_has_the_answer_of_the_first(
     assert all(trace.rounds[0].workflow is not None for trace in later)
 
 
-def test_drawn_pools_failing_workers_two_rounds_and_lists_of_all_or_none_go_through_one_run(
+def test_drawn_pools_failures_two_rounds_and_all_or_none_go_in_one_run(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
     draw = {"random": True, "min_workers": 3, "max_workers": 6, "failing": 0.5}

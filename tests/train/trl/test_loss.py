@@ -34,7 +34,7 @@ class Table:
 
 
 @pytest.mark.parametrize("loss_type", ["bnpo", "grpo"])
-async def test_a_batch_with_a_dropped_rollout_has_the_loss_and_gradient_of_the_formula(
+async def test_a_batch_with_a_dropped_rollout_has_the_formulas_loss_and_gradient(
     settings: dict[str, Any], tmp_path: Path, loss_type: str
 ) -> None:
     grpo = settings["grpo"] | {

@@ -27,7 +27,7 @@ def rows(run: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
 
 
-def test_an_evaluation_has_the_figures_of_the_saved_policy_and_changes_nothing_that_is_learned(
+def test_an_evaluation_has_the_saved_policys_figures_and_changes_nothing(
     plain_run: Path, evaluated_run: Path, ground: dict[str, str]
 ) -> None:
     found = rows(evaluated_run)

@@ -164,7 +164,7 @@ async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_p
         await _collected(settings | {"sft": {"examples": str(path)}})
 
 
-def test_only_the_completion_is_learned_after_the_tokens_of_the_policys_prompt(
+def test_only_the_completion_is_learned_after_the_prompts_tokens(
     ground: dict[str, str],
 ) -> None:
     start = Checkpoint.read(ground["start"])
@@ -239,7 +239,7 @@ async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings
         assert len(provider.requests) == asked
 
 
-def test_a_run_needs_no_key_of_a_worker_and_its_policy_still_conducts_real_ones(
+def test_a_run_needs_no_workers_key_and_its_policy_conducts_real_ones(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ADA_KEY", raising=False)
@@ -270,7 +270,7 @@ def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
         asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))
 
 
-def test_a_file_for_both_stages_gives_each_the_arguments_that_its_trainer_knows() -> None:
+def test_a_file_for_both_stages_gives_each_its_trainers_arguments() -> None:
     table = {"use_vllm": True, "packing": False, "weight_decay": 0.1}
     assert trl_arguments(table, SFTConfig, {}) == {"packing": False, "weight_decay": 0.1}
     assert trl_arguments(table, GRPOConfig, {}) == {"use_vllm": True, "weight_decay": 0.1}

@@ -158,7 +158,7 @@ async def test_a_key_that_an_endpoint_repeats_is_in_no_piece():
     assert KEY not in reply.text
 
 
-def test_what_may_be_the_beginning_of_a_secret_is_held_back_and_nothing_else():
+def test_what_may_begin_a_secret_is_held_back_and_nothing_else():
     secrets, told = Secrets(), []
     secrets.add(KEY)
     scrubber = StreamScrubber(told.append, secrets)

@@ -83,7 +83,7 @@ async def test_openai_itself_gets_the_key_that_its_newer_models_know(
     assert ChatClient(url, max_tokens_key=told)._max_tokens_key == sent
 
 
-async def test_a_reply_has_its_finish_reason_its_model_and_its_cached_and_reasoning_tokens(
+async def test_a_reply_has_finish_reason_model_cached_and_reasoning_tokens(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     usage = {
@@ -137,7 +137,7 @@ async def test_whatever_a_reply_repeats_of_our_secrets_is_taken_out(
     assert (reply.text, reply.finish, reply.model) == ("You sent Bearer ***.", "***", "for-***")
 
 
-async def test_a_call_that_is_cancelled_closes_its_connection_and_leaves_the_client_usable(
+async def test_a_cancelled_call_closes_its_connection_and_the_client_goes_on(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.delay = 60.0
@@ -152,7 +152,7 @@ async def test_a_call_that_is_cancelled_closes_its_connection_and_leaves_the_cli
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_client_lives_through_several_event_loops_and_leaves_nothing_open() -> None:
+def test_a_client_lives_through_several_event_loops_and_leaves_none_open() -> None:
     endpoint = Endpoint()
     shared = Connections()
 

@@ -74,7 +74,7 @@ async def test_careless_streams_are_understood(
     assert (reply.text, reply.usage) == ("The answer is 4.", Usage(input_tokens=12, output_tokens=3))
 
 
-async def test_a_stream_with_a_wrong_content_type_and_one_that_was_not_requested_are_read(
+async def test_streams_of_a_wrong_content_type_or_unrequested_are_read(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.stream(*WHOLE, *END, kind="text/plain")
@@ -83,7 +83,7 @@ async def test_a_stream_with_a_wrong_content_type_and_one_that_was_not_requested
     assert (await client.chat(MESSAGES, model="m")).text == "The answer is 4."
 
 
-async def test_reasoning_is_a_first_token_but_no_text_and_is_counted_if_the_provider_does_not_count_it(
+async def test_reasoning_is_a_first_token_without_text_and_counted_anyway(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.stream(event(delta(reasoning_content="Hm. " * 10)), event(delta("4", "stop")), DONE, pause=0.01)

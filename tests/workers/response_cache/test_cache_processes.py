@@ -100,7 +100,7 @@ async def never():
     raise AssertionError("asked, though the reply is kept")
 
 
-async def test_two_processes_that_ask_at_the_same_time_get_one_answer_and_each_its_own_bill(tmp_path):
+async def test_two_processes_that_ask_at_once_get_one_answer_and_own_bills(tmp_path):
     both = [start(ASKS_AT_THE_SAME_TIME, tmp_path / "c", *names, 40) for names in ((1, 2), (2, 1))]
     one, other = (json.loads(process.communicate(timeout=120)[0]) for process in both)
     assert [text for text, _, _ in one] == [text for text, _, _ in other]
@@ -168,7 +168,7 @@ async def test_the_event_loop_goes_on_while_another_process_holds_the_file(tmp_p
         clock.cancel()
 
 
-async def test_who_is_cancelled_while_another_process_holds_the_file_goes_at_once(tmp_path):
+async def test_who_is_cancelled_while_another_process_holds_the_file_goes(tmp_path):
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
         asking = asyncio.create_task(cache.reply(Paid(), request(), ready))
@@ -211,7 +211,7 @@ async def test_a_file_that_stays_locked_is_reported_in_one_sentence(tmp_path, mo
         assert cache.count == 2, "what could not be written was written later"
 
 
-async def test_a_full_disk_is_reported_in_one_sentence_and_what_was_kept_before_stays(tmp_path):
+async def test_a_full_disk_is_reported_and_what_was_kept_stays(tmp_path):
     path = tmp_path / "c.sqlite"
     number, sentence = json.loads(start(FILLS_THE_DISK, path).communicate(timeout=60)[0])
     assert sentence.startswith(f"The response cache {path} cannot be written (d")

@@ -154,7 +154,7 @@ def test_the_nearest_of_many_is_the_one_that_was_changed_least():
     assert difference(sought, sought) == "is the same"
 
 
-def test_between_equal_words_their_order_decides_then_the_settings_then_the_sample():
+def test_equal_words_are_told_apart_by_order_then_settings_then_sample():
     def asked(text, sample=0, **settings):
         return CacheKey.of("big", IDENTITY | settings, request(text, sample=sample))
 

@@ -118,7 +118,7 @@ async def test_errors_are_not_kept_and_cut_replies_are(cache):
     assert (await cache.reply(Paid(), request(), fails)).finish == "length"
 
 
-async def test_the_same_question_with_another_mark_is_the_same_and_the_answer_has_the_readers_mark(cache):
+async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cache):
     def fenced(mark):
         return request(f"<<<question {mark}>>>\nWhat?\n<<<end {mark}>>>", mark=mark, seed=mark)
 
@@ -272,7 +272,7 @@ def test_one_cache_serves_several_event_loops(tmp_path):
     assert worker.asked == 3
 
 
-def test_event_loops_in_threads_share_what_is_kept_and_never_wait_for_each_other(tmp_path):
+def test_event_loops_in_threads_share_what_is_kept_without_waiting(tmp_path):
     worker, begun = Paid(delay=0.05), threading.Barrier(3)
     with ResponseCache(tmp_path / "c.sqlite") as cache:
 
