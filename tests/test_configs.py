@@ -18,7 +18,7 @@ from podium.train.trl.engine import GRPO_SETTINGS, lora_config, trl_arguments
 from podium.types import Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file
-from podium.workers.spec import OpenAISpec, with_workers
+from podium.workers.spec import LocalSpec, OpenAISpec, with_workers
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SMOKE = CONFIGS / "train" / "smoke.toml"
@@ -30,6 +30,7 @@ POOL_FORM = with_workers(
     [
         *(kind.spec for kind in BUILT_IN.values()),
         TeamSpec,
+        LocalSpec,
         *(kind.spec for _, kind in INSTALLED_KINDS.items()),
     ],
 )

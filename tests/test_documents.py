@@ -16,7 +16,7 @@ from podium.team.settings import TeamSettings, TeamSpec
 from podium.types import Limits, Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS, UnreadyWorker
 from podium.workers.pool import Pool
-from podium.workers.spec import WorkerSpec, with_workers
+from podium.workers.spec import LocalSpec, WorkerSpec, with_workers
 
 ROOT = Path(__file__).parent.parent
 WORKERS = ROOT / "docs" / "workers.md"
@@ -31,6 +31,7 @@ SHOWN = [
 SPECS: list[type[WorkerSpec]] = [
     *(kind.spec for kind in BUILT_IN.values()),
     TeamSpec,
+    LocalSpec,
     *(kind.spec for _, kind in INSTALLED_KINDS.items()),
 ]
 

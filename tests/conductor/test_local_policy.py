@@ -81,6 +81,30 @@ async def test_texts_written_together_are_those_written_alone(make_checkpoint: M
     assert [task.result() for task in together] == alone
 
 
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+async def test_texts_share_passes_of_transformers(
+    make_checkpoint: Make, kind: str, temperature: float
+) -> None:
+    engine = TorchEngine(Checkpoint.read(make_checkpoint(kind, chat=CHAT)))
+    prompts = [(Message(role="user", content=f"Question: {n} {'x' * 3 * n}"),) for n in range(6)]
+    samplings = [
+        Sampling(temperature=temperature, max_tokens=10 + 5 * n, seed=str(n)) for n in range(len(prompts))
+    ]
+    given = list(zip(prompts, samplings, strict=True))
+    alone = [await LocalPolicy("tiny", engine).complete(*each) for each in given]
+    policy, passes = LocalPolicy("tiny", engine), []
+
+    def count(module: torch.nn.Module, read: object, written: object) -> None:
+        if "logits" in getattr(written, "keys", list)():
+            passes.append(len(written.logits))
+
+    with torch.nn.modules.module.register_module_forward_hook(count):
+        assert await asyncio.gather(*(policy.complete(*each) for each in given)) == alone
+    assert len(passes) <= max(one.spent.usage.output_tokens for one in alone) + 2 * len(given)
+    assert max(passes) == len(given)
+
+
 async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> None:
     folder = make_checkpoint()
     completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7))

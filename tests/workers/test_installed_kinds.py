@@ -110,6 +110,6 @@ def test_an_unknown_kind_is_refused_with_the_known_ones(pool_file: Path) -> None
     ):
         load_pool(pool_file)
     with pytest.raises(
-        ConfigError, match=r'line 3: worker\.loud\.kind is "shout"; known: openai, .*, podium\.$'
+        ConfigError, match=r'line 3: worker\.loud\.kind is "shout"; known: openai, .*, podium, local\.$'
     ):
         open_pool(str(pool_file))

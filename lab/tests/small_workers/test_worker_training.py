@@ -10,6 +10,7 @@ from random import Random
 
 import podium_lab
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.local_worker import prompt_of
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.team.opening import open_pool
 from podium.train.runtime import resolve_device
@@ -17,7 +18,6 @@ from podium.workers.base import Request
 from podium.workers.view import View
 from podium_lab.small_workers import training
 from podium_lab.small_workers.lessons import fact_subtasks
-from podium_lab.small_workers.local_worker import prompt_of
 from podium_lab.small_workers.measuring import complete, generate
 from podium_lab.small_workers.training import OrchestraSettings, train_orchestra
 from podium_lab.world import RELATIONS, world

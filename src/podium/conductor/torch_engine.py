@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint, PlanSettings
@@ -17,15 +20,20 @@ from podium.types import Message
 
 
 class _KVCache:
-    """The KV cache of one text, in the model's own form."""
+    """The KV cache of one text."""
 
+    length = 0
+    """Tokens that it has."""
     key_values: Any = None
+    """In the model's own form; None: the text is a row of the engine's batch, or nothing of it was read."""
 
 
 class TorchEngine:
     """An `Engine` over `AutoModelForCausalLM`: float32 on a CPU, on a GPU the type that the checkpoint was saved in.
 
-    Each text has a forward pass of its own. To serve many users, serve the checkpoint with vLLM or another server.
+    A prompt has a forward pass of its own; then the next tokens of all texts are read in one pass, where every layer
+    of the model keeps all keys and values. A text may differ from one that is written alone where two tokens are
+    equally likely within rounding. To serve many users, serve the checkpoint with vLLM or another server.
     """
 
     batch = 8
@@ -52,6 +60,11 @@ class TorchEngine:
             reason = str(error).strip().partition("\n")[0]
             raise CheckpointError(f"transformers cannot load {checkpoint.path}: {reason}") from error
         self._model = model.eval().to(self._device)
+        self._places_tokens = "position_ids" in inspect.signature(model.forward).parameters
+        self._rows: list[_KVCache] = []
+        """The texts of the batch, in order."""
+        self._batch: Any = DynamicCache()
+        """Their keys and values (rows, heads, longest text, head size), the shorter ones padded on the left."""
         plan = checkpoint.plan or PlanSettings()
         self._codec = (
             ChatCodec(tokenizer, plan.chat_template_kwargs) if checkpoint.chats else Codec.of(checkpoint)
@@ -71,13 +84,73 @@ class TorchEngine:
 
     @torch.inference_mode()
     def read(self, passages: Sequence[Passage]) -> list[Logits]:
-        return [self._read(passage.cache, passage.tokens) for passage in passages]
+        rows = [passage for passage in passages if self._batches(passage)]
+        logits = dict(zip(map(id, rows), self._read_rows(rows), strict=True)) if len(rows) > 1 else {}
+        return [
+            logits[id(passage)] if id(passage) in logits else self._read(passage.cache, passage.tokens)
+            for passage in passages
+        ]
+
+    def _batches(self, passage: Passage) -> bool:
+        """Whether the text can be a row of the batch: one token is read, after others, and its cache can be padded."""
+        cache = passage.cache
+        if len(passage.tokens) != 1 or not self._places_tokens or cache.length == 0:
+            return False
+        found = self._batch if cache.key_values is None else cache.key_values
+        return type(found) is DynamicCache and all(type(layer) is DynamicLayer for layer in found.layers)
+
+    def _read_rows(self, passages: Sequence[Passage]) -> list[Logits]:
+        """Read the next token of several texts in one pass."""
+        self._join([passage.cache for passage in passages])
+        width = max(row.length for row in self._rows)
+        mask = [[0] * (width - row.length) + [1] * (row.length + 1) for row in self._rows]
+        logits, _ = self._forward(
+            [list(passage.tokens) for passage in passages],
+            self._batch,
+            attention_mask=torch.tensor(mask, device=self._device),
+            position_ids=torch.tensor([[row.length] for row in self._rows], device=self._device),
+        )
+        for row in self._rows:
+            row.length += 1
+        return logits
 
     def _read(self, cache: _KVCache, tokens: Sequence[int]) -> Logits:
-        ids = torch.tensor([list(tokens)], device=self._device)
-        output = self._model(
-            input_ids=ids, past_key_values=cache.key_values, use_cache=True, logits_to_keep=1
-        )
-        cache.key_values = output.past_key_values
-        logits: Logits = output.logits[0, -1:].float().cpu().numpy()
+        """Read tokens of one text in a pass of its own."""
+        if cache in self._rows:
+            self._join([])
+        (logits,), cache.key_values = self._forward([list(tokens)], cache.key_values)
+        cache.length += len(tokens)
         return logits
+
+    def _join(self, rows: list[_KVCache]) -> None:
+        """Make these texts the batch. Those that leave it get their part of it back."""
+        if rows == self._rows:
+            return
+        for number, row in enumerate(self._rows):
+            row.key_values = DynamicCache()
+            for place, layer in enumerate(self._batch.layers):
+                parts = (part[number : number + 1, :, -row.length :] for part in (layer.keys, layer.values))
+                row.key_values.update(*parts, place)
+        width = max((row.length for row in rows), default=0)
+        self._rows, self._batch = rows, DynamicCache()
+        caches = [row.key_values.layers for row in rows]
+        for place, layers in enumerate(zip(*caches, strict=True)):
+            missing = [(0, 0, width - row.length, 0) for row in rows]
+            keys = torch.cat([pad(one.keys, more) for one, more in zip(layers, missing, strict=True)])
+            values = torch.cat([pad(one.values, more) for one, more in zip(layers, missing, strict=True)])
+            self._batch.update(keys, values, place)
+        for row in rows:
+            row.key_values = None
+
+    def _forward(
+        self, ids: list[list[int]], key_values: Any, **places: torch.Tensor
+    ) -> tuple[list[Logits], Any]:
+        """The logits (1, V) after the last token of each text, and the keys and values with those of these tokens."""
+        output = self._model(
+            input_ids=torch.tensor(ids, device=self._device),
+            past_key_values=key_values,
+            use_cache=True,
+            logits_to_keep=1,
+            **places,
+        )
+        return list(output.logits[:, -1:].float().cpu().numpy()), output.past_key_values

@@ -26,7 +26,7 @@ from podium.team.team_worker import TeamWorker
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.pool import Pool, build_pool, known_kinds, pool_file
-from podium.workers.spec import with_workers
+from podium.workers.spec import LocalSpec, with_workers
 
 _MAX_DEPTH = 3
 """The most teams within one another."""
@@ -244,8 +244,8 @@ class _Teams:
 
     @property
     def kinds(self) -> dict[str, WorkerKind]:
-        """The worker kind "podium"."""
-        return {"podium": WorkerKind(TeamSpec, self._build)}
+        """The worker kinds "podium" and "local"."""
+        return {"podium": WorkerKind(TeamSpec, self._build), "local": WorkerKind(LocalSpec, _local)}
 
     def _build(self, spec: TeamSpec, context: BuildContext) -> Worker:
         owner = f"Worker {spec.name!r}"
@@ -273,6 +273,12 @@ class _Teams:
             return _team(spec, settings, pool)
         except UsageError as error:
             raise ConfigError(f"{owner}: {error}", ("plan",)) from None
+
+
+def _local(spec: LocalSpec, context: BuildContext) -> Worker:
+    from podium.conductor.local_worker import build_local  # noqa: PLC0415 - loads NumPy
+
+    return build_local(spec, context)
 
 
 def _team(spec: TeamSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:

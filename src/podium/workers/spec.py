@@ -180,6 +180,24 @@ class GgufSpec(WorkerSpec):
         return super().to_profile(description).model_copy(update={"calls_tools": self.calls_tools})
 
 
+class LocalSpec(WorkerSpec):
+    """A language model in a folder of this machine."""
+
+    kind: Literal["local"]
+    path: Path
+    """The Hugging Face folder, relative to the pool file's folder."""
+    limits: Limits = Limits(retries=0, concurrency=64, max_tokens=256)
+    system: str | None = None
+    """The worker's own system prompt, the first message of every call."""
+    temperature: float = Field(default=0.0, ge=0)
+    """0: always the most likely token."""
+    reads: Literal["messages", "view"] = "messages"
+    """What the model reads: the executor's messages, or their content in a few short lines, for small models that were
+    trained on them."""
+    price_compute: bool = False
+    """Whether a call costs what it computes: a dollar for each 10^12 parameters x tokens, of prompt and answer."""
+
+
 class ScriptedFailure(Settings):
     """A scripted failure."""
 

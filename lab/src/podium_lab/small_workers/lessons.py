@@ -17,10 +17,10 @@ from random import Random
 from types import MappingProxyType
 from typing import Literal
 
+from podium.conductor.local_worker import prompt_of
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE
 from podium.workers.view import EarlierStep, View
 from podium_lab.small_workers.abilities import JOINS, Ability
-from podium_lab.small_workers.local_worker import prompt_of
 from podium_lab.small_workers.plans import CORRECT, JOIN
 from podium_lab.small_workers.steps import EarlierSteps, ask, state_fact, truth, unknown
 from podium_lab.small_workers.working import join_working

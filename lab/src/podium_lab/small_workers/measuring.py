@@ -12,6 +12,7 @@ import torch
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
+from podium.conductor.local_worker import prompt_of
 from podium.conductor.opening import open_local_policy
 from podium.conductor.policy import Sampling
 from podium.train.runtime import resolve_device
@@ -19,7 +20,6 @@ from podium.types import Message
 from podium.workers.answer import final_answer, normalise
 from podium_lab.small_workers.abilities import Ability
 from podium_lab.small_workers.lessons import fact_subtasks, skill_lessons
-from podium_lab.small_workers.local_worker import prompt_of
 from podium_lab.world import RELATIONS, world
 
 _CASES = 100

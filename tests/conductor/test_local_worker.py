@@ -9,6 +9,7 @@ from safetensors.numpy import load_file
 
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.local_policy import LocalPolicy
+from podium.conductor.local_worker import LocalWorker, prompt_of
 from podium.errors import ConfigError, WorkerError
 from podium.planners import Committee, Single
 from podium.team import Runner
@@ -17,7 +18,6 @@ from podium.types import AnswerOptions, Message, Profile, Question
 from podium.workers.base import Request
 from podium.workers.pool import has_paid_workers, has_real_workers
 from podium.workers.view import EarlierStep, View
-from podium_lab.small_workers.local_worker import LocalWorker, prompt_of
 
 MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)
 

@@ -1,8 +1,8 @@
 """`local`: a worker whose model runs in our own process, through the same loop as a local policy.
 
-All calls that are wanted at the same time are written in one batch, and prompts that begin alike share their first
-part. A Llama or Qwen2 model of at most 50 M parameters without a chat template runs in NumPy, any other through
-transformers, one text at a time; to serve a large model to many users, use vLLM and a worker of kind "openai".
+All calls that are wanted at the same time are written in one batch. The model runs through transformers, or in an
+engine that an installed package adds for it. To serve a large model to many users, use vLLM and a worker of kind
+"openai".
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import file_digest
-from pathlib import Path
 from typing import Any, Literal
-
-from pydantic import Field
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.local_policy import LocalPolicy
@@ -24,29 +21,11 @@ from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
 from podium.thoughts import ThoughtSplitter, split_thoughts
 from podium.types import Limits, Message, Price, Profile
 from podium.workers.base import Reply, Request, Worker
-from podium.workers.build import BuildContext, WorkerKind
-from podium.workers.spec import WorkerSpec
+from podium.workers.build import BuildContext
+from podium.workers.spec import LocalSpec
 from podium.workers.view import View
 
 _MILLION = 1_000_000
-
-
-class LocalSpec(WorkerSpec):
-    """A language model in a folder of this machine."""
-
-    kind: Literal["local"]
-    path: Path
-    """The Hugging Face folder, relative to the pool file's folder."""
-    limits: Limits = Limits(retries=0, concurrency=64, max_tokens=256)
-    system: str | None = None
-    """The worker's own system prompt, the first message of every call."""
-    temperature: float = Field(default=0.0, ge=0)
-    """0: always the most likely token."""
-    reads: Literal["messages", "view"] = "messages"
-    """What the model reads: the executor's messages, or their content in a few short lines, for small models that were
-    trained on them."""
-    price_compute: bool = False
-    """Whether a call costs what it computes: a dollar for each 10^12 parameters x tokens, of prompt and answer."""
 
 
 class LocalWorker:
@@ -199,6 +178,3 @@ def _digest(checkpoint: Checkpoint) -> str:
         with path.open("rb") as file:
             digests.append(f"{path.name}:{file_digest(file, 'sha256').hexdigest()[:16]}")
     return " ".join(digests)
-
-
-KIND = WorkerKind(LocalSpec, build_local)
