@@ -91,7 +91,7 @@ test-research: setup-dev
 test-all: test test-lab test-research
 
 nightly: setup-dev
-	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py
+	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 research/tests/reasoning_gym/test_reasoning_gym.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/server/test_openapi.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/test_container.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 7200 --durations 10 tests/security/test_fuzzing.py

@@ -93,7 +93,7 @@ def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, te
         "eval --questions 1" + 12 * "0",
         "record out.parquet --questions 1" + 20 * "0",
         "record out.parquet --questions 1" + 12 * "0",
-        "tasks show gsm8k --samples 1" + 20 * "0",
+        "tasks show mine.csv --samples 1" + 20 * "0",
         "traces list --limit 1" + 20 * "0",
     ],
 )

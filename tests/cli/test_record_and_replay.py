@@ -402,7 +402,7 @@ def test_calls_that_failed_are_reported_and_made_again(podium: Podium) -> None:
             "--samples 1, --concurrency 0: give at least 1 of each.",
         ),
         (("record", "r.parquet", *TASKS, "--questions", "-4"), "--questions -4: ask for at least 1."),
-        (("record", "r.parquet", "--tasks", "gsm9k"), "did you mean 'gsm8k'?"),
+        (("record", "r.parquet", "--tasks", "gsm9k"), "There is no task set 'gsm9k'"),
         (("record", "r.parquet", *TASKS, "--split", "tests"), "did you mean 'test'?"),
         (("record", "r.parquet", "--tasks", "none.parquet"), "none.parquet: there is no such file"),
         (("record", "r.parquet", *TASKS, "--pool", "none.toml"), "none.toml: there is no such file"),

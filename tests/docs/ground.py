@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from command_table import QUESTION
 from reader import Reader
 from shown_commands import ROOT, Block, blocks
@@ -129,16 +127,6 @@ def _own_tasks(ground: Ground) -> None:
 def _texts(ground: Ground) -> None:
     ground.write("corpus.txt", "A long day at the harbour, and nobody asked for anything at all.\n")
     ground.write_rows("other.jsonl", [{"text": "The ferry leaves at nine."}])
-
-
-def _gsm8k(ground: Ground) -> None:
-    for split in ("train", "test"):
-        rows = [
-            {"question": f"In the {split} shop {n} pens cost {n} cents. And one?", "answer": "#### 1"}
-            for n in range(2, 12)
-        ]
-        path = ground.write(f"data/openai/gsm8k/main/{split}-00000-of-00001.parquet", "")
-        pq.write_table(pa.Table.from_pylist(rows), path)
 
 
 def _inspect_task(ground: Ground) -> None:
@@ -287,7 +275,6 @@ GROUND = (
     Laid(r"question\.txt", _question),
     Laid(r"\bmine\.toml|my-questions\.toml", _own_tasks),
     Laid(r"corpus\.txt|other\.jsonl", _texts),
-    Laid(r"gsm8k", _gsm8k),
     Laid(r"theory\.py", _inspect_task),
     Laid(r"recordings/easy\.parquet", _easy, r"replay import .* recordings/easy\.parquet"),
     Laid(r"replay import", _published),

@@ -149,7 +149,6 @@ class Reader:
                 "COLUMNS": "120",
                 "HF_HUB_OFFLINE": "1",
                 "OLLAMA_HOST": self.ollama,
-                "PODIUM_DATA": str(self.folder / "data"),
             }
         )
 

@@ -89,7 +89,7 @@ def test_nothing_left_is_refused_too() -> None:
 
 def test_a_held_out_set_that_there_is_not_is_refused() -> None:
     lay("mine.jsonl", [("2 + 2?", "train"), ("8 / 2?", "test")])
-    with pytest.raises(ConfigError, match="There is no task set 'gsm9k'; did you mean 'gsm8k'"):
+    with pytest.raises(ConfigError, match="There is no task set 'gsm9k'"):
         opened(tasks="mine.jsonl", held_out=["gsm9k:test"])
 
 

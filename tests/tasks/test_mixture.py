@@ -243,17 +243,17 @@ def test_overrides_reach_into_the_parts(tmp_path: Path) -> None:
     [
         ("", "the key 'part' is missing; add it."),
         ("part = []", "part"),
-        ('[[part]]\nset = "gsm8"\n', "part.0.set is \"gsm8\"; did you mean 'gsm8k'?"),
+        ('[[part]]\nset = "inspekt"\n', "part.0.set is \"inspekt\"; did you mean 'inspect'?"),
         ('[[part]]\nfile = "a.csv"\n', "part.0 lacks the key 'set'; add it."),
-        ('[[part]]\nset = "gsm8k"\nweigth = 1\n', "unknown key 'part.0.weigth'; did you mean 'weight'?"),
-        ('[[part]]\nset = "gsm8k"\nweight = 0\n', "part.0.weight is 0, but it should be greater than 0."),
-        ('[[part]]\nset = "gsm8k"\nweight = inf\n', "part.0.weight"),
+        (OWN + "weigth = 1\n", "unknown key 'part.0.weigth'; did you mean 'weight'?"),
+        (OWN + "weight = 0\n", "part.0.weight is 0, but it should be greater than 0."),
+        (OWN + "weight = inf\n", "part.0.weight"),
         (
-            '[[part]]\nset = "gsm8k"\ncount = 0\n',
+            OWN + "count = 0\n",
             "part.0.count is 0, but it should be greater than or equal to 1.",
         ),
         (
-            '[[part]]\nset = "gsm8k"\nweight = 1\n' + OWN,
+            '[[part]]\nset = "own"\nfile = "b.csv"\nweight = 1\n' + OWN,
             "the part 'a' has no weight but other parts do; give every part a weight, or none.",
         ),
         (
@@ -287,13 +287,3 @@ def test_the_example_of_own_data_has_tasks_in_every_split() -> None:
     tasks = [task for split in SPLITS for task in mix(file.name, file.part, split)]
     assert len(tasks) == 12
     assert {task.facts["family"] for task in tasks} == {"tides", "speed", "freight", "signals"}
-
-
-def test_the_paper_s_mixture_is_240_questions_of_each_of_its_four_sets(tmp_path: Path) -> None:
-    file = read_task_file(next(path for path in SHIPPED if path.stem == "paper"))
-    assert [part.set for part in file.part] == ["math", "mmlu", "rlpr", "livecodebench"]
-    stand_ins = [
-        numbered(tmp_path, part.set, questions, weight=part.weight, count=part.count)
-        for part, questions in zip(file.part, (400, 1000, 700, 250), strict=True)
-    ]
-    assert Counter(names(mix(file.name, stand_ins, "train"))) == {part.set: 240 for part in file.part}

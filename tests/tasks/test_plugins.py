@@ -109,7 +109,7 @@ def test_a_task_set_of_another_package_is_listed(folder: Path) -> None:
         ("acme:Prefix", "acme:gone", "cannot be loaded"),
         ("acme:Prefix", "acme:Capitals", "is no GraderSettings with a default kind"),
         ("acme:Capitals", "acme:Prefix", "is no TaskSetSpec with a default set"),
-        ('"capitals"', '"gsm8k"', "has the set 'gsm8k', which is taken"),
+        ('"capitals"', '"own"', "has the set 'own', which is taken"),
     ],
 )
 def test_what_another_package_does_wrong_is_one_sentence(

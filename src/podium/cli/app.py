@@ -166,13 +166,13 @@ VERBS = (
         "tasks show",
         "podium.cli.tasks:show",
         "Show questions of a task set with their answers.",
-        "podium tasks show gsm8k --split test --samples 3\npodium tasks show configs/tasks/own.toml",
+        "podium tasks show mine.csv --split test --samples 3\npodium tasks show configs/tasks/own.toml",
     ),
     Verb(
         "tasks overlap",
         "podium.cli.tasks:overlap",
         "Look for a set's questions in other sets and files.",
-        "podium tasks overlap mine.toml --split test --against corpus.txt --against gsm8k:train",
+        "podium tasks overlap mine.toml --split test --against corpus.txt --against other.jsonl",
     ),
     Verb(
         "train",

@@ -26,7 +26,7 @@ class ScoringSettings(Settings):
     task_limit: int | None = Field(default=None, ge=1)
     """The most tasks of the split that are used; None: all of them."""
     held_out: tuple[str, ...] = ()
-    """Task sets that the policy will be evaluated on, or splits of them, as "gsm8k:test". A training question that
+    """Task sets that the policy will be evaluated on, or splits of them, as "mine.csv:test". A training question that
     is in one of them, whole or with most of its words, is an overlap (`on_overlap`). The other splits of
     `tasks` are always held out."""
     on_overlap: Literal["refuse", "leave_out"] = "refuse"

@@ -5,7 +5,8 @@
     set = "own"
     file = "questions.jsonl"
     [[part]]
-    set = "gsm8k"
+    set = "inspect"
+    task = "inspect_evals/gsm8k"
 
 A mixture contains no question twice. A question in a later split of any part is left out of the earlier splits of all
 parts.

@@ -105,7 +105,9 @@ def _mixture(name: str) -> TaskFile:
         return TaskFile(name=part.label, part=(part,))
     if name in NAMED_SETS:
         return TaskFile(name=name, part=(NAMED_SETS[name].model_validate({}),))
-    raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (*generated_names(), *NAMED_SETS))}")
+    known = (*generated_names(), *NAMED_SETS)
+    way_out = suggestion(name, known) if known else "give a table, NAME.csv, or a task file, NAME.toml."
+    raise ConfigError(f"There is no task set {name!r}; {way_out}")
 
 
 def _check(split: str, splits: Iterable[str]) -> None:

@@ -226,7 +226,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "another split",
     ),
     ({"pool": [{"name": "ollama"}], "ray": "auto"}, "whose budgets hold for all; leave out ray."),
-    ({"tasks": [{"name": "gsm9k"}]}, "did you mean 'gsm8k'?"),
+    ({"tasks": [{"name": "gsm9k"}]}, "There is no task set 'gsm9k'"),
     ({"planner": [{"conductor": {"checkpoint": "nowhere"}}]}, "nowhere"),
     ({"pool": [{"decline": {"worker": "guss", "at": 3}}]}, "guss"),
     ({"pool": DRAWN, "planner": [{"name": "single:gus"}]}, "needs the same workers for every question"),

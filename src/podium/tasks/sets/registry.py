@@ -12,32 +12,10 @@ from typing import TYPE_CHECKING
 
 from podium.tasks.plugins import tagged_union, with_plugins
 from podium.tasks.sets.base import TaskSetSpec
-from podium.tasks.sets.choice_sets import GPQA, MMLU, MMLUPro
-from podium.tasks.sets.code_sets import MBPP, BigCodeBench, HumanEval
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.inspect_task import InspectTask
-from podium.tasks.sets.livecodebench import LiveCodeBench
-from podium.tasks.sets.math_sets import AIME, GSM8K, MATH, MATH500
-from podium.tasks.sets.reasoning_gym import ReasoningGym
-from podium.tasks.sets.rlpr import RLPR
 
-TASK_SETS: tuple[type[TaskSetSpec], ...] = (
-    GSM8K,
-    MATH,
-    MATH500,
-    AIME,
-    MMLU,
-    MMLUPro,
-    GPQA,
-    RLPR,
-    LiveCodeBench,
-    BigCodeBench,
-    HumanEval,
-    MBPP,
-    ReasoningGym,
-    CustomSet,
-    InspectTask,
-)
+TASK_SETS: tuple[type[TaskSetSpec], ...] = (CustomSet, InspectTask)
 
 _ALL = with_plugins(TASK_SETS, TaskSetSpec, group="podium.task_sets", tag="set")
 NAMED_SETS: Mapping[str, type[TaskSetSpec]] = MappingProxyType(

@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 from podium.errors import GraderError
-from podium.tasks.reasoning_gym import GeneratorConfig, ReasoningGymPool, SampleId, text_digest
+from podium_research.reasoning_gym.process_pool import (
+    GeneratorConfig,
+    ReasoningGymPool,
+    SampleId,
+    text_digest,
+)
 
 INTEGRAL = SampleId(config=GeneratorConfig(generator="simple_integration"), seed=0, number=0)
 
@@ -113,7 +118,7 @@ def test_a_workshop_that_is_forgotten_leaves_no_process_and_no_folder(
 def test_its_processes_end_and_clean_up_when_their_user_is_ended(tmp_path: Path) -> None:
     program = (
         "import os, signal\n"
-        "from podium.tasks.reasoning_gym import GeneratorConfig, ReasoningGymPool, SampleId\n"
+        "from podium_research.reasoning_gym.process_pool import GeneratorConfig, ReasoningGymPool, SampleId\n"
         "pool = ReasoningGymPool()\n"
         "pool.make(SampleId(config=GeneratorConfig(generator='gcd'), seed=0, number=0))\n"
         "print(*pool.idle_processes, flush=True)\n"

@@ -15,8 +15,8 @@ from suite_cases import CASES as SUITE
 
 from podium.errors import ConfigError
 from podium.tasks.sets.base import IN_LATER_SPLIT, task_key
-from podium.tasks.sets.code_sets import CodeSet
 from podium.tasks.task import Task
+from podium_research.task_sets.code_sets import CodeSet
 
 CASES = {**QUESTION, **CHOICE, **CODE, **SUITE, **CONTEST}
 NOTHING = ("", " \n", "I do not know.", "Answer:", "\\boxed{}", "<answer></answer>", "```python\n```")

@@ -18,8 +18,8 @@ from hub_files import TEXT, Table, lay
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
-from podium.tasks.sets.hub import DATA_VARIABLE
-from podium.tasks.sets.livecodebench import LiveCodeBench, PackedCode, unpack_tests
+from podium_research.task_sets.hub import DATA_VARIABLE
+from podium_research.task_sets.livecodebench import LiveCodeBench, PackedCode, unpack_tests
 
 TESTS = [{"input": "1 2\n", "output": "3\n", "testtype": "stdin"}]
 

@@ -12,7 +12,7 @@ from typing import Any
 from code_cases import EQUALS_ALL, by_id, fenced
 from hub_files import TEXT, Case, Table
 
-from podium.tasks.sets.livecodebench import LiveCodeBench
+from podium_research.task_sets.livecodebench import LiveCodeBench
 
 
 def packed(tests: Sequence[Mapping[str, str]], protocol: int = 4) -> str:

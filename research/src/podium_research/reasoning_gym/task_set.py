@@ -1,8 +1,4 @@
-"""Reasoning Gym as a task set: questions that generators of the library make, graded by the generators' own verifiers.
-
-The library runs in processes of its own (`podium.tasks.reasoning_gym`); this module asks them for questions and
-verdicts.
-"""
+"""Reasoning Gym as a task set: questions that generators make, graded by the generators' own verifiers."""
 
 from __future__ import annotations
 
@@ -19,16 +15,16 @@ from pydantic import Field
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.reasoning_gym import (
+from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, RowTask, TaskSetSpec
+from podium.tasks.task import Grade, chance
+from podium.types import Question
+from podium_research.reasoning_gym.process_pool import (
     GeneratedSample,
     GeneratorConfig,
     ReasoningGymPool,
     SampleId,
     text_digest,
 )
-from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, RowTask, TaskSetSpec
-from podium.tasks.task import Grade, chance
-from podium.types import Question
 
 _PROMPT = (
     "{question}\n\nGive the answer alone, in the form that is asked for, between <answer> and </answer>."
@@ -179,7 +175,7 @@ class ReasoningGymVerifier:
 
     `extraction` finds the answer. An answer of several lines must stand inside `<answer>...</answer>`.
     Partial scores of the library (for coming near, or for naming the right answer among others) count as 0. So does
-    an answer that a rule refuses (`podium.tasks.reasoning_gym.answer_rules`), that the verifier cannot read, or that
+    an answer that a rule refuses (`podium_research.reasoning_gym.answer_rules`), that the verifier cannot read, or that
     takes it more than a few processor seconds.
     """
 

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pyarrow as pa
 from hub_files import TEXT, WHOLE, Case, Rows, Said, Table, ends
 
-from podium.tasks.sets.math_sets import AIME, GSM8K, MATH, MATH500, Subject
-from podium.tasks.sets.rlpr import RLPR
+from podium_research.task_sets.math_sets import AIME, GSM8K, MATH, MATH500, Subject
+from podium_research.task_sets.rlpr import RLPR
 
 
 def said_by(answers: Mapping[str, str]) -> Said:

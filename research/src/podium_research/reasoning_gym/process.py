@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 
 from podium.config import suggestion
 from podium.errors import ConfigError, GraderError
-from podium.tasks.reasoning_gym.answer_rules import passes_rules
-from podium.tasks.reasoning_gym.process_pool import (
+from podium_research.reasoning_gym.answer_rules import passes_rules
+from podium_research.reasoning_gym.process_pool import (
     GeneratedSample,
     GeneratorConfig,
     ProcessReply,

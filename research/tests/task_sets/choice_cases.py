@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from hub_files import TEXT, TEXTS, WHOLE, Case, Table, ends, letter_of, options_of
 
-from podium.tasks.sets.choice_sets import GPQA, MMLU, MMLUPro
 from podium.tasks.task import Task
+from podium_research.task_sets.choice_sets import GPQA, MMLU, MMLUPro
 
 LETTER_WRONG = (
     lambda task: f"Answer: {next(letter for letter in options_of(task) if letter != task.gold)}",

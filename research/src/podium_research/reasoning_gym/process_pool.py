@@ -7,7 +7,6 @@ Python ends. A process that passed its CPU limit is replaced.
 from __future__ import annotations
 
 import hashlib
-import os
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -19,6 +18,7 @@ from podium.child_process import (
     ChildProcess,
     ChildSilentError,
     python_environment,
+    usable_cores,
 )
 from podium.errors import ConfigError, GraderError
 from podium.types import Value
@@ -109,9 +109,9 @@ class ReasoningGymPool:
     def __init__(self) -> None:
         if find_spec("reasoning_gym") is None:
             raise ConfigError(
-                "The task set reasoning-gym needs the library reasoning-gym; pip install 'podium-conductor[tasks]'."
+                "The task set reasoning-gym needs its library: pip install 'podium-research[reasoning-gym]'."
             )
-        self._pool = ChildPool(_start, min(_MOST, os.cpu_count() or 1), "reasoning-gym")
+        self._pool = ChildPool(_start, min(_MOST, usable_cores()), "reasoning-gym")
 
     @property
     def places(self) -> int:
@@ -175,7 +175,7 @@ def _start() -> ChildProcess:
         "TMPDIR": folder.name,
     }
     return ChildProcess(
-        ("-m", "podium.tasks.reasoning_gym.process", folder.name), environment=environment, folder=folder
+        ("-m", "podium_research.reasoning_gym.process", folder.name), environment=environment, folder=folder
     )
 
 

@@ -18,15 +18,15 @@ from hub_server import REVISION, serving
 from podium.errors import ConfigError
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
-from podium.tasks.sets.hub import find_files
-from podium.tasks.sets.math_sets import GSM8K
+from podium_research.task_sets.hub import find_files
+from podium_research.task_sets.math_sets import GSM8K
 
 REPO = "openai/gsm8k"
 TRAIN = "main/train-*.parquet"
 _ASK = """
 import json, sys
 from podium.errors import ConfigError
-from podium.tasks.sets.hub import find_files
+from podium_research.task_sets.hub import find_files
 for repo, pattern in json.loads(sys.argv[1]):
     try:
         print(json.dumps([path.as_posix() for path in find_files(repo, pattern)]))

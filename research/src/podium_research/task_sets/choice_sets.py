@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.sets.base import Sample, int_column, list_column, text_column
-from podium.tasks.sets.hub import HubSet
 from podium.tasks.sets.prompts import choice_question, content_id
+from podium_research.task_sets.hub import HubSet
 
 Subject = Literal[
     "abstract_algebra",

@@ -23,8 +23,8 @@ from podium.config import build
 from podium.errors import ConfigError
 from podium.tasks.mixture import TaskFile, mix
 from podium.tasks.sets.base import task_key
-from podium.tasks.sets.reasoning_gym import ReasoningGym
 from podium.tasks.task import Task
+from podium_research.reasoning_gym.task_set import ReasoningGym
 
 Tasks = Mapping[str, Mapping[str, Sequence[Task]]]
 """By generator and split."""
@@ -182,7 +182,7 @@ def test_the_table_has_every_category_of_the_library(tasks: Tasks) -> None:
 def test_a_question_is_the_same_in_another_process_however_it_hashes(tasks: Tasks) -> None:
     names = GENERATORS if NIGHTLY else ("isomorphic_strings", "list_functions", "polynomial_multiplication")
     program = (
-        "import json; from podium.tasks.sets.reasoning_gym import ReasoningGym\n"
+        "import json; from podium_research.reasoning_gym.task_set import ReasoningGym\n"
         f"read = ReasoningGym(generators={names!r}, size=2).read('validation')\n"
         "print(json.dumps([(task.id, task.question.text, task.gold) for task in read.tasks]))"
     )

@@ -9,8 +9,8 @@ from hub_files import all_tasks, opened
 from question_cases import CASES
 
 from podium.config import build
-from podium.tasks.sets.math_sets import MATH, boxed_gold
-from podium.tasks.sets.rlpr import RLPR
+from podium_research.task_sets.math_sets import MATH, boxed_gold
+from podium_research.task_sets.rlpr import RLPR
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pyarrow as pa
 from code_cases import by_id, wrong
 from hub_files import TEXT, Case, Table
 
-from podium.tasks.sets.code_sets import BigCodeBench
+from podium_research.task_sets.code_sets import BigCodeBench
 
 COUNTED = """\
 import random

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from hub_files import TEXT, TEXTS, Case, Table
 
-from podium.tasks.sets.code_sets import MBPP, HumanEval
 from podium.tasks.task import Task
+from podium_research.task_sets.code_sets import MBPP, HumanEval
 
 
 def fenced(code: str) -> str:

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from podium.tasks.sets.hub import DATA_VARIABLE, HubSet
 from podium.tasks.task import Task
+from podium_research.task_sets.hub import DATA_VARIABLE, HubSet
 
 TEXT, TEXTS, WHOLE = pa.string(), pa.list_(pa.string()), pa.int64()
 Rows = Sequence[Mapping[str, Any]]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.tasks.reasoning_gym.answer_rules import passes_rules
+from podium_research.reasoning_gym.answer_rules import passes_rules
 
 
 @dataclass(frozen=True)
