@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 export OMP_NUM_THREADS=1
 ARCHITECTURES=${ARCHITECTURES:-qwen2 qwen3 llama gemma2}
-export RUN=${RUN:-runs/smoke}
+export RUN=${RUN:-runs/smoke} TEAM=configs/train/smoke/team.toml
 
 whole_path() {
   set -euo pipefail
@@ -20,7 +20,7 @@ whole_path() {
   case $architecture in gemma2) faster=(sft.lr=1e-2) ;; esac  # It learns a third as fast as the others.
   here="$RUN/$architecture"
   python runs/random_model.py "$here/start" "$architecture"
-  smoke=(--config configs/train/smoke.toml "tasks=$RUN/sums.jsonl" "pool=$RUN/pool.toml")
+  smoke=(--config configs/train/smoke.toml)
   podium train --run "$here/sft" "${smoke[@]}" --stage sft \
     "start=$here/start" "sft.examples=$RUN/teacher.sqlite" "${faster[@]}"  # All weights: a random model learns nothing by LoRA.
 
@@ -36,7 +36,7 @@ whole_path() {
   [ "$(wc -l < "$here/grpo/metrics.jsonl")" = 3 ]
 
   podium train push "$here/grpo" --to "$here/published"
-  podium serve --conductor "$here/published" --pool "$RUN/pool.toml" --port 0 --store "$here/served.sqlite" > "$here/serve.log" 2>&1 &
+  podium serve --conductor "$here/published" --pool "$TEAM" --port 0 --store "$here/served.sqlite" > "$here/serve.log" 2>&1 &
   server=$!
   until url=$(grep -om1 'http://[0-9.:]*[0-9]' "$here/serve.log"); do sleep 0.2; kill -0 "$server"; done
   curl -sf "$url/v1/chat/completions" -H 'Content-Type: application/json' \
@@ -51,46 +51,26 @@ export -f whole_path
 
 rm -rf "$RUN"
 mkdir -p "$RUN"
-# Questions, a pool of scripted workers, and the traces to learn from: one worker answers each question in one step. A
-# random model can learn to write this one plan.
-python - "$RUN" << 'END'
-import asyncio, json, sys
+# The traces to learn from: one worker answers each question in one step. A random model can learn to write this one plan.
+python - "$TEAM" "$RUN/teacher.sqlite" << 'END'
+import asyncio, sys
 from pathlib import Path
-from random import Random
 
 from podium.planners.registry import open_baseline
+from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.opening import open_pool
-from podium.tasks import open_tasks
 from podium.trace.store import TraceStore
 
-WORKER = """
-[[worker]]
-name = "{0}"
-kind = "scripted"
-profile = "strong at {1}"
-replies = {{ "" = "Answer: {2}" }}
-price = {{ input = 1.0, output = 6.0 }}
-"""
 
-
-async def main(folder: Path) -> None:
-    random = Random("sums")
-    with (folder / "sums.jsonl").open("w") as table:
-        for split, count in {"train": 200, "validation": 20, "test": 20}.items():
-            for _ in range(count):
-                one, other = random.randint(1, 999), random.randint(1, 999)
-                row = {"question": f"What is {one} plus {other}?", "answer": str(one + other), "split": split}
-                print(json.dumps(row), file=table)
-    workers = [WORKER.format(*told) for told in (("gus", "sums", 512), ("ada", "lists", 1024))]
-    (folder / "pool.toml").write_text("".join(workers) + '[[worker]]\nname = "vote"\nkind = "vote"\n')
-    pool = open_pool(str(folder / "pool.toml"))
+async def main(team: Path, store: Path) -> None:
+    pool = open_pool(str(team))
     runner = Runner(open_baseline("single:gus", pool.profiles, seed="0"), pool)
-    with TraceStore(folder / "teacher.sqlite") as store:
-        for task in open_tasks(str(folder / "sums.jsonl"), "train", size=200):
-            store.add(await runner.answer(task.question))
+    with TraceStore(store) as traces:
+        for task in open_tasks(str(team.with_name("sums.jsonl")), "train", size=200):
+            traces.add(await runner.answer(task.question))
 
-asyncio.run(main(Path(sys.argv[1])))
+asyncio.run(main(*map(Path, sys.argv[1:])))
 END
 
 # Two at a time; what each prints is kept in its folder, and shown if it fails.

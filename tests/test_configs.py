@@ -9,7 +9,9 @@ from accelerate.commands.config.config_args import load_config_from_file
 from trl.trainer.grpo_config import GRPOConfig
 
 import podium
+from podium.cli.run_settings import read_run_settings
 from podium.config import load
+from podium.tasks import open_tasks
 from podium.tasks.mixture import read_task_file
 from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings, TeamSpec
@@ -22,7 +24,7 @@ from podium.workers.spec import LocalSpec, OpenAISpec, with_workers
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SMOKE = CONFIGS / "train" / "smoke.toml"
-"""Its questions and its pool are made by runs/smoke-train.sh."""
+"""Its model is made by runs/smoke-train.sh."""
 RECIPES = sorted({*(CONFIGS / "train").glob("*.toml")} - {SMOKE})
 LAUNCHES = sorted((CONFIGS / "accelerate").glob("*.yaml"))
 POOL_FORM = with_workers(
@@ -56,6 +58,38 @@ def test_the_smallest_recipe_is_one_that_the_trainer_takes() -> None:
     recipe = load(SMOKE, TrainSettings)
     trl_arguments(recipe.trl, GRPOConfig, GRPO_SETTINGS)
     assert recipe.batch % recipe.grpo.micro_batch == 0
+
+
+def test_the_smallest_recipe_finds_its_files_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = read_run_settings(SMOKE, TrainSettings, ())
+    assert len(open_pool(recipe.pool).names) == 3
+    assert recipe.task_limit is not None
+    assert len(open_tasks(recipe.tasks, "train", size=1000)) == recipe.task_limit
+
+
+def test_files_of_a_training_are_looked_for_here_first_and_then_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "run.toml").write_text('start = "x"\ntasks = "mine.jsonl"\npool = "team.toml"\n')
+    (beside / "mine.jsonl").touch()
+    (beside / "team.toml").touch()
+
+    def read(*overrides: str) -> tuple[str, str]:
+        settings = read_run_settings(Path("beside/run.toml"), TrainSettings, overrides)
+        return settings.tasks, settings.pool
+
+    assert read() == (str(beside / "mine.jsonl"), str(beside / "team.toml"))
+    assert read("pool=team.toml", "tasks = gsm8k") == ("gsm8k", "team.toml")
+    (tmp_path / "team.toml").touch()
+    assert read() == (str(beside / "mine.jsonl"), "team.toml")
+    (beside / "mine.jsonl").unlink()
+    assert read()[0] == "mine.jsonl"
 
 
 def test_the_paper_s_run_is_the_recipe() -> None:

@@ -9,10 +9,23 @@ from typing import TypeVar
 from podium.config import Settings, build, load
 
 S = TypeVar("S", bound=Settings)
+_FILES = ("tasks", "pool")
+"""Keys that may name a file beside the settings."""
 
 
 def read_run_settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> S:
-    """The settings of a file, or the defaults, after the overrides."""
-    if config is not None:
-        return load(config, model, overrides)
-    return build({}, model, overrides, source="command line")
+    """The settings of a file, or the defaults, after the overrides.
+
+    Questions and a pool that the file names are looked for in the working folder, and then in the file's own.
+    """
+    if config is None:
+        return build({}, model, overrides, source="command line")
+    settings = load(config, model, overrides)
+    given = {text.partition("=")[0].strip() for text in overrides}
+    beside = {
+        key: str(path)
+        for key in _FILES
+        if (name := getattr(settings, key, "")) and key not in given and not Path(name).exists()
+        if (path := (config.parent / name).absolute()).is_file()
+    }
+    return settings.model_copy(update=beside)
