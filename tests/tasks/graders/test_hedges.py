@@ -25,6 +25,23 @@ UNSETTLED = (
     ('"11 seconds"\n"95 minutes"', "95"),
     ("5 No", "5"),
     ("Answer: 5 No.", "5"),
+    ("5 kg No", "5"),
+    ("5 (no)", "5"),
+    ("5 (wrong)", "5"),
+    ("5 False", "5"),
+    ("5 not", "5"),
+    ("5% nope.", "5"),
+    ("11 seconds or\n95 minutes", "95"),
+    ("11 seconds\nor\n95 minutes", "95"),
+    ("11 seconds\nor 95 minutes", "95"),
+    ("11 seconds\r\n95 minutes", "95"),
+    ("11 seconds<br>95 minutes", "95"),
+    ("11 seconds. Maybe 95 minutes.", "95"),
+    ("11 seconds? 95 minutes", "95"),
+    ("11 seconds 95 minutes", "95"),
+    ("5 as well as 6", "6"),
+    ("5 or else 6", "6"),
+    ("5 kg versus 6", "6"),
     ("5?", "5"),
     ("5? Not sure.", "5"),
     ("5, no wait", "5"),
@@ -81,6 +98,9 @@ SETTLED = (
     ("2x-3", "-3+2x"),
     ("5, as nothing is wrong", "5"),
     ("5\n\n5", "5"),
+    ("Is it 4? No. It is 5.", "5"),
+    ("4 of 9 are not even, so 5", "5"),
+    ("I add 2 and 3.\n5", "5"),
     ("4 eggs\nAnswer: 5", "5"),
     ("5 no more", "5"),
 )
@@ -125,6 +145,18 @@ def test_an_open_list_is_no_gold_answer_of_a_set() -> None:
     assert SetOf().gold_problem("1, 2, ...") is not None
 
 
-@pytest.mark.parametrize("response", ["Answer: 4 = 5", "Answer: 5?", "Answer: 5 or 4", "Answer: x = 4 = 5"])
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Answer: 4 = 5",
+        "Answer: 5?",
+        "Answer: 5 or 4",
+        "Answer: x = 4 = 5",
+        "5 No",
+        "5 kg No",
+        "4 kg\n5 kg",
+        "4\nor 5",
+    ],
+)
 def test_a_hedge_is_no_number(response: str) -> None:
     assert Numeric().judge(response, "5").score == 0

@@ -23,19 +23,30 @@ _RETRACTED = re.compile(
     r"""\?\W*$                                                                                 # 5?
       | \?[\s"'”*)]*(?:no|nope|not|wait|hmm+)\b\D*$                                            # 5? No.
       | [,.;!?:(–—-]\s*(?:no(?=\s*(?:[,.;!?–—)-]|wait|that|$))|nope|wait(?=\W)|oops|scratch\ that)\D*$
-      | (?<=[\d}%°$])\s+(?:no|nope)\W*$                                                      # 5 No
+      | [\d}%°$](?:\s?[A-Za-z]{1,12})?[\s(]+(?:no|nope|not|nah|nein|false|wrong|incorrect|untrue)\W*$   # 5 kg No
       | [.;!]\s+(?:wrong|incorrect)\W*$
       | [,.;!?(–—-]\s*(?:which|that|this|it)(?:\ is|\ was|'s|\ isn't)\s(?:wrong|incorrect|false|not\b|right\?)\D*$""",
     re.VERBOSE | re.IGNORECASE,
 )
 _RANGE = re.compile(
     r"""\W*[-+]?\d[\d.,]*\s*(?:%|°|["'”’]?(?:\s?(?!(?:or|and|to)\b)[A-Za-z]{2,15}\.?){1,2})["'”’]?
-        \s*(?:[-–—/|~]|\b(?:to|through|till|until|versus)\b)\s*
+        \s*(?:[-–—/|~?]|\b(?:to|through|till|until)\b)?\s*
         ["'“‘]?[-+$€£]?\d[\d.,]*\s*[A-Za-z%°\s.]*\W*""",
     re.VERBOSE,
 )
 """Nothing but two numbers, each with a unit: "11 seconds - 95 minutes"."""
-_VALUE_LINE = re.compile(r"""["'“‘]?[-+$€£]?\d[\d.,]*\s?[A-Za-z%°]{0,15}["'”’]?[,.;]?""")
+_BESIDE = re.compile(
+    r"\d[\d.,]*\W{0,3}(?:[A-Za-z]{1,15}\W{1,3})?(?:as well as|or else|versus|or rather|or maybe|if not)\W{1,3}\d",
+    re.IGNORECASE,
+)
+"""Two numbers with words between them that name both: "5 as well as 6"."""
+_VALUE_LINE = re.compile(
+    r"""(?:(?:or|and|or\ else|maybe|perhaps)\b\s*)?
+        (?:["'“‘]?[-+$€£]?\d[\d.,]*\s?[A-Za-z%°]{0,15}["'”’]?[,.;?]?)?
+        (?:\s*\b(?:or|and))?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_LINE_END = re.compile(r"[\r\n]+|<br ?/?>|(?<=[A-Za-z\d][.?])\s+")
 _EQUATED = re.compile(r"(?:[A-Za-z] ?= ?)?[-+]?\d{1,40}(?:\.\d{1,40})?(?: ?= ?[-+]?\d{1,40}(?:\.\d{1,40})?)+")
 _APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|double|triple|quadruple) $")
 """Ends the words of an operation on the number behind them: "half of 10 = 5" is true."""
@@ -44,14 +55,15 @@ _APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|doub
 def settles(statement: str, gold: str) -> bool:
     """Whether a statement gives one answer and keeps to it. What the gold answer does itself is no hedge."""
     return not any(
-        mark.search(statement) and not mark.search(gold) for mark in (_GOES_ON, _RETRACTED)
+        mark.search(statement) and not mark.search(gold) for mark in (_GOES_ON, _RETRACTED, _BESIDE)
     ) and not (_RANGE.fullmatch(statement) and not _RANGE.fullmatch(gold))
 
 
 def lists_values(response: str) -> bool:
-    """Whether a response is nothing but different values, each on a line of its own."""
-    lines = [line.strip() for line in response.splitlines() if line.strip()]
-    return len(set(lines)) > 1 and all(map(_VALUE_LINE.fullmatch, lines))
+    """Whether a response is nothing but different values, each on a line or in a sentence of its own."""
+    lines = [line.strip() for line in _LINE_END.split(response) if re.search(r"\d", line)]
+    values = {re.sub(r"[^\d.]", "", line).strip(".") for line in lines}
+    return len(values) > 1 and all(map(_VALUE_LINE.fullmatch, _LINE_END.split(response.strip())))
 
 
 def is_false(equation: str, statement: str) -> bool:

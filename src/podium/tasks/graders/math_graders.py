@@ -46,7 +46,8 @@ class Numeric(PureGrader):
         if found is None:
             return Grade(0.0)
         given, wanted = number(found, fractions=False), number(gold, fractions=False)
-        if given is None or wanted is None or is_false(found.strip(" $"), found):
+        hedges = is_false(found.strip(" $"), found) or not settles(found, gold)
+        if given is None or wanted is None or hedges or (lists_values(response) and not lists_values(gold)):
             return Grade(0.0, found)
         difference = abs(given - wanted)
         near = difference <= self.absolute or (wanted and difference / abs(wanted) <= self.relative)
