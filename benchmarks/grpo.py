@@ -41,7 +41,6 @@ from podium.planner import PlanRequest
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks import Task
 from podium.team.opening import open_pool
-from podium.train.display import NoDisplay
 from podium.train.engine import Job
 from podium.train.run import run_grpo
 from podium.train.schedule import draw_tasks
@@ -71,16 +70,6 @@ class Products(TorchDispatchMode):
         return result
 
 
-class EachIteration(NoDisplay):
-    """Calls a function with the row of each iteration as soon as it ends."""
-
-    def __init__(self, ended: Callable[[Mapping[str, Any]], None]) -> None:
-        self._ended = ended
-
-    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
-        self._ended(row)
-
-
 def write_pool(path: Path, tasks: Iterable[Task]) -> Path:
     """Workers with the names and profiles of the orchestra, each of whom is right on half of the questions."""
     tables = []
@@ -101,7 +90,7 @@ def write_pool(path: Path, tasks: Iterable[Task]) -> Path:
 def train(settings: TrainSettings, ended: Callable[[Mapping[str, Any]], None]) -> None:
     """Train with Podium."""
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run_grpo(settings, Path(folder) / "run", display=EachIteration(ended)))
+        asyncio.run(run_grpo(settings, Path(folder) / "run", on_row=ended))
 
 
 class Seconds(TrainerCallback):  # type: ignore[misc]

@@ -21,7 +21,6 @@ from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import RunMismatchError
 from podium.rollout.run_folder import RunFolder
-from podium.train.display import NoDisplay
 from podium.train.metrics import alarms
 from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
@@ -103,13 +102,12 @@ async def test_a_run_stopped_while_going_on_gives_its_newest_checkpoints_policy(
     class InterruptionError(Exception):
         pass
 
-    class Stops(NoDisplay):
-        def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
-            if row["iteration"] == SETTINGS.save_every:
-                raise InterruptionError
+    def stop(row: Mapping[str, Any]) -> None:
+        if row["iteration"] == SETTINGS.save_every:
+            raise InterruptionError
 
     with pytest.raises(InterruptionError):
-        await run(tmp_path / "run", start, display=Stops())
+        await run(tmp_path / "run", start, on_row=stop)
     (newest,) = (tmp_path / "run" / "checkpoints").glob("[0-9]*")
     assert newest.name == f"{SETTINGS.save_every:06d}"
     await run(tmp_path / "run", start, hurried)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
+import pytest
+
+from podium.rollout.run_folder import RunFolder
 from podium.train.progress import Progress
+from podium.train.recorder import Recorder
+from podium.train.settings import GRPOSettings, TrainSettings
 
 
 class Said:
@@ -57,3 +63,19 @@ def test_what_was_left_out_counts_as_done() -> None:
     progress.phase("iteration 2/2", done=50)
     progress.advance(1, tokens=1)
     assert "51 of 100 plans" in progress.line()
+
+
+@pytest.mark.parametrize(("minutes", "left"), [(None, "0:30"), (0.25, "0:05"), (0.1, "0:00")])
+def test_each_iteration_is_told_with_the_time_to_the_nearer_end(
+    tmp_path: Path, minutes: float | None, left: str
+) -> None:
+    said: list[str] = []
+    settings = TrainSettings(start="-", grpo=GRPOSettings(iterations=4, minutes=minutes))
+    run = RunFolder.open(tmp_path / "run", settings)
+    progress = Progress(said.append, noun="plans")
+    recorder = Recorder(settings, run=run, progress=progress, on_warning=lambda warning: None)
+    recorder.begin(0)
+    recorder.record([], loss=0.0, seconds={"sample": 10.0}, evaluation=None)
+    assert said[0] == f"Training {tmp_path / 'run'}: 4 iterations"
+    assert said[1].startswith("iteration    1/4  reward 0.000  valid   0.0%")
+    assert said[1].endswith(f"{left} left")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -25,7 +25,6 @@ from podium.rollout import RewardSettings
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
-from podium.train.display import NoDisplay
 from podium.train.engine import open_engine
 from podium.train.ranks import Ranks
 from podium.train.rollouts import PromptCodec
@@ -199,7 +198,7 @@ async def run(
     grpo: GRPOSettings = SETTINGS,
     *,
     scoring: Callable[[ScoringSession], Any] = Unreliable,
-    display: NoDisplay | None = None,
+    on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
     pool: Pool = POOL,
     codec: PromptCodec | None = None,
     **settings: Any,
@@ -219,7 +218,7 @@ async def run(
         codec=codec or Codec.of(start),
         ranks=Ranks(),
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
-        display=display,
+        on_row=on_row,
     )
     return folder / "trained"
 

@@ -15,7 +15,6 @@ from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.executor import Dispatcher
-from podium.train.display import training_display
 from podium.train.engine import choose_engine, open_engine
 from podium.train.run import run_grpo
 from podium.train.settings import TrainSettings
@@ -52,12 +51,6 @@ def train_policy(
                 run,
                 dispatch=dispatch,
                 run_budget_usd=run_budget_usd,
-                display=training_display(
-                    console,
-                    iterations=settings.grpo.iterations,
-                    minutes=settings.grpo.minutes,
-                    title=f"Training {run}",
-                ),
                 on_warning=warn,
                 say=warn,
             )

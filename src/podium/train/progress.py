@@ -1,6 +1,6 @@
-"""Tells in plain lines how far a run of a language model is, from its first minute on.
+"""Tells in plain lines how far a run is, from its first minute on. They are the same on a terminal and in a file.
 
-A step of such a run may take minutes, so a thread prints the lines. They are the same on a terminal and in a file.
+An iteration of a language model may take minutes, so a thread tells what happens within it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
-
-from podium.train.display import clock
 
 _FIRST_S, _EVERY_S = 20.0, 60.0
 """Seconds until the first line, and between the others."""
@@ -35,7 +33,7 @@ class Progress:
         first_s: float = _FIRST_S,
         every_s: float = _EVERY_S,
     ) -> None:
-        self._say, self._noun, self.total = say, noun, total
+        self.say, self._noun, self.total = say, noun, total
         self._first_s, self._every_s = first_s, every_s
         self._phase = ""
         self._done = self._before = self._tokens = 0
@@ -73,7 +71,7 @@ class Progress:
         """The loss of the newest step of the optimiser. The first step and the last are told at once."""
         first, self.loss = self.loss is None, loss
         if first or self._done == self.total:
-            self._say(self.line())
+            self.say(self.line())
 
     def line(self) -> str:
         """How far the run is now."""
@@ -94,5 +92,11 @@ class Progress:
     def _tell(self) -> None:
         wait = self._first_s
         while not self._over.wait(wait):
-            self._say(self.line())
+            self.say(self.line())
             wait = self._every_s
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, as in "2:05"."""
+    whole = round(seconds)
+    return f"{whole // 60}:{whole % 60:02d}"

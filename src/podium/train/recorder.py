@@ -1,4 +1,4 @@
-"""Writes and shows the row of each iteration, of either engine, and says when a run has to end early.
+"""Writes and tells the row of each iteration, of either engine, and says when a run has to end early.
 
 What a row holds is computed elsewhere (`metrics`, `evaluation`).
 """
@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from podium.rollout.run_folder import RunFolder
-from podium.train.display import Display
 from podium.train.metrics import alarms, batch_figures
-from podium.train.progress import Progress
+from podium.train.progress import Progress, clock
 from podium.train.rollouts import SampledCompletion
 from podium.train.settings import TrainSettings
 
@@ -21,6 +20,7 @@ class Recorder:
 
     Args:
         run: the run's folder; None: this rank writes nothing.
+        on_row: called with each row as soon as it is written.
     """
 
     def __init__(
@@ -28,15 +28,16 @@ class Recorder:
         settings: TrainSettings,
         *,
         run: RunFolder | None,
-        display: Display,
         progress: Progress,
         on_warning: Callable[[str], None],
+        on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
     ) -> None:
         self._settings = settings
+        self._run = run
         self._rows = None if run is None else run.rows()
-        self._display = display
         self.progress = progress
         self._on_warning = on_warning
+        self._on_row = on_row
         self._still = 0
         self._elapsed_s = 0.0
         self._done = 0
@@ -44,11 +45,14 @@ class Recorder:
     def begin(self, iterations: int) -> None:
         """Keep the rows of the iterations that the newest checkpoint holds."""
         self._done = iterations
-        if self._rows is not None:
+        if self._run is not None and self._rows is not None:
             self._rows.truncate(iterations)
             rows = self._rows.read()
             self._elapsed_s = sum(sum(row["seconds"].values()) for row in rows)
-            self._display.begin(rows, elapsed_s=self._elapsed_s)
+            resumed = f", {iterations} of them done" if iterations else ""
+            self.progress.say(
+                f"Training {self._run.path}: {self._settings.grpo.iterations} iterations{resumed}"
+            )
         self.progress.begin(self._plans_until(iterations))
 
     def start(self, iteration: int) -> None:
@@ -80,7 +84,7 @@ class Recorder:
         evaluation: dict[str, Any] | None,
         **learned: float,
     ) -> bool:
-        """Write and show the row of the iteration that ends. All ranks call this.
+        """Write and tell the row of the iteration that ends. All ranks call this.
 
         Args:
             samples: of all ranks.
@@ -108,10 +112,22 @@ class Recorder:
         self._elapsed_s += sum(phases.values())
         if self._rows is not None:
             self._rows.append(row)
-            self._display.show(row, elapsed_s=self._elapsed_s)
+            self._on_row(row)
+            self.progress.say(self._line(row))
             if row["alarms"] and not (row["iteration"] % 10):
                 self._on_warning(f"Iteration {self._done}: {' '.join(row['alarms'])}")
         return self._learns(row) and not self.out_of_time
+
+    def _line(self, row: Mapping[str, Any]) -> str:
+        """The figures of the newest row, and the time until the last iteration or `grpo.minutes`."""
+        iterations, minutes = self._settings.grpo.iterations, self._settings.grpo.minutes
+        left = self._elapsed_s / self._done * (iterations - self._done)
+        if minutes is not None:
+            left = max(0.0, min(left, minutes * 60 - self._elapsed_s))
+        return (
+            f"iteration {self._done:4d}/{iterations}  reward {row['reward']:.3f}  valid {row['valid']:6.1%}  accuracy "
+            f"{row['accuracy']:6.1%}  steps {row['steps']:.2f}  cost ${row['cost_usd']:.5f}  {clock(left)} left"
+        )
 
     def _learns(self, row: Mapping[str, Any]) -> bool:
         nothing_learned = 1.0 in (row["zero_variance_groups"], row["unrewarded_groups"])

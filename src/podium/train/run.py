@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, open_run_session
-from podium.train.display import Display, NoDisplay
 from podium.train.draws import IterationDraws
 from podium.train.engine import Engine, Job, choose_engine, open_engine
 from podium.train.evaluation import Evaluation
@@ -42,9 +41,9 @@ async def run_grpo(
     folder: Path,
     *,
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
-    display: AbstractContextManager[Display] | None = None,
     run_budget_usd: float | None = None,
     on_warning: Callable[[str], None] = lambda warning: None,
+    on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
@@ -52,6 +51,7 @@ async def run_grpo(
     Refuses what `preflight` finds before it calls a worker.
 
     Args:
+        on_row: called with the row of each iteration as soon as it is written.
         say: prints a line of progress; called from a thread too.
         run_budget_usd: the budget that `dispatch` keeps: a first batch that would break it is refused.
 
@@ -99,8 +99,8 @@ async def run_grpo(
                 codec=ready.codec,
                 ranks=ranks,
                 run=run,
-                display=display if ranks.first else None,
                 on_warning=warn,
+                on_row=on_row,
                 say=say if ranks.first else lambda line: None,
             )
         if ranks.first:
@@ -121,8 +121,8 @@ async def train_over(
     codec: PromptCodec,
     ranks: Ranks,
     run: RunFolder | None,
-    display: AbstractContextManager[Display] | None = None,
     on_warning: Callable[[str], None] = lambda warning: None,
+    on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Have the engine train on the tasks of a scoring session, on this rank, and leave the model in `trained`.
@@ -131,8 +131,7 @@ async def train_over(
         tasks, evaluated: ids of the questions of training and of evaluations.
         run: the run's folder; None: this rank writes no rows.
     """
-    progress = Progress(say, noun="plans", total=settings.plans)
-    with progress, display or NoDisplay() as shown:
+    with Progress(say, noun="plans", total=settings.plans) as progress:
         progress.phase("loading the model")
         rollouts = Rollouts(
             scoring,
@@ -154,7 +153,7 @@ async def train_over(
             codec=codec,
             rows=schedule(settings, tasks),
             rollouts=rollouts,
-            recorder=Recorder(settings, run=run, display=shown, progress=progress, on_warning=on_warning),
+            recorder=Recorder(settings, run=run, progress=progress, on_warning=on_warning, on_row=on_row),
             evaluation=Evaluation(evaluated, rollouts, seed=settings.seed, at_once=at_once)
             if evaluated
             else None,

@@ -18,7 +18,6 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError
 from podium.tasks import open_tasks
 from podium.trace.store import TraceStore
-from podium.train.display import NoDisplay
 from podium.train.trl.engine import latest_checkpoint
 from podium.workers.failing import ENVIRONMENT
 
@@ -51,7 +50,7 @@ def test_a_run_that_ended_early_goes_on_with_the_same_batches_and_weights(
     train: Any, settings: Settings, plain_run: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(_CrashError):
-        train(settings, "halves", display=_CrashingDisplay(at=1))
+        train(settings, "halves", on_row=_crash)
     assert len(_rows(tmp_path / "halves")) == 2  # The second one's weights are lost.
 
     halves = train(settings, "halves")
@@ -67,15 +66,10 @@ class _CrashError(Exception):
     pass
 
 
-class _CrashingDisplay(NoDisplay):
-    """Ends the run when it is to show an iteration, before the checkpoint of that is written."""
-
-    def __init__(self, at: int) -> None:
-        self._at = at
-
-    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
-        if row["iteration"] == self._at:
-            raise _CrashError
+def _crash(row: Mapping[str, Any]) -> None:
+    """End the run in its second iteration, before the checkpoint of that is written."""
+    if row["iteration"] == 1:
+        raise _CrashError
 
 
 def test_the_prompt_of_a_second_round_has_the_answer_of_the_first(

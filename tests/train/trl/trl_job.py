@@ -13,7 +13,6 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Scoring
-from podium.train.display import NoDisplay
 from podium.train.engine import Job
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
@@ -39,7 +38,6 @@ def make_job(settings: TrainSettings, folder: Path, scoring: Scoring, tasks: Seq
     recorder = Recorder(
         settings,
         run=RunFolder(folder),
-        display=NoDisplay(),
         progress=Progress(print, noun="plans"),
         on_warning=lambda warning: None,
     )
