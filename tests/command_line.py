@@ -1,4 +1,4 @@
-"""The command line, run in the process of a test. The fixtures `podium` of several folders use it."""
+"""Podium in a folder of the test's own, and its command line, run in the process of the test."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,14 @@ class Outcome:
 
 
 Podium = Callable[..., Outcome]
+
+
+def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make it the working folder, where Podium's store and data are too."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PODIUM_STORE", str(folder / "kept" / "traces.sqlite"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
+    monkeypatch.setenv("COLUMNS", "100")
 
 
 def run_command(

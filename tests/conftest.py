@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from hashlib import sha256
-
-# Read when NumPy and scikit-learn are first imported; their threads spin while they wait, beside those of other tests.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from process_settings import pytest_collection_finish  # isort: skip - before NumPy
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
-import hypothesis
 import pytest
 
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from postgres_server import PostgresServer
 
-hypothesis.settings.register_profile("untimed", deadline=None)  # Nothing timed decides a test.
-hypothesis.settings.load_profile("untimed")
+__all__ = ["pytest_collection_finish"]
 
 MakeRecording = Callable[..., Recording]
 

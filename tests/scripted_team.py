@@ -143,6 +143,32 @@ def write_team(path: Path) -> Path:
     return path
 
 
+ANSWERS = """
+[[worker]]
+name = "ada"
+kind = "scripted"
+replies = { "the whole question" = "2 + 3 = 5\\nAnswer: 5" }
+price = { input = 1.0, output = 2.0 }
+
+[[worker]]
+name = "eve"
+kind = "scripted"
+replies = { "the whole question" = { error = "protocol", message = "No text came." } }
+
+[[worker]]
+name = "tom"
+kind = "scripted"
+replies = { "the whole question" = "Answer: 5" }
+delay = 600.0
+"""
+
+
+def write_answers(path: Path) -> Path:
+    """The pool file of ada, who answers 5, eve, who fails, and tom, who takes ten minutes."""
+    path.write_text(ANSWERS)
+    return path
+
+
 def _results(question: str) -> list[int]:
     """The value after each operation; empty for another question."""
     found = re.match(r"What is (\d+)", question)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import os
-
-# Read when NumPy and scikit-learn are first imported; their threads spin while they wait, beside those of other tests.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from process_settings import pytest_collection_finish  # isort: skip - before NumPy
 
 from pathlib import Path
 
-import hypothesis
 import pytest
 
-from command_line import Outcome, Podium, run_command
+from command_line import Outcome, Podium, enter, run_command
 
-hypothesis.settings.register_profile("untimed", deadline=None)  # Nothing timed decides a test.
-hypothesis.settings.load_profile("untimed")
+__all__ = ["pytest_collection_finish"]
 
 
 @pytest.fixture
 def podium(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Podium:
     """Runs a command in this process, in an empty folder."""
-    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path, monkeypatch)
 
     def command(*tokens: str, stdin: str | bytes = "") -> Outcome:
         return run_command(tokens, capsys, monkeypatch, stdin=stdin)

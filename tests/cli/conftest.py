@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from installed_sums import install_sums
 
-from command_line import Outcome, Podium, run_command
+from command_line import Outcome, Podium, enter, run_command
 
 POOL = """
 [[worker]]
@@ -31,10 +31,7 @@ access_list = [[], [0], [0]]
 
 @pytest.fixture(autouse=True)
 def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path, monkeypatch)
     Path("pool.toml").write_text(POOL)
     Path("plan.txt").write_text(PLAN)
 

@@ -69,7 +69,7 @@ def test_an_inspect_evaluation_of_20_questions_is_as_right_as_podiums_own(table,
 
 def test_every_sample_in_inspects_log_names_its_trace(table):
     log = inspect_eval("calculators.toml", table, size=3, **{"plan.planner": "single:egon"})
-    with TraceStore("traces.sqlite", create=False) as store:
+    with TraceStore("kept/traces.sqlite", create=False) as store:
         for sample in log.samples:
             trace = store.get(sample.output.metadata["trace_id"])
             assert (trace.question.text, trace.answer) == (sample.input, sample.output.completion)

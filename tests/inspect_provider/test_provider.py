@@ -30,7 +30,7 @@ async def ask(chat="The sum of 2 and 3?", *, tools=(), config=None, planner="sin
 
 
 def kept(trace_id):
-    with TraceStore("traces.sqlite", create=False) as store:
+    with TraceStore("kept/traces.sqlite", create=False) as store:
         return store.get(trace_id)
 
 

@@ -66,7 +66,7 @@ async def test_own_functions_and_an_own_planner_are_a_team():
 
 async def test_a_function_joins_the_workers_of_a_file():
     async with podium.Team.open("pool.toml", workers=[number], planner="single:number") as team:
-        assert team.pool.names == ("ada", "tom", "number")
+        assert team.pool.names == ("ada", "eve", "tom", "number")
         assert (await team.ask("Which number?")).answer == "21"
 
 

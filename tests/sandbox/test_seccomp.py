@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 import pytest
 
@@ -31,49 +32,58 @@ def verdict(program: bytes, audit: int, number: int, *arguments: int) -> int:
             at += if_true if holds else if_false
 
 
+class Call(NamedTuple):
+    """A call of the kernel, its number on each machine, and what the filter says of it."""
+
+    name: str
+    x86_64: int
+    aarch64: int
+    verdict: int
+    arguments: tuple[int, ...] = ()
+
+
 CALLS = [
-    # name, on x86_64, on aarch64, arguments, verdict
-    ("read", 0, 63, (), ALLOWED),
-    ("write", 1, 64, (), ALLOWED),
-    ("execve", 59, 221, (), ALLOWED),
-    ("prctl", 157, 167, (), ALLOWED),
-    ("mmap", 9, 222, (), ALLOWED),
-    ("ptrace", 101, 117, (), EPERM),
-    ("process_vm_readv", 310, 270, (), EPERM),
-    ("process_vm_writev", 311, 271, (), EPERM),
-    ("mount", 165, 40, (), EPERM),
-    ("umount2", 166, 39, (), EPERM),
-    ("unshare", 272, 97, (0x10000000,), EPERM),
-    ("setns", 308, 268, (), EPERM),
-    ("bpf", 321, 280, (), EPERM),
-    ("keyctl", 250, 219, (), EPERM),
-    ("userfaultfd", 323, 282, (), EPERM),
-    ("kexec_load", 246, 104, (), EPERM),
-    ("io_uring_setup", 425, 425, (), EPERM),
-    ("memfd_create", 319, 279, (), EPERM),
-    ("a fork", 56, 220, (0x1200011,), ALLOWED),
-    ("a thread", 56, 220, (0x3D0F00,), ALLOWED),
-    ("clone with a user namespace", 56, 220, (0x10000011,), EPERM),
-    ("clone with a mount namespace", 56, 220, (0x20011,), EPERM),
-    ("clone with a time", 56, 220, (0x40000000,), EPERM),
-    ("clone3", 435, 435, (), ENOSYS),
-    ("a Unix socket", 41, 198, (1, 1), ALLOWED),
-    ("a socket of IP", 41, 198, (2, 1), ALLOWED),
-    ("a socket of IPv6", 41, 198, (10, 1), ALLOWED),
-    ("a socket of the machine's host", 41, 198, (40, 1), EPERM),
-    ("a socket of the kernel", 41, 198, (16, 3), EPERM),
-    ("asking for a terminal", 16, 29, (0, 0x5401), ALLOWED),
-    ("typing into a terminal", 16, 29, (0, 0x5412), EPERM),
+    Call("read", 0, 63, ALLOWED),
+    Call("write", 1, 64, ALLOWED),
+    Call("execve", 59, 221, ALLOWED),
+    Call("prctl", 157, 167, ALLOWED),
+    Call("mmap", 9, 222, ALLOWED),
+    Call("ptrace", 101, 117, EPERM),
+    Call("process_vm_readv", 310, 270, EPERM),
+    Call("process_vm_writev", 311, 271, EPERM),
+    Call("mount", 165, 40, EPERM),
+    Call("umount2", 166, 39, EPERM),
+    Call("unshare", 272, 97, EPERM, (0x10000000,)),
+    Call("setns", 308, 268, EPERM),
+    Call("bpf", 321, 280, EPERM),
+    Call("keyctl", 250, 219, EPERM),
+    Call("userfaultfd", 323, 282, EPERM),
+    Call("kexec_load", 246, 104, EPERM),
+    Call("io_uring_setup", 425, 425, EPERM),
+    Call("memfd_create", 319, 279, EPERM),
+    Call("a fork", 56, 220, ALLOWED, (0x1200011,)),
+    Call("a thread", 56, 220, ALLOWED, (0x3D0F00,)),
+    Call("clone with a user namespace", 56, 220, EPERM, (0x10000011,)),
+    Call("clone with a mount namespace", 56, 220, EPERM, (0x20011,)),
+    Call("clone with a time", 56, 220, EPERM, (0x40000000,)),
+    Call("clone3", 435, 435, ENOSYS),
+    Call("a Unix socket", 41, 198, ALLOWED, (1, 1)),
+    Call("a socket of IP", 41, 198, ALLOWED, (2, 1)),
+    Call("a socket of IPv6", 41, 198, ALLOWED, (10, 1)),
+    Call("a socket of the machine's host", 41, 198, EPERM, (40, 1)),
+    Call("a socket of the kernel", 41, 198, EPERM, (16, 3)),
+    Call("asking for a terminal", 16, 29, ALLOWED, (0, 0x5401)),
+    Call("typing into a terminal", 16, 29, EPERM, (0, 0x5412)),
 ]
 
 
 @pytest.mark.parametrize("machine", AUDIT)
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
-def test_calls_are_allowed_or_refused(machine: str, call: tuple[str, int, int, tuple[int, ...], int]) -> None:
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_calls_are_allowed_or_refused(machine: str, call: Call) -> None:
     program = seccomp.program(machine)
     assert program is not None
-    number = call[1 if machine == "x86_64" else 2]
-    assert verdict(program, AUDIT[machine], number, *call[3]) == call[4]
+    number = call.x86_64 if machine == "x86_64" else call.aarch64
+    assert verdict(program, AUDIT[machine], number, *call.arguments) == call.verdict
 
 
 @pytest.mark.parametrize("machine", AUDIT)

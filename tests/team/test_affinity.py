@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 
@@ -25,40 +26,50 @@ def rated(profile: Profile, accuracy: float) -> Profile:
     return profile.model_copy(update={"rating": rating})
 
 
+class Move(NamedTuple):
+    """From one worker to another, and what it loses in dollars."""
+
+    kept: Profile
+    chosen: Profile
+    loss: float
+    cached: dict[str, int] | None = None
+    """Tokens of the conversation that caches of other workers hold."""
+    right_answer_usd: float | None = None
+
+
 # The next turn has 10,000 tokens, of which the large model's cache holds 8,000, and its answer has 100 tokens.
 # Staying costs 2,000 at $10, 8,000 at $1 and 100 at $30 for a million: 0.020 + 0.008 + 0.003 = $0.031.
-@pytest.mark.parametrize(
-    ("kept", "chosen", "cached", "right_answer_usd", "loss"),
-    [
-        # 10,000 at $3 and 100 at $12: $0.0312.
-        (LARGE, MEDIUM, {}, None, 0.0002),
-        # 10,000 at $3.75, since it writes them into its cache: $0.0387.
-        (LARGE, WRITER, {}, None, 0.0077),
-        # Its cache holds 5,000 too: 5,000 at $3, 5,000 at $0.3, and the answer: $0.0177.
-        (LARGE, WARM, {"warm": 5000}, None, 0.0),
-        # 10,000 at $0.5 and 100 at $2: $0.0052.
-        (LARGE, SMALL, {}, None, 0.0),
-        (LARGE, FREE, {}, None, 0.0),
-        # $0.206, but it was dearer from the start, and without ratings only the planner knows what for.
-        (LARGE, HUGE, {}, None, 0.0),
-        (rated(LARGE, 0.8), HUGE, {}, None, 0.0),
-        # Ratings say what for.
-        (rated(LARGE, 0.8), rated(HUGE, 0.8), {}, None, 0.175),
-        (rated(LARGE, 0.8), rated(HUGE, 0.7), {}, None, 0.175),
-        (rated(LARGE, 0.8), rated(HUGE, 0.81), {}, None, 0.0),
-        # A tenth more right answers at $1 each: $0.1.
-        (rated(LARGE, 0.8), rated(HUGE, 0.9), {}, 1.0, 0.075),
-        (rated(LARGE, 0.8), rated(HUGE, 0.9), {}, 2.0, 0.0),
-        # A worse worker loses no more than its price.
-        (rated(LARGE, 0.8), rated(HUGE, 0.7), {}, 1.0, 0.175),
-        (rated(LARGE, 0.8), rated(SMALL, 0.1), {}, 1.0, 0.0),
-    ],
-)
-def test_a_move_loses_what_it_costs_more_than_it_is_expected_to_gain(
-    kept: Profile, chosen: Profile, cached: dict[str, int], right_answer_usd: float | None, loss: float
-) -> None:
-    past = PastTurn("large", 100, {"large": 8000, **cached})
-    assert loss_usd(kept, chosen, past, 10_000, right_answer_usd) == pytest.approx(loss, abs=1e-9)
+MOVES = [
+    # 10,000 at $3 and 100 at $12: $0.0312.
+    Move(LARGE, MEDIUM, 0.0002),
+    # 10,000 at $3.75, since it writes them into its cache: $0.0387.
+    Move(LARGE, WRITER, 0.0077),
+    # Its cache holds 5,000 too: 5,000 at $3, 5,000 at $0.3, and the answer: $0.0177.
+    Move(LARGE, WARM, 0.0, cached={"warm": 5000}),
+    # 10,000 at $0.5 and 100 at $2: $0.0052.
+    Move(LARGE, SMALL, 0.0),
+    Move(LARGE, FREE, 0.0),
+    # $0.206, but it was dearer from the start, and without ratings only the planner knows what for.
+    Move(LARGE, HUGE, 0.0),
+    Move(rated(LARGE, 0.8), HUGE, 0.0),
+    # Ratings say what for.
+    Move(rated(LARGE, 0.8), rated(HUGE, 0.8), 0.175),
+    Move(rated(LARGE, 0.8), rated(HUGE, 0.7), 0.175),
+    Move(rated(LARGE, 0.8), rated(HUGE, 0.81), 0.0),
+    # A tenth more right answers at $1 each: $0.1.
+    Move(rated(LARGE, 0.8), rated(HUGE, 0.9), 0.075, right_answer_usd=1.0),
+    Move(rated(LARGE, 0.8), rated(HUGE, 0.9), 0.0, right_answer_usd=2.0),
+    # A worse worker loses no more than its price.
+    Move(rated(LARGE, 0.8), rated(HUGE, 0.7), 0.175, right_answer_usd=1.0),
+    Move(rated(LARGE, 0.8), rated(SMALL, 0.1), 0.0, right_answer_usd=1.0),
+]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_move_loses_what_it_costs_more_than_it_is_expected_to_gain(move: Move) -> None:
+    past = PastTurn("large", 100, {"large": 8000, **(move.cached or {})})
+    loss = loss_usd(move.kept, move.chosen, past, 10_000, move.right_answer_usd)
+    assert loss == pytest.approx(move.loss, abs=1e-9)
 
 
 @dataclass

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -200,92 +200,58 @@ def answer(messages):
         assert "***" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("named", "module", "keys", "sentence", "line"),
-    [
-        (
-            "my_answers",
-            "",
-            "path = '.'",
-            "callable 'my_answers' is not of the form package.module:function.",
-            4,
-        ),
-        (
-            "my_answers.py:answer",
-            "",
-            "path = '.'",
-            "there is no module 'my_answers.py'; install it, or give its folder as `path`.",
-            4,
-        ),
-        ("my-answers:answer", "", "path = '.'", "is not of the form package.module:function.", 4),
-        (
-            "no_such_module:answer",
-            "",
-            "",
-            "there is no module 'no_such_module'; install it, or give its folder",
-            4,
-        ),
-        ("my_answers:anser", "answer = len", "path = '.'", "my_answers.py, has no 'anser'.", 4),
-        (
-            "my_answers:answer",
-            "answer = 4",
-            "path = '.'",
-            "is int, which cannot be called; name a function.",
-            4,
-        ),
-        (
-            "my_answers:answer",
-            "import no_such_library",
-            "path = '.'",
-            "the module 'my_answers' needs 'no_such_library', which is not installed.",
-            4,
-        ),
-        (
-            "my_answers:answer",
-            "1 / 0",
-            "path = '.'",
-            "the module 'my_answers' cannot be imported (ZeroDivisionError: division by zero); fix the module.",
-            4,
-        ),
-        ("my_answers:answer", "def", "path = '.'", "cannot be imported (SyntaxError: invalid syntax", 4),
-        (
-            "my_answers:answer",
-            "import sys; sys.exit(3)",
-            "path = '.'",
-            "cannot be imported (SystemExit: 3)",
-            4,
-        ),
-        (
-            "my_answers:answer",
-            "def answer(): return ''",
-            "path = '.'",
-            "the function cannot be called with messages and",
-            4,
-        ),
-        (
-            "my_answers:answer",
-            "def answer(messages, temperature): return ''",
-            "path = '.'",
-            "(missing a required argument: 'temperature'); give its other parameters defaults.",
-            4,
-        ),
-        (
-            "my_answers:answer",
-            "",
-            "path = 'nowhere'",
-            "nowhere is not a folder; give the folder that contains the module",
-            5,
-        ),
-        ("pprint:pformat", "", "env = ['NO_SUCH_KEY']", "variable NO_SUCH_KEY is not set", 5),
-    ],
-)
-def test_what_cannot_be_called_is_refused_when_the_pool_is_loaded(  # noqa: PLR0917 - columns of a table
-    place: Path, named: str, module: str, keys: str, sentence: str, line: int
-) -> None:
+class Refusal(NamedTuple):
+    """What is said of a worker's function, which `module` holds."""
+
+    sentence: str
+    named: str = "my_answers:answer"
+    module: str = ""
+    keys: str = "path = '.'"
+    line: int = 4
+
+
+REFUSALS = [
+    Refusal("callable 'my_answers' is not of the form package.module:function.", named="my_answers"),
+    Refusal(
+        "there is no module 'my_answers.py'; install it, or give its folder as `path`.",
+        named="my_answers.py:answer",
+    ),
+    Refusal("is not of the form package.module:function.", named="my-answers:answer"),
+    Refusal(
+        "there is no module 'no_such_module'; install it, or give its folder",
+        named="no_such_module:answer",
+        keys="",
+    ),
+    Refusal("my_answers.py, has no 'anser'.", named="my_answers:anser", module="answer = len"),
+    Refusal("is int, which cannot be called; name a function.", module="answer = 4"),
+    Refusal(
+        "the module 'my_answers' needs 'no_such_library', which is not installed.",
+        module="import no_such_library",
+    ),
+    Refusal(
+        "the module 'my_answers' cannot be imported (ZeroDivisionError: division by zero); fix the module.",
+        module="1 / 0",
+    ),
+    Refusal("cannot be imported (SyntaxError: invalid syntax", module="def"),
+    Refusal("cannot be imported (SystemExit: 3)", module="import sys; sys.exit(3)"),
+    Refusal("the function cannot be called with messages and", module="def answer(): return ''"),
+    Refusal(
+        "(missing a required argument: 'temperature'); give its other parameters defaults.",
+        module="def answer(messages, temperature): return ''",
+    ),
+    Refusal(
+        "nowhere is not a folder; give the folder that contains the module", keys="path = 'nowhere'", line=5
+    ),
+    Refusal("variable NO_SUCH_KEY is not set", named="pprint:pformat", keys="env = ['NO_SUCH_KEY']", line=5),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_what_cannot_be_called_is_refused_when_the_pool_is_loaded(place: Path, refusal: Refusal) -> None:
     with pytest.raises(ConfigError) as refused:
-        loaded(place, named, module, keys)
-    assert sentence in str(refused.value)
-    assert str(refused.value).startswith(f"{place}/pool.toml, line {line}: Worker 'func': ")
+        loaded(place, refusal.named, refusal.module, refusal.keys)
+    assert refusal.sentence in str(refused.value)
+    assert str(refused.value).startswith(f"{place}/pool.toml, line {refusal.line}: Worker 'func': ")
     assert "\n" not in str(refused.value)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -16,31 +17,40 @@ def flow(*reads: tuple[int, ...] | str) -> Workflow:
     )
 
 
-@pytest.mark.parametrize(
-    ("workflow", "name", "live", "deep", "wide"),
-    [
-        (flow(()), "single", (0,), 1, 1),
-        (flow("all"), "single", (0,), 1, 1),
-        (flow((), ()), "single", (1,), 1, 1),
-        (flow((), (0,)), "chain", (0, 1), 2, 1),
-        (flow((), "all", "all", "all", "all"), "chain", (0, 1, 2, 3, 4), 5, 1),
-        (flow((), (0,), (0, 1)), "chain", (0, 1, 2), 3, 1),
-        (flow((), (), (0,)), "chain", (0, 2), 2, 1),
-        (flow((), (), (0, 1)), "parallel+join", (0, 1, 2), 2, 2),
-        (flow((), (), (), "all"), "parallel+join", (0, 1, 2, 3), 2, 3),
-        (flow((), (), (0,), (0, 1)), "parallel+join", (0, 1, 3), 2, 2),
-        (flow((), (), (0, 1), (2,)), "tree", (0, 1, 2, 3), 3, 2),
-        (flow((), (), (0,), "all"), "tree", (0, 1, 2, 3), 3, 2),
-        (flow((), (0,), (), (2,), (1, 3)), "tree", (0, 1, 2, 3, 4), 3, 2),
-        (flow((), (0,), (0,), (1, 2)), "other", (0, 1, 2, 3), 3, 2),
-        (flow((), (), (0, 1), (0, 1), "all"), "other", (0, 1, 2, 3, 4), 3, 2),
-    ],
-)
-def test_the_facts_of_well_known_graphs(
-    workflow: Workflow, name: str, live: tuple[int, ...], deep: int, wide: int
-) -> None:
-    facts = (topology(workflow), live_steps(workflow), depth(workflow), width(workflow))
-    assert facts == (name, live, deep, wide)
+class Graph(NamedTuple):
+    """A workflow and the facts of it."""
+
+    workflow: Workflow
+    topology: str
+    live: tuple[int, ...]
+    depth: int
+    width: int
+
+
+GRAPHS = [
+    Graph(flow(()), "single", (0,), 1, 1),
+    Graph(flow("all"), "single", (0,), 1, 1),
+    Graph(flow((), ()), "single", (1,), 1, 1),
+    Graph(flow((), (0,)), "chain", (0, 1), 2, 1),
+    Graph(flow((), "all", "all", "all", "all"), "chain", (0, 1, 2, 3, 4), 5, 1),
+    Graph(flow((), (0,), (0, 1)), "chain", (0, 1, 2), 3, 1),
+    Graph(flow((), (), (0,)), "chain", (0, 2), 2, 1),
+    Graph(flow((), (), (0, 1)), "parallel+join", (0, 1, 2), 2, 2),
+    Graph(flow((), (), (), "all"), "parallel+join", (0, 1, 2, 3), 2, 3),
+    Graph(flow((), (), (0,), (0, 1)), "parallel+join", (0, 1, 3), 2, 2),
+    Graph(flow((), (), (0, 1), (2,)), "tree", (0, 1, 2, 3), 3, 2),
+    Graph(flow((), (), (0,), "all"), "tree", (0, 1, 2, 3), 3, 2),
+    Graph(flow((), (0,), (), (2,), (1, 3)), "tree", (0, 1, 2, 3, 4), 3, 2),
+    Graph(flow((), (0,), (0,), (1, 2)), "other", (0, 1, 2, 3), 3, 2),
+    Graph(flow((), (), (0, 1), (0, 1), "all"), "other", (0, 1, 2, 3, 4), 3, 2),
+]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_facts_of_well_known_graphs(graph: Graph) -> None:
+    flow = graph.workflow
+    facts = (flow, topology(flow), live_steps(flow), depth(flow), width(flow))
+    assert facts == graph
 
 
 def test_a_workflow_without_steps_has_nothing_to_run() -> None:
