@@ -22,6 +22,12 @@ def fits(plan: Any, kind: SchemaKind, *, names: tuple[str, ...] = NAMES, later_r
     return bool(Draft202012Validator(schema).is_valid(plan))
 
 
+def last_sees(workflow: Workflow) -> bool:
+    """Whether the last step sees a response, or is alone."""
+    access = workflow.steps[-1].access
+    return len(workflow.steps) == 1 or access.all or access.previous or bool(access.steps)
+
+
 def written(workflow: Workflow, names: tuple[str, ...] = NAMES) -> Any:
     return json.loads(render(workflow, "structured", names=names, thought="x"))
 
@@ -32,13 +38,13 @@ def written(workflow: Workflow, names: tuple[str, ...] = NAMES) -> Any:
 def test_what_is_rendered_fits_the_schema(
     kind: SchemaKind, names: tuple[str, ...], workflow: Workflow
 ) -> None:
-    assert fits(written(workflow, names), kind, names=names)
+    assert fits(written(workflow, names), kind, names=names) == (kind == "portable" or last_sees(workflow))
 
 
 @given(workflow=workflows(later_round=True))
 def test_what_is_rendered_in_a_later_round_fits_the_schema(workflow: Workflow) -> None:
     plan = written(workflow)
-    assert fits(plan, "exact", later_round=True)
+    assert fits(plan, "exact", later_round=True) == last_sees(workflow)
     assert fits(plan | {"accept": False}, "portable", later_round=True)
 
 
@@ -81,7 +87,34 @@ def test_a_plan_that_breaks_a_rule_does_not_fit(workflow: Workflow, data: st.Dat
 def test_exact_allows_as_many_steps_as_parse_does(workflow: Workflow, most: int) -> None:
     schema = plan_schema("exact", workers=WORKERS, names=NAMES, max_steps=most)
     read = parse(render(workflow, "structured", names=NAMES), workers=WORKERS, names=NAMES, max_steps=most)
-    assert Draft202012Validator(schema).is_valid(written(workflow)) == isinstance(read, Workflow)
+    fits_schema = Draft202012Validator(schema).is_valid(written(workflow))
+    assert fits_schema == (isinstance(read, Workflow) and last_sees(workflow))
+
+
+@pytest.mark.parametrize(
+    ("worker", "sees", "later_round", "allowed"),
+    [
+        pytest.param("vote", [], False, False, id="a vote first"),
+        pytest.param("vote", ["previous"], True, True, id="a vote on the round before"),
+        pytest.param("vote", [], True, False, id="a vote on nothing in a later round"),
+        pytest.param("coder", [], False, True, id="a model first"),
+    ],
+)
+def test_who_needs_responses_sees_one(
+    worker: str, sees: list[object], later_round: bool, allowed: bool
+) -> None:
+    schema = plan_schema("exact", workers=WORKERS, names=NAMES, later_round=later_round, need_responses=(1,))
+    first = {"worker": worker, "subtask": "x", "sees": sees}
+    steps = [first, {"worker": "coder", "subtask": "y", "sees": [0]}]
+    assert Draft202012Validator(schema).is_valid({"thought": "", "steps": steps}) == allowed
+    second = [{"worker": "coder", "subtask": "y", "sees": []}, first, first | {"sees": ["all"]}]
+    assert Draft202012Validator(schema).is_valid({"thought": "", "steps": second}) == allowed
+
+
+def test_a_team_of_tools_alone_may_see_nothing() -> None:
+    schema = plan_schema("exact", workers=2, need_responses=(0, 1))
+    steps = [{"worker": 1, "subtask": "x", "sees": []}]
+    assert Draft202012Validator(schema).is_valid({"thought": "", "steps": steps})
 
 
 def test_all_or_none_allows_no_numbers() -> None:

@@ -50,6 +50,7 @@ class PlanShape:
     max_steps: int
     later_round: bool
     access: AccessRule
+    need_responses: tuple[int, ...] = ()
 
     def schema(self, kind: SchemaKind, max_tokens: int | None = None) -> dict[str, Any]:
         """The schema of one kind, for a plan of at most `max_tokens` tokens."""
@@ -61,6 +62,7 @@ class PlanShape:
             later_round=self.later_round,
             access=self.access,
             max_tokens=max_tokens,
+            need_responses=self.need_responses,
         )
 
 

@@ -188,6 +188,9 @@ class Conductor:
             request.max_steps,
             later_round=bool(request.outcomes),
             access=prompt.access,
+            need_responses=tuple(
+                number for number, profile in enumerate(request.pool) if profile.needs_responses
+            ),
         )
         return replace(sampling, shape=shape, attempt=number)
 

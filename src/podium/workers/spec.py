@@ -39,6 +39,8 @@ class WorkerSpec(Settings):
 
     unpaid: ClassVar[bool] = False
     """Whether a worker of this kind is scripted, recorded or a tool of ours, so that nobody is paid for its calls."""
+    needs_responses: ClassVar[bool] = False
+    """As `Profile.needs_responses`."""
     name: Annotated[str, AfterValidator(_on_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read: "Strong at code and maths; dear."""
@@ -61,6 +63,7 @@ class WorkerSpec(Settings):
             price=self.price,
             latency_s=self.latency,
             context_tokens=self.context_tokens,
+            needs_responses=self.needs_responses,
         )
 
 
@@ -299,6 +302,7 @@ class VoteSpec(WorkerSpec):
     """The built-in tool that returns the most common answer."""
 
     unpaid = True
+    needs_responses = True
     kind: Literal["vote"]
     limits: Limits = Limits(retries=0)
 
@@ -315,6 +319,7 @@ class CodeSpec(WorkerSpec):
     """The built-in tool that runs Python programs in the sandbox."""
 
     unpaid = True
+    needs_responses = True
     kind: Literal["code"]
     limits: Limits = Limits(retries=0)
     """Output beyond `max_tokens`, at four characters each, is cut off."""

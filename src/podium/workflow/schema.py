@@ -1,13 +1,14 @@
 """The JSON schemas of structured plans, for endpoints that hold a model to one. What comes back is parsed all the same.
 
 "portable" keeps to what the strictest providers take: every property required, no further ones, enums, and no bounds.
-"exact" adds what engines on one's own machine take: the number of steps, for each step the earlier ones alone, and most
-characters of a text, since a small model that repeats itself would write until it is cut off.
+"exact" adds what engines on one's own machine take: the number of steps, for each step the earlier ones alone, most
+characters of a text, since a small model that repeats itself would write until it is cut off, and that steps which have
+no result without an earlier response see one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 from podium.workflow.check import AccessRule
@@ -29,9 +30,11 @@ def plan_schema(
     later_round: bool = False,
     access: AccessRule = "lists",
     max_tokens: int | None = None,
+    need_responses: Collection[int] = (),
 ) -> dict[str, Any]:
-    """The schema of the structured plans for a pool. All that `render` writes of plans that pass `check` fits it,
-    but for "exact", if a text is longer than it allows.
+    """The schema of the structured plans for a pool. All that `render` writes of plans that pass `check` fits
+    "portable". "exact" is narrower: texts are bounded; the last of several steps sees a response, else it alone would
+    run; and so does a step of a worker that has no result without one.
 
     In a later round, "exact" allows either steps or an acceptance. "portable" always has both, since providers want no
     choice at the top: steps that are empty and `"accept": true`, or steps and `"accept": false`.
@@ -39,20 +42,42 @@ def plan_schema(
     Args:
         workers, names, max_steps, later_round, access: as `parse`. With names, workers have no numbers.
         max_tokens: after which a plan is cut off. "exact" then allows only texts with which it ends before.
+        need_responses: numbers of the workers that work on responses alone.
     """
-    worker = {"type": "string", "enum": [*names]} if names else {"type": "integer", "enum": [*range(workers)]}
+
+    def worker_of(numbers: Sequence[int]) -> dict[str, Any]:
+        """One of these workers."""
+        if names:
+            return {"type": "string", "enum": [names[number] for number in numbers]}
+        return {"type": "integer", "enum": [*numbers]}
+
+    everyone = range(workers)
     thought: dict[str, Any] = {"type": "string"}
     if kind == "portable":
-        step = _step(worker, _entry(max_steps - 1, later_round, access))
+        step = _step(worker_of(everyone), _entry(max_steps - 1, later_round, access))
         steps = {"type": "array", "items": step}
         accept = {"accept": {"type": "boolean"}} if later_round else {}
         return _object({"thought": thought, **accept, "steps": steps})
     chars = _SUBTASK_CHARS if max_tokens is None else _chars_within(max_tokens, max_steps)
     thought["maxLength"] = min(_THOUGHT_CHARS, chars)
-    definitions = {
-        f"step{position}": _step(worker, _entry(position, later_round, access, bounded=True), chars)
-        for position in range(max_steps)
-    }
+    free = [number for number in everyone if number not in need_responses]
+
+    def position_schema(position: int, *, last: bool) -> dict[str, Any]:
+        """The step at one position. Engines write keys in order: the worker decides what it may see."""
+        sees = _entry(position, later_round, access, bounded=True)
+        some = {**sees, "minItems": 1}
+        if last:
+            return _step(worker_of(everyone), some, chars)
+        if len(free) in (0, workers):
+            return _step(worker_of(everyone), sees, chars)
+        unbound = _step(worker_of(free), sees, chars)
+        if not (position or later_round):
+            return unbound
+        bound = _step(worker_of(sorted(need_responses)), some, chars)
+        return {"anyOf": [unbound, bound]}
+
+    definitions = {f"step{position}": position_schema(position, last=False) for position in range(max_steps)}
+    definitions |= {f"last{position}": position_schema(position, last=True) for position in range(1, max_steps)}
     lengths = [_first_steps(count) for count in range(1, max_steps + 1)]
     plan = _object({"thought": thought, "steps": {"anyOf": lengths}})
     if later_round:
@@ -63,7 +88,8 @@ def plan_schema(
 
 def _first_steps(count: int) -> dict[str, Any]:
     """A list of exactly `count` steps."""
-    steps = [{"$ref": f"#/$defs/step{position}"} for position in range(count)]
+    names = [*(f"step{position}" for position in range(count - 1)), f"last{count - 1}" if count > 1 else "step0"]
+    steps = [{"$ref": f"#/$defs/{name}"} for name in names]
     return {"type": "array", "prefixItems": steps, "minItems": count, "maxItems": count}
 
 
