@@ -27,6 +27,7 @@ from podium.tasks import Task
 from podium.tasks.overlap import question_key
 from podium.trace import Trace
 from podium.trace.store import TraceStore
+from podium.train.random_plans import random_plan, random_thought
 from podium.train.settings import TrainSettings
 from podium.types import Message, Question
 from podium.workflow import Acceptance, PlanError, Workflow, parse, render
@@ -75,19 +76,32 @@ async def collect_demonstrations(
 
 
 async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[Demonstration]:
-    """Random valid plans for the tasks in turn, each over a pool drawn for it: the form without the sense."""
+    """Random valid plans for the tasks in turn, each over a pool drawn for it: the form without the sense.
+
+    The brief style has the plans of the baseline `random`, whose few phrases tiny policies can learn.
+    """
+    prompt = settings.prompt
     tasks = list(session.tasks)
     for number in range(settings.sft.count):
         request = RolloutRequest(task=tasks[number % len(tasks)], seed=f"sft/{settings.seed}/{number}")
         messages = await session.prompt(request)
         assert messages is not None, "a first round always has a prompt"
-        workflow = random_workflow(
-            Random(f"sft/{settings.seed}/{number}/plan"),
-            workers=len(session.pool_of(request)),
-            max_steps=settings.max_steps,
-            access=settings.prompt.access,
+        random = Random(f"sft/{settings.seed}/{number}/plan")
+        pool = session.pool_of(request).profiles_for("")
+        if prompt.style == "brief":
+            workflow = random_workflow(
+                random, workers=len(pool), max_steps=settings.max_steps, access=prompt.access
+            )
+            yield Demonstration(messages, render(workflow))
+            continue
+        workflow = random_plan(random, pool, max_steps=settings.max_steps, access=prompt.access)
+        takers = [pool[step.worker].name for step in workflow.steps]
+        named = prompt.pool == "described"
+        names = [profile.name for profile in pool] if named else []
+        thought = random_thought(
+            random, takers if named else [f"model {step.worker}" for step in workflow.steps]
         )
-        yield Demonstration(messages, render(workflow))
+        yield Demonstration(messages, render(workflow, prompt.form, names=names, thought=thought))
 
 
 async def _from_file(

@@ -51,7 +51,9 @@ class CodeWorker:
         limits: Limits | None = None,
         fallback: str | None = None,
     ) -> None:
-        self.profile = profile or Profile(name=name, description=DESCRIPTION, skills=("code",), needs_responses=True)
+        self.profile = profile or Profile(
+            name=name, description=DESCRIPTION, skills=("code",), needs_responses=True
+        )
         self.limits = limits or Limits(retries=0)
         self.fallback = fallback
         self._allow_weak = allow_weak_sandbox

@@ -44,7 +44,9 @@ class VoteWorker:
         limits: Limits | None = None,
         fallback: str | None = None,
     ) -> None:
-        self.profile = profile or Profile(name=name, description=DESCRIPTION, skills=("vote",), needs_responses=True)
+        self.profile = profile or Profile(
+            name=name, description=DESCRIPTION, skills=("vote",), needs_responses=True
+        )
         self.limits = limits or Limits()
         self.fallback = fallback
 

@@ -77,7 +77,9 @@ def plan_schema(
         return {"anyOf": [unbound, bound]}
 
     definitions = {f"step{position}": position_schema(position, last=False) for position in range(max_steps)}
-    definitions |= {f"last{position}": position_schema(position, last=True) for position in range(1, max_steps)}
+    definitions |= {
+        f"last{position}": position_schema(position, last=True) for position in range(1, max_steps)
+    }
     lengths = [_first_steps(count) for count in range(1, max_steps + 1)]
     plan = _object({"thought": thought, "steps": {"anyOf": lengths}})
     if later_round:
@@ -88,7 +90,10 @@ def plan_schema(
 
 def _first_steps(count: int) -> dict[str, Any]:
     """A list of exactly `count` steps."""
-    names = [*(f"step{position}" for position in range(count - 1)), f"last{count - 1}" if count > 1 else "step0"]
+    names = [
+        *(f"step{position}" for position in range(count - 1)),
+        f"last{count - 1}" if count > 1 else "step0",
+    ]
     steps = [{"$ref": f"#/$defs/{name}"} for name in names]
     return {"type": "array", "prefixItems": steps, "minItems": count, "maxItems": count}
 

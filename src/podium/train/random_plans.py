@@ -1,0 +1,171 @@
+"""Random plans for the supervised stage of a chat model: right about the form, random about the choice.
+
+What reinforcement has to find must not be taught before, so workers, number of steps, topology and wording are drawn
+without a look at the question. What is right about every plan: each step is needed for the last one, a worker that
+works on responses alone sees some, a check follows something to check, and the last step asks for the whole answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from random import Random
+from typing import Literal
+
+from podium.types import Profile
+from podium.workflow import Access, AccessRule, Step, Workflow
+
+Place = Literal["start", "middle", "end", "tool"]
+"""Of a step: it sees no response; it sees some; it sees some and is the last; its worker runs no model."""
+
+
+def _phrases(*parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple("".join(words) for words in product(*parts))
+
+
+_HOW = (
+    "",
+    " Work step by step.",
+    " Be brief.",
+    " Show each step in a line of its own.",
+    " Take nothing for granted.",
+    " State what you assume.",
+    " Say how sure you are.",
+)
+_ANSWER = (
+    "",
+    " End with the final answer alone.",
+    " Give the answer in the form that the question asks for.",
+)
+_PROGRAM = (
+    " with a Python program that prints only the answer.",
+    " by writing a short Python program; it prints the final answer and nothing else.",
+    ": write Python code that computes it and prints the result.",
+)
+_SOLVE = (
+    "Answer the question",
+    "Solve this",
+    "Work out the answer",
+    "Find the answer",
+    "Give your own solution",
+)
+WORDINGS: dict[Place, tuple[tuple[str, ...], ...]] = {
+    "start": (
+        _phrases(_SOLVE, (".",), _HOW, _ANSWER),
+        _phrases(_SOLVE, _PROGRAM),
+        _phrases(
+            (
+                "List the facts that matter",
+                "Say what is asked, and in which form",
+                "Make a plan, and do not carry it out",
+                "Do the first part of the work alone",
+                "Name what could go wrong",
+                "Put the question in your own words",
+                "Give a rough estimate first",
+            ),
+            (".",),
+            _HOW,
+        ),
+    ),
+    "middle": (
+        _phrases(
+            (
+                "Go on from the work shown",
+                "Carry out the plan shown",
+                "Do the next part, with what is shown",
+                "Solve it in another way than shown",
+            ),
+            (".",),
+            _HOW,
+        ),
+        _phrases(
+            (
+                "Check the work shown and mend it",
+                "Look for a mistake in what is shown",
+                "Say which of the responses shown is right, and why",
+            ),
+            (".",),
+            _HOW,
+        ),
+        _phrases(("Carry out what is shown", "Check what is shown"), _PROGRAM),
+    ),
+    "end": (
+        _phrases(
+            (
+                "Compare the answers shown and give the best one",
+                "Write the final answer from the work shown",
+                "Check the work shown, and give the whole answer",
+                "Finish the work and answer the question",
+                "Join what is shown to one complete answer",
+                "If the answer shown is wrong, correct it; give the whole answer",
+            ),
+            (".",),
+            _HOW,
+            _ANSWER,
+        ),
+    ),
+    "tool": (
+        ("Use what is shown.", "Take the responses shown.", "Give the result.", "Run on what is shown."),
+    ),
+}
+"""Kinds of subtasks by the place of their step; each kind is as likely, whatever the number of its wordings. None names
+a kind of question. The lone step of a plan is a "start"."""
+
+_THOUGHTS: tuple[Callable[[Sequence[str]], str], ...] = (
+    lambda names: ", then ".join(names) + ".",
+    lambda names: f"{len(names)} {'step' if len(names) == 1 else 'steps'}, the last by {names[-1]}.",
+    lambda names: f"{names[0]} begins." if len(names) > 1 else f"{names[0]} alone.",
+    lambda names: f"{names[-1]} gives the answer.",
+)
+
+
+def random_plan(
+    random: Random, pool: Sequence[Profile], *, max_steps: int, access: AccessRule = "lists"
+) -> Workflow:
+    """A plan of the first round. The number of steps is drawn evenly, then who takes each step, then what it sees."""
+    count = random.randint(1, max_steps)
+    tools = [number for number, profile in enumerate(pool) if profile.needs_responses]
+    free = [number for number in range(len(pool)) if number not in tools] or tools
+    seen = _topology(random, count, access)
+    steps = []
+    for position, reads in enumerate(seen):
+        worker = random.randrange(len(pool)) if reads else random.choice(free)
+        kinds = WORDINGS[_place(position, count, bool(reads), worker in tools)]
+        subtask = random.choice(random.choice(kinds))
+        everything = access == "all_or_none" or (len(reads) == position and random.random() < 0.5)
+        steps.append(Step(worker, subtask, Access(all=True) if reads and everything else Access(steps=reads)))
+    return Workflow(tuple(steps))
+
+
+def random_thought(random: Random, names: Sequence[str]) -> str:
+    """A thought that fits a plan whose steps are taken by these workers, in order."""
+    return random.choice(_THOUGHTS)(names)
+
+
+def _place(position: int, count: int, reads: bool, tool: bool) -> Place:
+    if tool:
+        return "tool"
+    if not reads:
+        return "start"
+    return "end" if position == count - 1 else "middle"
+
+
+def _topology(random: Random, count: int, access: AccessRule) -> list[tuple[int, ...]]:
+    """What each step sees, so that the last one needs all: a chain, a join, or drawn freely, equally likely."""
+    shape = random.choice(("chain", "join", "any"))
+    seen: list[tuple[int, ...]] = []
+    for position in range(count):
+        last = position == count - 1
+        before = tuple(range(position))
+        if access == "all_or_none":
+            sees_all = last or shape == "chain" or (shape == "any" and random.random() < 0.5)
+            seen.append(before if sees_all else ())
+        elif last or shape == "chain":
+            unread = {step for step in before if not any(step in reads for reads in seen)}
+            more = random.sample(before, random.randint(0, position)) if shape == "any" else ()
+            seen.append(tuple(sorted(unread.union(more))))
+        elif shape == "join":
+            seen.append(())
+        else:
+            seen.append(tuple(sorted(random.sample(before, random.randint(0, position)))))
+    return seen

@@ -1,0 +1,63 @@
+"""Random plans for the supervised stage: the form is right, the choice is random."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import log
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.train.metrics import entropy
+from podium.train.random_plans import WORDINGS, random_plan, random_thought
+from podium.types import Profile
+from podium.workflow import AccessRule, check, parse, render
+from podium.workflow.graph import live_steps, topology
+
+POOL = (
+    Profile(name="small"),
+    Profile(name="large"),
+    Profile(name="code", needs_responses=True),
+    Profile(name="vote", needs_responses=True),
+)
+NAMES = [profile.name for profile in POOL]
+ACCESS: list[AccessRule] = ["lists", "all_or_none"]
+
+
+@pytest.mark.parametrize("access", ACCESS)
+@given(random=st.randoms(use_true_random=False), max_steps=st.integers(1, 6))
+def test_every_plan_is_valid_and_runs_whole(random: Random, max_steps: int, access: AccessRule) -> None:
+    plan = random_plan(random, POOL, max_steps=max_steps, access=access)
+    assert check(plan, workers=len(POOL), max_steps=max_steps, access=access) is None
+    assert len(live_steps(plan)) == len(plan.steps)
+    for position, step in enumerate(plan.steps):
+        assert plan.reads(position) or not POOL[step.worker].needs_responses
+    thought = random_thought(random, [NAMES[step.worker] for step in plan.steps])
+    written = render(plan, "structured", names=NAMES, thought=thought)
+    assert parse(written, workers=len(POOL), max_steps=max_steps, names=NAMES) == plan
+
+
+@pytest.mark.parametrize("access", ACCESS)
+def test_all_that_a_policy_may_choose_is_there(access: AccessRule) -> None:
+    random = Random("choices")
+    plans = [random_plan(random, POOL, max_steps=4, access=access) for _ in range(2000)]
+    steps = Counter(len(plan.steps) for plan in plans)
+    assert min(steps.values()) > 0.2 * len(plans)
+    shapes = {topology(plan) for plan in plans}
+    assert shapes >= {"single", "chain", "parallel+join", "tree"}
+    assert access == "all_or_none" or "other" in shapes
+    longer = [plan for plan in plans if len(plan.steps) > 1]
+    assert entropy(plan.steps[-1].worker for plan in longer) > 0.99 * log(len(POOL))
+    assert len({step.subtask for plan in plans for step in plan.steps}) > 300
+
+
+def test_no_wording_names_a_kind_of_question() -> None:
+    words = " ".join(text for kinds in WORDINGS.values() for kind in kinds for text in kind).lower()
+    assert not [word for word in ("math", "number", "code review", "sort", "letter", "fraction") if word in words]
+
+
+def test_a_team_of_tools_alone_still_gets_plans() -> None:
+    plan = random_plan(Random(0), POOL[2:], max_steps=3)
+    assert check(plan, workers=2, max_steps=3) is None
