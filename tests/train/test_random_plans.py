@@ -55,7 +55,9 @@ def test_all_that_a_policy_may_choose_is_there(access: AccessRule) -> None:
 
 def test_no_wording_names_a_kind_of_question() -> None:
     words = " ".join(text for kinds in WORDINGS.values() for kind in kinds for text in kind).lower()
-    assert not [word for word in ("math", "number", "code review", "sort", "letter", "fraction") if word in words]
+    assert not [
+        word for word in ("math", "number", "code review", "sort", "letter", "fraction") if word in words
+    ]
 
 
 def test_a_team_of_tools_alone_still_gets_plans() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from math import log
-from statistics import fmean
+from statistics import fmean, pstdev
 from typing import Any
 
 from podium.scoring import Score
@@ -19,9 +19,10 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     """Figures of a batch: means over the samples that were scored.
 
     "accuracy", "calls" and "cost_usd" are of whole rollouts, after their last round; everything else is of single
-    plans. "dropped" counts completions whose workers or grader failed, and those that were not generated because their
-    prompts were too long. "unrewarded_groups" is the share of the groups without any reward, "zero_variance_groups" the
-    share of the others whose rewards are all equal.
+    plans. "accuracy_readable" leaves out rollouts whose last plan could not be read: if "accuracy" alone grows, the
+    policy learns the form and not the choice. "dropped" counts completions whose workers or grader failed, and those
+    that were not generated because their prompts were too long. "unrewarded_groups" is the share of the groups without
+    any reward, "zero_variance_groups" the share of the others whose rewards are all equal.
     """
     written = [sample for sample in samples if sample.tokens]
     scored = [
@@ -32,13 +33,16 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     groups = _groups(samples)
     rewarded = [group for group in groups if group]
     counts = Counter(worker for score in readable for worker in score.workers)
+    lengths = [score.steps for score in readable if not score.accepted]
     return {
         "reward": _mean(sample.reward for sample in samples if sample.reward is not None),
         "valid": _mean(score.valid for score in scored),
         "unreadable": _mean(not score.valid for score in scored),
         "accuracy": _mean(score.correct for score in ends),
+        "accuracy_readable": _mean(score.correct for score in ends if score.valid),
         "penalty": _mean(_penalty(score) for score in readable),
-        "steps": _mean(score.steps for score in readable if not score.accepted),
+        "steps": _mean(lengths),
+        "steps_std": pstdev(lengths) if lengths else 0.0,
         "calls": _mean(score.calls for score in ends),
         "cost_usd": _mean(score.cost_usd for score in ends),
         "accepted": _mean(score.accepted for score in readable),
@@ -101,12 +105,13 @@ def entropy(values: Iterable[Hashable]) -> float:
 def variety(plans: Sequence[tuple[tuple[str, ...], str]]) -> dict[str, float]:
     """Figures of collapse over plans, each given as the workers of its steps and its topology.
 
-    "worker_entropy" is over all steps, "topology_entropy" over plans, both in nats. "commonest_plan" is the
-    share of the commonest pair of workers and topology; subtasks do not count.
+    "worker_entropy" is over all steps, "first_worker_entropy" over first steps and "topology_entropy" over plans, all
+    in nats. "commonest_plan" is the share of the commonest pair of workers and topology; subtasks do not count.
     """
     commonest = Counter(plans).most_common(1)
     return {
         "worker_entropy": entropy(worker for workers, _ in plans for worker in workers),
+        "first_worker_entropy": entropy(workers[0] for workers, _ in plans if workers),
         "topology_entropy": entropy(topology for _, topology in plans),
         "commonest_plan": commonest[0][1] / len(plans) if commonest else 0.0,
     }

@@ -109,6 +109,7 @@ class Rollouts:
         room: the most tokens of a prompt.
         stop: set when the run is to end.
         on_plan: called with the tokens of each plan when it is written.
+        gate: called with the samples of the first batch, of all ranks; it refuses a start that cannot learn.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Rollouts:
         ranks: Ranks,
         stop: threading.Event,
         on_plan: Callable[[int], None] = lambda tokens: None,
+        gate: Callable[[Sequence[SampledCompletion]], None] = lambda samples: None,
     ) -> None:
         self._scoring = scoring
         self._loop = loop
@@ -133,6 +135,7 @@ class Rollouts:
         self.ranks = ranks
         self.stop = stop
         self._on_plan = on_plan
+        self._gate = gate
 
     def run(
         self, samples: Sequence[SampledCompletion], writer: Writer, *, most: int, greedy: bool = False
@@ -147,12 +150,15 @@ class Rollouts:
 
         Raises:
             PodiumError: one rank could not get a prompt or a score, such as a BudgetError; every rank raises it.
+            UsageError: the start does not pass the gate.
             TrainingInterruptedError: the run got a signal to stop.
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for number in range(self.rounds):
             self._run_round(number, samples, writer, seconds, most=most, greedy=greedy)
         set_rewards(samples, self._discount)
+        if not greedy and any(sample.row.iteration == 0 for sample in samples):
+            self._gate(self.ranks.gather(samples))
         return seconds
 
     def _run_round(

@@ -26,6 +26,7 @@ from podium.scoring.session import Dispatch, open_run_session
 from podium.train.draws import IterationDraws
 from podium.train.engine import Engine, Job, choose_engine, open_engine
 from podium.train.evaluation import Evaluation
+from podium.train.gate import check_gate
 from podium.train.policy import write_policy
 from podium.train.preflight import Ready, open_client, preflight
 from podium.train.progress import Progress
@@ -94,6 +95,7 @@ async def run_grpo(
                 folder,
                 tasks=tasks,
                 evaluated=evaluated,
+                workers=ready.pool.names,
                 start=ready.start,
                 tokenizer=ready.tokenizer,
                 codec=ready.codec,
@@ -116,6 +118,7 @@ async def train_over(
     *,
     tasks: Sequence[str],
     evaluated: Sequence[str] = (),
+    workers: Sequence[str] = (),
     start: Checkpoint,
     tokenizer: Any,
     codec: PromptCodec,
@@ -129,6 +132,7 @@ async def train_over(
 
     Args:
         tasks, evaluated: ids of the questions of training and of evaluations.
+        workers: names of the workers that the gate looks for.
         run: the run's folder; None: this rank writes no rows.
     """
     with Progress(say, noun="plans", total=settings.plans) as progress:
@@ -143,6 +147,7 @@ async def train_over(
             ranks=ranks,
             stop=threading.Event(),
             on_plan=lambda tokens: progress.advance(1, tokens),
+            gate=partial(check_gate, settings, workers),
         )
         at_once = settings.batch // ranks.size // settings.rounds
         job = Job(

@@ -35,6 +35,19 @@ def _named_in(table: Mapping[str, object]) -> AfterValidator:
     return AfterValidator(check)
 
 
+class GateSettings(Settings):
+    """What the plans of the first batch must show, else nothing is learned from them. Defaults let everything pass."""
+
+    readable: float = Field(default=0.0, ge=0, le=1)
+    """The least share of plans that can be read. Reinforcement of an unreadable start mostly teaches the form."""
+    first_worker_entropy: float = Field(default=0.0, ge=0)
+    """The least entropy of who takes the first step, in nats."""
+    all_workers: bool = False
+    """Whether every worker of the pool must be named by some plan."""
+    all_steps: bool = False
+    """Whether plans of each number of steps, from 1 to `max_steps`, must occur."""
+
+
 class GRPOSettings(Settings):
     """The stage of reinforcement. Names are TRL's where TRL has the setting."""
 
@@ -91,6 +104,8 @@ class GRPOSettings(Settings):
     micro_batch: int = Field(default=8, ge=1)
     """Rollouts in one forward and backward pass on one device; TRL's `per_device_train_batch_size`. The engine small
     takes one question at a time."""
+    gate: GateSettings = GateSettings()
+    """What the start has to show before reinforcement begins."""
     minutes: float | None = Field(default=None, gt=0)
     """Training stops before it takes longer than this. The learning rate does not depend on it."""
     patience: int = Field(default=20, ge=1)

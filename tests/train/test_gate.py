@@ -1,0 +1,84 @@
+"""The gate before reinforcement, on batches made by hand and in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_run import SETTINGS, run, write_start
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import UsageError
+from podium.rollout.run_folder import RunFolder
+from podium.scoring import Score
+from podium.train.gate import check_gate
+from podium.train.metrics import batch_figures
+from podium.train.rollouts import SampledCompletion
+from podium.train.schedule import Row
+from podium.train.settings import GateSettings, TrainSettings
+
+WHOLE = GateSettings(readable=0.9, first_worker_entropy=0.6, all_workers=True, all_steps=True)
+GOOD = [("ada",), ("bram", "ada"), ("ada", "bram", "ada"), ("bram",)]
+
+
+def samples(plans: Sequence[tuple[str, ...]], unreadable: int = 0) -> list[SampledCompletion]:
+    """A batch of plans by the workers of their steps, all right, and of some that cannot be read."""
+    scores = [
+        *(Score(reward=1.0, valid=True, correct=True, workers=plan, steps=len(plan)) for plan in plans),
+        *[Score(reward=0.0)] * unreadable,
+    ]
+    return [
+        SampledCompletion(Row(0, 0, 0, "t", "train/0/0/0"), rollout, tokens=[1], score=score)
+        for rollout, score in enumerate(scores)
+    ]
+
+
+def refusal(batch: Sequence[SampledCompletion], gate: GateSettings) -> str:
+    settings = TrainSettings(start="-", max_steps=3)
+    settings = settings.model_copy(update={"grpo": settings.grpo.model_copy(update={"gate": gate})})
+    try:
+        check_gate(settings, ["ada", "bram"], batch)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def test_a_start_that_shows_all_passes() -> None:
+    assert refusal(samples(GOOD), WHOLE) == ""
+
+
+def test_by_default_every_start_passes() -> None:
+    assert refusal(samples([], unreadable=4), GateSettings()) == ""
+
+
+@pytest.mark.parametrize(
+    ("batch", "named"),
+    [
+        pytest.param(samples(GOOD, unreadable=4), "readable", id="unreadable"),
+        pytest.param(samples([*GOOD, *[("ada",)] * 20]), "first_worker_entropy", id="one worker begins"),
+        pytest.param(samples([("ada",), ("ada",) * 2, ("ada",) * 3]), "bram", id="a worker is missing"),
+        pytest.param(samples(GOOD[:2]), "3 steps", id="a number of steps is missing"),
+    ],
+)
+def test_the_refusal_names_what_is_missing(batch: list[SampledCompletion], named: str) -> None:
+    assert named in refusal(batch, WHOLE)
+
+
+async def test_a_start_that_is_refused_learns_nothing(tmp_path: Path) -> None:
+    gate: dict[str, Any] = {"gate": GateSettings(readable=1.0, first_worker_entropy=5.0)}
+    start = write_start(tmp_path / "start")
+    with pytest.raises(UsageError, match=r"grpo\.gate"):
+        await run(tmp_path / "run", start, SETTINGS.model_copy(update=gate))
+    assert RunFolder(tmp_path / "run").rows().read() == []
+    assert not list((tmp_path / "run").glob("checkpoints/*"))
+    assert not (tmp_path / "run" / "trained").exists()
+    passed = await run(tmp_path / "run2", start, SETTINGS.model_copy(update={"iterations": 2}))
+    assert Checkpoint.read(passed)
+
+
+def test_accuracy_of_readable_plans_leaves_the_others_out() -> None:
+    figures = batch_figures(samples(GOOD, unreadable=4))
+    assert (figures["accuracy"], figures["accuracy_readable"]) == (0.5, 1.0)
+    assert figures["steps_std"] == pytest.approx(0.829, abs=1e-3)
