@@ -158,7 +158,7 @@ class Rollouts:
             self._run_round(number, samples, writer, seconds, most=most, greedy=greedy)
         set_rewards(samples, self._discount)
         if not greedy and any(sample.row.iteration == 0 for sample in samples):
-            self._gate(self.ranks.gather(samples))
+            self._gate(self.ranks.gather([*samples]))
         return seconds
 
     def _run_round(
