@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import json
 import os
-import sys
 import tempfile
 import time
 import tomllib
@@ -25,12 +24,8 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from podium.train.runtime import missing_variables
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # It takes effect only where torch is not loaded yet.
 
-if variables := missing_variables(os.environ):  # They take effect only where torch is not loaded yet.
-    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | variables)
-
-import torch
 from rows import Row, report
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
@@ -43,6 +38,7 @@ from podium.tasks import Task
 from podium.team.opening import open_pool
 from podium.train.engine import Job
 from podium.train.run import run_grpo
+from podium.train.runtime import compute_on_one_core
 from podium.train.schedule import draw_tasks
 from podium.train.settings import TrainSettings
 from podium.train.small import engine
@@ -230,7 +226,7 @@ def rows_of(
 
 def main(iterations: int, file: Path | None, *, peer: bool) -> None:
     """Measure, print, and write the rows to `file`."""
-    torch.set_num_threads(1)
+    compute_on_one_core()
     tables = tomllib.loads(CONFIG.read_text())
     tables["grpo"] |= {"iterations": iterations, "dtype": "fp32", "save_every": iterations}
     settings = TrainSettings.model_validate(tables)

@@ -19,8 +19,6 @@ from typing import Any
 from command_table import SLOW
 from shown_commands import ROOT, Command
 
-from podium.train.runtime import missing_variables
-
 PATIENCE_S = 150
 PLAN = 'model_id = [0]\nsubtasks = ["Answer the question."]\naccess_list = [[]]'
 _PORT = "8080"
@@ -139,7 +137,7 @@ class Reader:
         files = " ".join(file.read_text(encoding="utf-8") for file in self.folder.glob("*.toml"))
         keys = dict.fromkeys(_KEY.findall(text + files), "a-key")
         return (
-            missing_variables({})
+            {"OMP_NUM_THREADS": "1"}
             | keys
             | {
                 "PATH": f"{self.programs}:{sys.prefix}/bin:{os.environ['PATH']}",

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
+from podium.train.runtime import compute_on_one_core
 from podium_lab.small_workers.laboratory import open_examples
 from podium_lab.small_workers.training import POOL, OrchestraSettings, train_orchestra
 from podium_lab.warmstart.acceptance import (
@@ -34,6 +35,7 @@ _LINE_EVERY = 10
 def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> bool:
     """Make the policy that reinforcement starts from; returns whether it passed the acceptance tests."""
     settings = read_run_settings(config, WarmStartSettings, overrides)
+    compute_on_one_core()
     console = open_console()
     bar = Progress(
         TextColumn("{task.description}"),
@@ -68,6 +70,7 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
 def make_workers(config: Path | None, overrides: Sequence[str], run: Path) -> bool:
     """Train the small workers, and write their pool file."""
     settings = read_run_settings(config, OrchestraSettings, overrides)
+    compute_on_one_core()
     console = open_console()
 
     def show(name: str, row: Mapping[str, Any]) -> None:

@@ -20,8 +20,6 @@ from podium.cli.app import build_app, verbs_for
 from podium.cli.printable import printable
 from podium.errors import PodiumError, UsageError, flatten_group
 
-_SAFE_PATH, _OURS = "PYTHONSAFEPATH", "podium"
-"""The variable that keeps the working folder out of Python's search for modules, and our value of it."""
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM})
 """Errors of the disk, and no bugs."""
 
@@ -30,8 +28,8 @@ def main() -> None:
     """Entry point of the `podium` command."""
     # Before a verb imports NumPy; `podium.conductor.open_local_policy` says why, and does it for those who import us.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if sys.argv[1:2] == ["train"]:
-        _restart_for_torch()
+    # Otherwise torch's threads spin while they wait: beside another busy process, training is up to 20 times slower.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     sys.exit(run(sys.argv[1:]))
 
 
@@ -74,18 +72,6 @@ def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of e
     except KeyboardInterrupt:
         return _refuse("Interrupted.", 130)
     return status if isinstance(status, int) else 0
-
-
-def _restart_for_torch() -> None:
-    """Replace this process by the same command, with the environment variables that torch reads at its start."""
-    from podium.train.runtime import missing_variables, trains_tiny  # noqa: PLC0415 - no other verb needs it
-
-    if missing := missing_variables(os.environ, tiny=trains_tiny(sys.argv[2:])):
-        # Without the first variable, -m would take modules of the working folder for Podium's and torch's.
-        environment = {_SAFE_PATH: _OURS, **os.environ, **missing}
-        os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], environment)
-    if os.environ.get(_SAFE_PATH) == _OURS:
-        del os.environ[_SAFE_PATH]  # It is not for the programs that workers start.
 
 
 def _refuse(sentence: str, status: int) -> int:

@@ -25,8 +25,8 @@ from podium.train.settings import EngineName, TrainSettings
 
 MOST_PARAMETERS = 1_000_000_000
 """Of a model that the engine small trains where the settings name it."""
-_MOST_BY_ITSELF = 50_000_000
-"""The same where it is chosen for a policy that reads plain text."""
+TINY_PARAMETERS = 50_000_000
+"""The same where it is chosen for a policy that reads plain text, and trains on one core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +101,5 @@ def suits_small(start: str) -> bool:
         not checkpoint.chats
         and is_llama(checkpoint.config)
         and parameters is not None
-        and parameters <= _MOST_BY_ITSELF
+        and parameters <= TINY_PARAMETERS
     )

@@ -15,11 +15,11 @@ from typing import Any
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
-from podium.train.engine import MOST_PARAMETERS, Job
+from podium.train.engine import MOST_PARAMETERS, TINY_PARAMETERS, Job
 from podium.train.objective import ADVANTAGES, LOSSES, kl_weight
 from podium.train.ranks import Ranks
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
-from podium.train.runtime import resolve_dtype
+from podium.train.runtime import compute_on_one_core, resolve_dtype
 from podium.train.settings import GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.small.batch import Group, count_trainable_tokens
@@ -72,6 +72,8 @@ def train(job: Job) -> None:
     """See `Engine`."""
     settings, recorder = job.settings.grpo, job.recorder
     model = read_model(job.start)
+    if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
+        compute_on_one_core()
     model.dtype = resolve_dtype(settings.dtype)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta or settings.beta_end else None
     optimizers = OPTIMIZERS[settings.optimizer](model)
