@@ -24,7 +24,6 @@ from podium.train.estimate import (
     GIB,
     GPU,
     SHAPES,
-    LMShape,
     Training,
     generation_seconds,
     gpu_named,
@@ -32,6 +31,7 @@ from podium.train.estimate import (
     update_flops,
     update_seconds,
 )
+from podium.train.shape import ModelShape
 
 LORA_RANK = 32
 BATCH, COMPLETION = 256, 1024
@@ -61,7 +61,7 @@ class Measured:
         return BATCH * (prompt + COMPLETION) / self.updated
 
 
-def make_model(shape: LMShape, device: torch.device, lora_rank: int | None) -> Any:
+def make_model(shape: ModelShape, device: torch.device, lora_rank: int | None) -> Any:
     """A model of random weights; whole, or with an adapter that alone is trained."""
     config = Qwen2Config(
         vocab_size=shape.vocab,

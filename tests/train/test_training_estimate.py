@@ -21,7 +21,6 @@ from podium.train.estimate import (
     GPUS,
     PEAK_SHARE,
     SHAPES,
-    LMShape,
     Training,
     generation_seconds,
     gpu_named,
@@ -29,6 +28,7 @@ from podium.train.estimate import (
     update_flops,
     update_seconds,
 )
+from podium.train.shape import ModelShape
 from podium.train.worker_estimate import RESPONSE_TOKENS, estimate_workers
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.base import Reply, Request
@@ -37,7 +37,7 @@ from podium.workflow import Step, Workflow
 from scripted_team import Sums, open_team
 
 ROOT = Path(__file__).parents[2]
-SHAPE = LMShape(100, 8, 2, 4, 2, 2, 16, tied=True)
+SHAPE = ModelShape(100, 8, 2, 4, 2, 2, 16, tied=True)
 TRAINING = Training(
     SHAPE, batch=8, questions=2, prompt_tokens=30, completion_tokens=10, micro_batch=4, vllm=False
 )
@@ -52,7 +52,7 @@ def test_a_shape_has_the_parameters_that_transformers_makes_of_it(name: str) -> 
     made = sum(weight.numel() for weight in model.parameters())
 
     assert abs(shape.parameters / made - 1) < 1e-3
-    assert LMShape.of(model.config.to_dict()) == shape
+    assert ModelShape.sizes(model.config.to_dict()) == shape
 
 
 def test_an_adapter_has_the_parameters_that_peft_gives_it() -> None:
@@ -62,7 +62,7 @@ def test_an_adapter_has_the_parameters_that_peft_gives_it() -> None:
     assert SHAPE.adapter(3) == adapted.get_nb_trainable_parameters()[0]
 
 
-def _config(name: str, shape: LMShape) -> Qwen2Config | Qwen3Config:
+def _config(name: str, shape: ModelShape) -> Qwen2Config | Qwen3Config:
     kind = Qwen3Config if "Qwen3" in name else Qwen2Config
     return kind(
         vocab_size=shape.vocab,
@@ -77,8 +77,8 @@ def _config(name: str, shape: LMShape) -> Qwen2Config | Qwen3Config:
 
 
 def test_a_mixture_of_experts_has_no_formula() -> None:
-    assert LMShape.of({"num_experts": 8, "vocab_size": 10}) is None
-    assert LMShape.of({"vocab_size": 10}) is None
+    assert ModelShape.sizes({"num_experts": 8, "vocab_size": 10}) is None
+    assert ModelShape.sizes({"vocab_size": 10}) is None
 
 
 def test_memory_is_what_the_formulas_give_by_hand() -> None:

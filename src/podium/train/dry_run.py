@@ -22,7 +22,6 @@ from podium.train.estimate import (
     GPU,
     GPUS,
     SHAPES,
-    LMShape,
     Memory,
     Training,
     generation_seconds,
@@ -32,6 +31,7 @@ from podium.train.estimate import (
 )
 from podium.train.preflight import Preflight
 from podium.train.settings import TrainSettings
+from podium.train.shape import ModelShape
 from podium.train.worker_estimate import RESPONSE_TOKENS, Range
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers
@@ -125,7 +125,7 @@ def forecast(settings: TrainSettings, found: Preflight, *, ranks: int = 1) -> Fo
 
 
 def _forecast_gpu(settings: TrainSettings, found: Preflight, ranks: int) -> GPUForecast | None:
-    shape = SHAPES.get(settings.start) if found.start is None else LMShape.of(found.start.config)
+    shape = SHAPES.get(settings.start) if found.start is None else ModelShape.sizes(found.start.config)
     if shape is None:
         return None
     seen = _gpu_here()

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from podium.train.settings import TrainSettings
-from podium.train.shape import read_sizes
+from podium.train.shape import ModelShape
 
 PEAK_SHARE = 0.35
 """Of the GPU's peak: what the update is taken to reach."""
@@ -23,67 +22,12 @@ MOMENTS = 2
 GIB = 2**30
 
 
-@dataclass(frozen=True, slots=True)
-class LMShape:
-    """The sizes of a dense decoder with grouped queries and a gated MLP: Qwen, Llama, Gemma, Mistral."""
-
-    vocab: int
-    hidden: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    inner: int
-    tied: bool
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> LMShape | None:
-        """The shape that a config.json describes; None: it is of another form, such as a mixture of experts."""
-        if any("expert" in key for key in config):
-            return None
-        try:
-            return cls(**read_sizes(config))
-        except (KeyError, TypeError, ValueError):
-            return None
-
-    @property
-    def linears(self) -> tuple[tuple[int, int], ...]:
-        """Inputs and outputs of the seven matrices of a layer."""
-        queries, keys = self.heads * self.head_size, self.kv_heads * self.head_size
-        attention = (
-            (self.hidden, queries),
-            (self.hidden, keys),
-            (self.hidden, keys),
-            (queries, self.hidden),
-        )
-        return (*attention, (self.hidden, self.inner), (self.hidden, self.inner), (self.inner, self.hidden))
-
-    @property
-    def matrices(self) -> int:
-        """Parameters that each token is multiplied with: those of the layers and of the output matrix."""
-        return self.layers * sum(a * b for a, b in self.linears) + self.vocab * self.hidden
-
-    @property
-    def parameters(self) -> int:
-        """All, but norms and biases, which are less than a thousandth."""
-        return self.matrices + (0 if self.tied else self.vocab * self.hidden)
-
-    @property
-    def kv_values(self) -> int:
-        """Numbers that generation keeps for each token."""
-        return 2 * self.layers * self.kv_heads * self.head_size
-
-    def adapter(self, rank: int) -> int:
-        """Parameters of a LoRA of this rank on all linear layers."""
-        return self.layers * rank * sum(a + b for a, b in self.linears)
-
-
-SHAPES: Mapping[str, LMShape] = MappingProxyType(
+SHAPES: Mapping[str, ModelShape] = MappingProxyType(
     {
-        "Qwen/Qwen2.5-0.5B-Instruct": LMShape(151_936, 896, 24, 14, 2, 64, 4_864, tied=True),
-        "Qwen/Qwen2.5-3B-Instruct": LMShape(151_936, 2_048, 36, 16, 2, 128, 11_008, tied=True),
-        "Qwen/Qwen3-4B-Instruct-2507": LMShape(151_936, 2_560, 36, 32, 8, 128, 9_728, tied=True),
-        "Qwen/Qwen2.5-7B-Instruct": LMShape(152_064, 3_584, 28, 28, 4, 128, 18_944, tied=False),
+        "Qwen/Qwen2.5-0.5B-Instruct": ModelShape(151_936, 896, 24, 14, 2, 64, 4_864, tied=True),
+        "Qwen/Qwen2.5-3B-Instruct": ModelShape(151_936, 2_048, 36, 16, 2, 128, 11_008, tied=True),
+        "Qwen/Qwen3-4B-Instruct-2507": ModelShape(151_936, 2_560, 36, 32, 8, 128, 9_728, tied=True),
+        "Qwen/Qwen2.5-7B-Instruct": ModelShape(152_064, 3_584, 28, 28, 4, 128, 18_944, tied=False),
     }
 )
 """Of the models that the recipes start from, so that a run can be planned before they are fetched."""
@@ -120,7 +64,7 @@ def gpu_named(name: str) -> GPU | None:
 class Training:
     """What the formulas take from a configuration."""
 
-    shape: LMShape
+    shape: ModelShape
     batch: int
     """Completions of an iteration."""
     questions: int
@@ -143,7 +87,7 @@ class Training:
     """Whether vLLM gives its memory back for the update."""
 
     @classmethod
-    def of(cls, settings: TrainSettings, shape: LMShape, prompt_tokens: int) -> Training:
+    def of(cls, settings: TrainSettings, shape: ModelShape, prompt_tokens: int) -> Training:
         """Of a run whose longest prompt has so many tokens; completions are taken as long as they may be."""
         grpo, trl = settings.grpo, settings.trl
         dtype = str((trl.get("model_init_kwargs") or {}).get("dtype", "float32"))

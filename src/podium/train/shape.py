@@ -1,7 +1,4 @@
-"""The shape of a policy's model, read from and written to a Hugging Face `config.json`.
-
-Llama and Qwen2 form: pre-norm, rotary positions, grouped queries, SwiGLU. Nothing here imports torch.
-"""
+"""The shape of a language model, read from and written to a Hugging Face `config.json`. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -17,7 +14,10 @@ _ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes of the model."""
+    """The sizes of a dense decoder with grouped queries and a gated MLP: Qwen, Llama, Gemma, Mistral.
+
+    The engine small trains those of Llama and Qwen2: pre-norm, rotary positions, SwiGLU (`read`).
+    """
 
     vocab: int
     hidden: int
@@ -44,6 +44,37 @@ class ModelShape:
     def queries_per_kv(self) -> int:
         """Query heads that share one key/value head."""
         return self.heads // self.kv_heads
+
+    @property
+    def linears(self) -> tuple[tuple[int, int], ...]:
+        """Inputs and outputs of the seven matrices of a layer."""
+        queries, keys = self.heads * self.head_size, self.kv_heads * self.head_size
+        attention = (
+            (self.hidden, queries),
+            (self.hidden, keys),
+            (self.hidden, keys),
+            (queries, self.hidden),
+        )
+        return (*attention, (self.hidden, self.inner), (self.hidden, self.inner), (self.inner, self.hidden))
+
+    @property
+    def matrices(self) -> int:
+        """Parameters that each token is multiplied with: those of the layers and of the output matrix."""
+        return self.layers * sum(a * b for a, b in self.linears) + self.vocab * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """All, but norms and biases, which are less than a thousandth."""
+        return self.matrices + (0 if self.tied else self.vocab * self.hidden)
+
+    @property
+    def kv_values(self) -> int:
+        """Numbers that generation keeps for each token."""
+        return 2 * self.layers * self.kv_heads * self.head_size
+
+    def adapter(self, rank: int) -> int:
+        """Parameters of a LoRA of this rank on all linear layers."""
+        return self.layers * rank * sum(a + b for a, b in self.linears)
 
     def config(self, *, bos: int, eos: int, pad: int, dtype: str) -> dict[str, Any]:
         """The `config.json` of this shape. `dtype` is spelled as in Hugging Face."""
@@ -93,7 +124,7 @@ class ModelShape:
             )
         try:
             return cls(
-                **read_sizes(config),
+                **_sizes(config),
                 positions=int(config.get("max_position_embeddings", 2048)),
                 rope_theta=float(rope.get("rope_theta", config.get("rope_theta", 10_000.0))),
                 norm_eps=float(config.get("rms_norm_eps", 1e-6)),
@@ -102,13 +133,19 @@ class ModelShape:
         except KeyError as missing:
             raise CheckpointError(f"{source} lacks the key {missing}.") from None
 
+    @classmethod
+    def sizes(cls, config: Mapping[str, Any]) -> ModelShape | None:
+        """The sizes alone, of any dense decoder; None: it is of another form, such as a mixture of experts."""
+        if any("expert" in key for key in config):
+            return None
+        try:
+            return cls(**_sizes(config))
+        except (KeyError, TypeError, ValueError):
+            return None
 
-def read_sizes(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes in a `config.json` of a decoder with grouped queries and a gated MLP, by the names of `ModelShape`.
 
-    Raises:
-        KeyError: it lacks one.
-    """
+def _sizes(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes in a `config.json`, by the names of `ModelShape`; raises KeyError if it lacks one."""
     heads = int(config["num_attention_heads"])
     return {
         "vocab": int(config["vocab_size"]),
