@@ -7,7 +7,8 @@ The URLs are those of smol, qwen-0.5b and qwen-1.5b, as `runs/published_models.p
 for each plan format and prompt style, two task sets, and two suites for `podium eval`: `suite.toml` has the whole
 table, and `plans.toml` the plans that are asked for in the best way that a probe finds, which needs no step to run
 (budget.calls=0). `table` prints what the results in the folder `run` say so far; a row says on how many questions it
-stands. FILE is GSM8K's training questions as JSON lines, where the model hub cannot be reached.
+stands. Both task sets come with podium-research, which `make setup` installs. FILE is GSM8K's training questions as
+JSON lines, where the model hub cannot be reached.
 """
 
 from __future__ import annotations

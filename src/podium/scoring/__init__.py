@@ -1,13 +1,12 @@
 """The scoring service: runs, grades and rewards plans for every trainer, rank and environment."""
 
 from podium.scoring.client import Client, SyncClient
-from podium.scoring.protocol import RewardParts, RolloutRequest, Score, Scoring, SessionInfo
+from podium.scoring.protocol import RolloutRequest, Score, Scoring, SessionInfo
 from podium.scoring.session import ScoringSession, open_session
 from podium.scoring.settings import ScoringSettings
 
 __all__ = [
     "Client",
-    "RewardParts",
     "RolloutRequest",
     "Score",
     "Scoring",

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 from pydantic import Field
 
 from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, StoreError, UsageError
+from podium.rollout import Reward
 from podium.types import Message, Value
 
 SETTINGS_HEADER = "X-Podium-Settings"
@@ -32,16 +33,6 @@ class RolloutRequest(Value):
     """Whether the latest plan was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
 
 
-class RewardParts(Value):
-    """The parts of a reward, as `podium.rollout.Reward` has them; penalties are positive."""
-
-    format: float
-    correct: float = 0.0
-    cost: float = 0.0
-    calls: float = 0.0
-    latency: float = 0.0
-
-
 class Score(Value):
     """The reward of a rollout's latest plan, and what happened when it ran."""
 
@@ -49,7 +40,7 @@ class Score(Value):
     """The reward in [0, 1]. None: workers or the grader failed, no fault of the policy; leave the rollout out."""
     rollout_reward: float | None = None
     """The reward of all rounds so far together."""
-    parts: RewardParts | None = None
+    parts: Reward | None = None
     valid: bool = False
     """Whether the latest plan could be read."""
     correct: bool = False

@@ -25,7 +25,7 @@ from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
 from podium.scoring.draws import Draws
-from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
+from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
@@ -295,13 +295,7 @@ def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:
     return Score(
         reward=earned.total,
         rollout_reward=rollout.reward.total,
-        parts=RewardParts(
-            format=earned.format,
-            correct=earned.correct,
-            cost=earned.cost,
-            calls=earned.calls,
-            latency=earned.latency,
-        ),
+        parts=earned,
         valid=earned.format > 0,
         correct=rollout.correct,
         accepted=last.accepted,

@@ -27,10 +27,10 @@ from podium.tasks.sets.base import (
 )
 from podium.tasks.sets.prompts import (
     BOXED,
+    CHOICE,
     CODE,
     FINAL_NUMBER,
     PROGRAM,
-    choice_question,
     content_id,
     strip_prompt,
 )
@@ -116,7 +116,10 @@ def test_the_prompts_of_our_sets_do_not_tell_questions_apart(prompt: str) -> Non
 
 
 def test_nor_do_the_letters_of_options() -> None:
-    assert question_key(strip_prompt(choice_question("Which?", ["one", "two"]))) == "which one two"
+    assert (
+        question_key(strip_prompt(CHOICE.format(question="Which?", options="A. one\nB. two")))
+        == "which one two"
+    )
     assert question_key(strip_prompt("Which?\n(A) one\n(B) two")) == "which one two"
     assert strip_prompt("A. Lincoln was\na. b") == "Lincoln was\na. b"
 

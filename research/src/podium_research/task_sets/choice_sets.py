@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
-from podium.tasks.sets.base import Sample, int_column, list_column, text_column
-from podium.tasks.sets.prompts import choice_question, content_id
-from podium_research.task_sets.hub import HubSet
+from podium.tasks.sets.base import Sample
+from podium.tasks.sets.prompts import CHOICE, content_id
+from podium_research.task_sets.hub import HubSet, int_column, list_column, text_column
+
+
+def choice_question(question: str, options: Sequence[str]) -> str:
+    """The prompt of a question with options, lettered from A."""
+    listed = "\n".join(
+        f"{letter}. {option.strip()}" for letter, option in zip(ascii_uppercase, options, strict=False)
+    )
+    return CHOICE.format(question=question.strip(), options=listed)
+
 
 Subject = Literal[
     "abstract_algebra",

@@ -15,9 +15,9 @@ from pydantic import Field
 
 from podium.rows import Row
 from podium.tasks.graders.code_grader import Code
-from podium.tasks.sets.base import Sample, int_column, list_column, text_column
+from podium.tasks.sets.base import Sample
 from podium.tasks.sets.prompts import CODE, COMPLETION
-from podium_research.task_sets.hub import HubSet
+from podium_research.task_sets.hub import HubSet, int_column, list_column, text_column
 
 
 class CodeSet(HubSet):

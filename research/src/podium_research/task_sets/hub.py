@@ -141,3 +141,32 @@ def _absent(repo: str, pattern: str, reason: str) -> str:
         f"machine that reaches the hub, run: hf download {repo} --repo-type dataset --local-dir DATA/{repo}; "
         f"then set {DATA_VARIABLE}=DATA."
     )
+
+
+def text_column(values: Mapping[str, Any], column: str) -> str:
+    """The text of a column, which must not be empty.
+
+    Raises:
+        KeyError: there is no such column.
+        ValueError: it holds no text.
+    """
+    value = values[column]
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"its {column} holds no text")
+    return value
+
+
+def list_column(values: Mapping[str, Any], column: str) -> list[str]:
+    """The list of texts of a column; it may be empty. Raises what `text_column` raises."""
+    value = values[column]
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"its {column} holds no list of texts")
+    return value
+
+
+def int_column(values: Mapping[str, Any], column: str) -> int:
+    """The whole number of a column. Raises what `text_column` raises."""
+    value = values[column]
+    if not isinstance(value, int):
+        raise ValueError(f"its {column} holds no whole number")
+    return value

@@ -17,10 +17,11 @@ from pydantic import Field
 from podium.errors import GraderError
 from podium.rows import Row
 from podium.tasks.graders.code_grader import Code
-from podium.tasks.sets.base import Sample, text_column
+from podium.tasks.sets.base import Sample
 from podium.tasks.sets.prompts import COMPLETION, PROGRAM
 from podium.tasks.task import Grade
 from podium_research.task_sets.code_sets import CodeSet
+from podium_research.task_sets.hub import text_column
 
 _RELEASE = r"^(release_)?v[1-6]$|^v[1-6]_v[1-6]$"
 MAX_TEST_BYTES = 2**30

@@ -13,10 +13,10 @@ from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math
 from podium.tasks.graders.text_graders import Normalised
-from podium.tasks.sets.base import Sample, text_column
+from podium.tasks.sets.base import Sample
 from podium.tasks.sets.prompts import FINAL_ANSWER, content_id
 from podium.tasks.task import Grade
-from podium_research.task_sets.hub import HubSet
+from podium_research.task_sets.hub import HubSet, text_column
 
 _LETTER = re.compile(r"[A-P]")
 _COMMAND = re.compile(r"\\[A-Za-z]+")

@@ -254,32 +254,3 @@ def _without_later_splits(
 
 def _held_out(text: str) -> bool:
     return Random(f"validation/{text}").random() < _VALIDATION
-
-
-def text_column(values: Mapping[str, Any], column: str) -> str:
-    """The text of a column, which must not be empty.
-
-    Raises:
-        KeyError: there is no such column.
-        ValueError: it holds no text.
-    """
-    value = values[column]
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"its {column} holds no text")
-    return value
-
-
-def list_column(values: Mapping[str, Any], column: str) -> list[str]:
-    """The list of texts of a column; it may be empty. Raises what `text_column` raises."""
-    value = values[column]
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"its {column} holds no list of texts")
-    return value
-
-
-def int_column(values: Mapping[str, Any], column: str) -> int:
-    """The whole number of a column. Raises what `text_column` raises."""
-    value = values[column]
-    if not isinstance(value, int):
-        raise ValueError(f"its {column} holds no whole number")
-    return value

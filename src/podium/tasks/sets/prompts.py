@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from string import ascii_uppercase
 
 from podium.tasks.overlap import question_key
 
@@ -25,14 +23,6 @@ PROGRAM = (
 CODE = "{question}\n\nGive all of the code, with its imports, in one fenced Python block."
 COMPLETION = CODE.format(question="{question}\n\n```python\n{code}\n```")
 _LETTER = re.compile(r"^\(?[A-Z][.)] ", re.MULTILINE)
-
-
-def choice_question(question: str, options: Sequence[str]) -> str:
-    """The prompt of a question with options, lettered from A."""
-    listed = "\n".join(
-        f"{letter}. {option.strip()}" for letter, option in zip(ascii_uppercase, options, strict=False)
-    )
-    return CHOICE.format(question=question.strip(), options=listed)
 
 
 def strip_prompt(text: str) -> str:
