@@ -99,6 +99,24 @@ async def parse_body(model: type[B], raw: bytes, lock: asyncio.Lock) -> B:
         return await asyncio.to_thread(_parse, model, raw)
 
 
+def streamed_reply(description: str, *required: str) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses=`: a reply that comes whole, or with `stream` as server-sent events.
+
+    Args:
+        required: fields that a whole one always has.
+    """
+    content = {
+        "application/json": {"schema": {"type": "object", "required": list(required)}},
+        "text/event-stream": {"schema": {"type": "string"}},
+    }
+    text = f"{description}; with `stream`, its events as server-sent events."
+    return {200: {"description": text, "content": content}}
+
+
+QUESTION_ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
+"""Errors of a route that answers questions."""
+
+
 @cache
 def body_schema(model: type[Body]) -> dict[str, Any]:
     """What a route that parses its own body adds to its OpenAPI description."""

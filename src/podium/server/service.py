@@ -1,15 +1,13 @@
 """The service behind all routes: it has the pool, planners, store and keys, and answers questions.
 
 A route turns HTTP into a `ChatRequest`, and a `Trace` into HTTP; the service knows no HTTP. It checks what a caller may
-use before it runs anything. `answer_all` and `stream_answers` answer one question several times at once.
-"""
+use before it runs anything."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -322,79 +320,3 @@ def _within(budget: Budget, most: Budget) -> Budget:
         values = [value for value in (getattr(budget, name), getattr(most, name)) if value is not None]
         limits[name] = min(values, default=None)
     return budget.model_copy(update=limits)
-
-
-NextEvents = Callable[[], Awaitable[list[tuple[int, Event]]]]
-"""Waits for the next events and returns all that have happened, each with the number of its answer."""
-
-
-async def answer_all(
-    service: Service, request: ChatRequest, caller: Caller, ids: Sequence[str], runner: Runner
-) -> list[Trace]:
-    """Answer the question once for each trace id, at the same time; the traces in that order.
-
-    Raises:
-        UsageError: the question cannot be answered as requested.
-    """
-    if len(ids) == 1:
-        return [await service.answer(request, caller, trace_id=ids[0], runner=runner)]
-    ended: dict[int, Trace] = {}
-    async with stream_answers(service, request, caller, ids, runner, streams=False) as next_events:
-        while len(ended) < len(ids):
-            for number, event in await next_events():
-                if isinstance(event, QuestionEnded):
-                    ended[number] = event.trace
-    return [ended[number] for number in range(len(ids))]
-
-
-@asynccontextmanager
-async def stream_answers(
-    service: Service,
-    request: ChatRequest,
-    caller: Caller,
-    ids: Sequence[str],
-    runner: Runner,
-    *,
-    streams: bool = True,
-) -> AsyncIterator[NextEvents]:
-    """Answer the question once for each trace id, and yield a function that waits for the next events.
-
-    That function raises what answering raises. Leaving the block cancels the answers that are still running.
-    """
-    queue: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
-
-    async def answer(number: int, trace_id: str) -> None:
-        def enqueue(event: Event) -> None:
-            queue.put_nowait((number, event))
-
-        try:
-            await service.answer(
-                request.sampled(number),
-                caller,
-                trace_id=trace_id,
-                runner=runner,
-                sample=number,
-                on_event=enqueue,
-                streams=streams,
-            )
-        except Exception as error:  # `next_events` raises it again; in this task it would be lost.
-            queue.put_nowait((number, error))
-
-    async def next_events() -> list[tuple[int, Event]]:
-        batch = [await queue.get()]
-        while not queue.empty():
-            batch.append(queue.get_nowait())
-        events: list[tuple[int, Event]] = []
-        for number, item in batch:
-            if isinstance(item, Exception):
-                raise item
-            events.append((number, item))
-        return events
-
-    tasks = [asyncio.create_task(answer(number, trace_id)) for number, trace_id in enumerate(ids)]
-    try:
-        yield next_events
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

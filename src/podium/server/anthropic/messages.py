@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from podium.server.answers import encode_reply
 from podium.server.anthropic.messages_body import MessagesBody, read_messages, to_messages, to_options
-from podium.server.anthropic.messages_reply import MessageEvents, message_body
+from podium.server.anthropic.messages_reply import MessageWriter
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.opened_question import OpenedQuestion
-from podium.server.requests import body_schema, parse_body
+from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, streamed_reply
 from podium.server.service import Service
-from podium.server.streaming import EventStream, Write, cancel_on_disconnect
 from podium.types import sent_tokens
-
-_ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
 
 
 def routes(service: Service) -> APIRouter:
@@ -33,10 +28,7 @@ def routes(service: Service) -> APIRouter:
     @router.post(
         "/v1/messages",
         response_class=Response,
-        responses={
-            200: {"description": "A message; with `stream`, its events."},
-            **error_responses(*_ERRORS),
-        },
+        responses={**streamed_reply("A message", "id", "content"), **error_responses(*QUESTION_ERRORS)},
         openapi_extra=body_schema(MessagesBody),
     )
     async def create(request: Request) -> Response:
@@ -46,39 +38,14 @@ def routes(service: Service) -> APIRouter:
             raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
         is_beta = "anthropic-beta" in request.headers or "beta" in request.query_params
         chat_request = await read_messages(body, service, caller, is_beta=is_beta)
-        runner = await service.open_runner(chat_request, caller)
-        question = OpenedQuestion(service, chat_request, caller, runner, chat_request.plan_id or uuid4().hex)
-        headers = {**question.headers, "request-id": f"req_{question.trace_id}"}
-        if body.stream:
-            events = MessageEvents(
-                question.trace_id,
-                body.model,
-                runner.pool.profiles,
-                thinks=body.thinking is not None,
-                direct=chat_request.worker is not None,
-                names=body.long_names,
-            )
-
-            async def produce(write: Write) -> None:
-                await question.write(events, write)
-
-            return EventStream(
-                produce,
-                headers,
-                heartbeat=events.heartbeat,
-                fail=lambda error: events.start() + events.fail(error),
-            )
-        async with cancel_on_disconnect(request.receive):
-            answer = await question.answer()
-        content = encode_reply(
-            message_body(answer, body.model, thinks=body.thinking is not None, names=body.long_names)
-        )
-        headers["x-podium-cost-usd"] = f"{answer.cost_usd:.6f}"
-        return Response(content, media_type="application/json", headers=headers)
+        question = await OpenedQuestion.open(service, chat_request, caller)
+        writer = MessageWriter(question, thinks=body.thinking is not None, names=body.long_names)
+        headers = {"request-id": f"req_{question.ids[0]}"}
+        return await question.reply(writer, request, streams=body.stream, headers=headers)
 
     @router.post(
         "/v1/messages/count_tokens",
-        responses=error_responses(*_ERRORS),
+        responses=error_responses(*QUESTION_ERRORS),
         openapi_extra=body_schema(MessagesBody),
     )
     async def count_tokens(request: Request) -> dict[str, Any]:

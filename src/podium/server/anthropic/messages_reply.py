@@ -8,45 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from podium.errors import APIError
-from podium.executor import StepText
-from podium.server.answers import ServedAnswer, progress
+from podium.server.answers import ServedAnswer
 from podium.server.api_errors import to_anthropic_body
 from podium.server.openai.conversation import called, returned_state
-from podium.server.streaming import StreamedText, sse_event
-from podium.team import Event
-from podium.types import Profile, ToolCall, Usage
+from podium.server.opened_question import OpenedQuestion
+from podium.server.reply_writer import ReplyWriter
+from podium.server.streaming import sse_event
+from podium.types import ToolCall, Usage
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 
 
-def message_body(
-    answer: ServedAnswer, model: str, *, thinks: bool, names: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, Any]:
-    """The JSON of a whole message.
-
-    Args:
-        thinks: whether the caller requested thinking blocks.
-        names: the caller's names of tools, by those that workers got in their place.
-    """
-    state = returned_state(answer)
-    thoughts = [_thinking(answer.reasoning, state or "")] if thinks and answer.reasoning else []
-    if state is not None and not thoughts:
-        thoughts = [_redacted(state)]
-    texts = [_text(answer.text)] if answer.text or not answer.tool_calls else []
-    return {
-        **_message(answer.trace_id, model),
-        "content": [*thoughts, *texts, *(_tool_use(call, _input(call)) for call in _called(answer, names))],
-        "stop_reason": _STOPS[answer.finish],
-        "usage": message_usage(answer.usage, answer.cost_usd),
-        "podium": answer.podium,
-    }
-
-
-def message_usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
+def _usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
     """The usage of a message: tokens and dollars of workers and planners; input read from caches, and written into
     them, is counted apart."""
     return {
@@ -74,7 +50,7 @@ def _message(trace_id: str, model: str) -> dict[str, Any]:
         "stop_details": None,
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": message_usage(Usage(), 0.0),
+        "usage": _usage(Usage(), 0.0),
     }
 
 
@@ -114,68 +90,51 @@ def _input(call: ToolCall) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {"arguments": call.arguments}
 
 
-class MessageEvents:
-    """The events of one message.
+class MessageWriter(ReplyWriter):
+    """A message, whole or as events.
 
     Args:
-        pool: profiles of the workers, which plans refer to by number.
         thinks: whether the caller requested thinking blocks.
-        direct: whether one worker is called directly. Then the thinking is the worker's, and not the team's progress.
-        names: as in `message_body`.
+        names: the caller's names of tools, by those that workers got in their place.
     """
 
-    def __init__(
-        self,
-        trace_id: str,
-        model: str,
-        pool: Sequence[Profile],
-        *,
-        thinks: bool,
-        direct: bool,
-        names: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        self._trace_id = trace_id
-        self._model = model
-        self._pool = pool
+    def __init__(self, question: OpenedQuestion, *, thinks: bool, names: Mapping[str, str]) -> None:
+        super().__init__(question.runner.pool.profiles, direct=question.direct)
+        self._trace_id = question.ids[0]
+        self._model = question.request.model
         self._thinks = thinks
-        self._direct = direct
         self._names = names
-        self._text = StreamedText()
-        self._started = False
         self._index = -1
         self._open: str | None = None
         """The type of the open content block; None: no block is open."""
 
-    def start(self) -> bytes:
-        """The first events; empty after the first call."""
-        if self._started:
-            return b""
-        self._started = True
+    def whole(self, answers: Mapping[int, ServedAnswer], failed: Sequence[ServedAnswer]) -> dict[str, Any]:
+        del failed
+        answer, state = answers[0], returned_state(answers[0])
+        thoughts = [_thinking(answer.reasoning, state or "")] if self._thinks and answer.reasoning else []
+        if state is not None and not thoughts:
+            thoughts = [_redacted(state)]
+        texts = [_text(answer.text)] if answer.text or not answer.tool_calls else []
+        calls = [_tool_use(call, _input(call)) for call in _called(answer, self._names)]
+        return {
+            **_message(answer.trace_id, self._model),
+            "content": [*thoughts, *texts, *calls],
+            "stop_reason": _STOPS[answer.finish],
+            "usage": _usage(answer.usage, answer.cost_usd),
+            "podium": answer.podium,
+        }
+
+    def _first(self) -> bytes:
         return _event("message_start", message=_message(self._trace_id, self._model)) + _event("ping")
 
     def heartbeat(self) -> bytes:
-        """A sign of life."""
         return self.start() or _event("ping")
 
-    def for_event(self, event: Event) -> bytes:
-        """The events for one event of the runner. For the end of the answer, call `end`."""
-        if isinstance(event, StepText) and not event.reasoning:
-            text = self._text.add(event.attempt, event.text)
-            return self._write("text", text) if text else b""
-        if not self._thinks or self._open == "text":
-            return b""
-        if isinstance(event, StepText):
-            return self._write("thinking", event.text) if self._direct else b""
-        reported = None if self._direct else progress(event, self._pool)
-        return b"" if reported is None else self._write("thinking", f"{reported[0]}\n")
-
-    def end(self, answer: ServedAnswer) -> bytes:
-        """The last events.
-
-        Raises:
-            APIError: the answer does not begin with the text that was sent.
-        """
-        rest = self._text.finish(answer.text, answer.trace_id)
+    def end(
+        self, answer: ServedAnswer | None, answers: Sequence[ServedAnswer] = (), number: int = 0
+    ) -> bytes:
+        assert answer is not None
+        rest = self._sent().finish(answer.text, answer.trace_id)
         has_text = rest or not (answer.tool_calls or self._open == "text")
         state = returned_state(answer)
         pieces = []
@@ -193,13 +152,21 @@ class MessageEvents:
             ]
         pieces.append(self._stop())
         delta = {"stop_reason": _STOPS[answer.finish], "stop_sequence": None}
-        usage = message_usage(answer.usage, answer.cost_usd)
+        usage = _usage(answer.usage, answer.cost_usd)
         pieces.append(_event("message_delta", delta=delta, usage=usage, podium=answer.podium))
         return b"".join([*pieces, _event("message_stop")])
 
     def fail(self, error: APIError) -> bytes:
-        """The last event of a message without an answer."""
         return sse_event(to_anthropic_body(error), "error")
+
+    def _write_text(self, text: str, number: int) -> bytes:
+        return self._write("text", text)
+
+    def _write_thought(self, text: str, number: int) -> bytes:
+        return self._write("thinking", text) if self._thinks and self._open != "text" else b""
+
+    def _write_progress(self, line: str, facts: dict[str, Any], number: int) -> bytes:
+        return b"" if self._direct else self._write_thought(line, number)
 
     def _write(self, kind: str, text: str) -> bytes:
         """The events that add text to a block of text or thinking. If no such block is open, one is opened."""

@@ -10,7 +10,6 @@ import asyncio
 from dataclasses import replace
 from secrets import token_hex
 from typing import Annotated, Any, Literal
-from uuid import uuid4
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -147,24 +146,23 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         settle_leftover(body)
         try:
             chat_request = await _to_request(body, service, caller)
-            runner = await service.open_runner(chat_request, caller)
-            trace_id = chat_request.plan_id or uuid4().hex
+            question = await OpenedQuestion.open(service, chat_request, caller)
             if chat_request.dry_run:
                 response.status_code = 200
-                question = OpenedQuestion(service, chat_request, caller, runner, trace_id)
                 async with cancel_on_disconnect(request.receive):
                     planned = await question.planned()
                 return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
-            if isinstance(runner.planner, ApprovedPlan):
+            planner = question.runner.planner
+            if isinstance(planner, ApprovedPlan):
                 # Here, since nobody waits for what the background raises.
-                await service.plans.take(runner.planner.planned)
+                await service.plans.take(planner.planned)
                 chat_request = replace(chat_request, plan_id=None)
         except APIError as error:  # This body has the fields of `podium` at its top level.
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
-        background.start(chat_request, caller, runner, trace_id)
-        return {"id": trace_id}
+        background.start(chat_request, caller, question.runner, question.ids[0])
+        return {"id": question.ids[0]}
 
     @router.delete(
         "/api/ask/{id}",

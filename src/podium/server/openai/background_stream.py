@@ -15,7 +15,7 @@ from podium.errors import UnknownTraceError
 from podium.server.answers import from_trace, no_answer_error
 from podium.server.openai.background_journal import BackgroundRequest, read_events
 from podium.server.openai.background_responses import BackgroundResponses
-from podium.server.openai.responses_reply import ResponseEvents
+from podium.server.openai.responses_reply import ResponseWriter
 from podium.server.service import Service
 from podium.server.streaming import DONE, EventStream, Write
 from podium.team import PlanReady
@@ -63,7 +63,7 @@ async def background_events(
     names: list[str] = []
     profiles: list[Profile] = []
     plans: dict[int, PlanReady] = {}
-    events = ResponseEvents(kept.frame(row), profiles, direct=kept.request.worker is not None)
+    events = ResponseWriter(kept.frame(row), profiles, direct=kept.request.worker is not None)
     for event in _split(events.queue()):
         yield event
     number, begun, now = 0, False, row
@@ -81,7 +81,6 @@ async def background_events(
         if now.ended is not None:
             for event in _split(await _end(row.id, kept, events, service)):
                 yield event
-            yield DONE
             return
         if not await background.changed(row.id):
             return
@@ -91,12 +90,12 @@ async def background_events(
         now = found
 
 
-async def _end(id: str, kept: BackgroundRequest, events: ResponseEvents, service: Service) -> bytes:
+async def _end(id: str, kept: BackgroundRequest, events: ResponseWriter, service: Service) -> bytes:
     assert service.store is not None
     try:
         trace: Trace = await service.store.get(id)
     except UnknownTraceError:  # Deleted a moment ago.
-        return b""
+        return DONE
     error = no_answer_error(trace)
     if trace.status == "cancelled":
         return events.cancel()

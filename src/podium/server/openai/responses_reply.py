@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.errors import APIError
-from podium.executor import StepText
-from podium.server.answers import ServedAnswer, progress
+from podium.server.answers import ServedAnswer
 from podium.server.conversations import full_conversation
 from podium.server.openai.conversation import called, returned_state
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
-from podium.server.streaming import COMMENT, StreamedText, sse_event
-from podium.team import Event
+from podium.server.reply_writer import ReplyWriter
+from podium.server.streaming import DONE, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
 
 
@@ -201,36 +200,28 @@ def _flat_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "function", "description": None, "parameters": None, "strict": None, **tool["function"]}
 
 
-class ResponseEvents:
-    """The events of one response.
+class ResponseWriter(ReplyWriter):
+    """A response, whole or as events.
 
     Args:
-        pool: profiles of the workers, which plans refer to by number.
-        direct: whether one worker is called directly. Then the reasoning is the worker's, and not the team's progress.
+        frame: the fields that repeat the request.
     """
 
-    def __init__(self, frame: ResponseFrame, pool: Sequence[Profile], *, direct: bool = False) -> None:
+    def __init__(self, frame: ResponseFrame, pool: Sequence[Profile], *, direct: bool) -> None:
+        super().__init__(pool, direct=direct)
         self._frame = frame
-        self._pool = pool
-        self._direct = direct
         self._number = 2  # After the first two events, which may be made later than others.
-        self._started = False
-        self._text = StreamedText()
         self._lines: list[str] = []
         self._reasoning_started = self._message_started = False
         self._output: list[dict[str, Any]] = []
 
-    def start(self) -> bytes:
-        """The first events; empty after the first call."""
-        if self._started:
-            return b""
-        self._started = True
+    def whole(self, answers: Mapping[int, ServedAnswer], failed: Sequence[ServedAnswer]) -> dict[str, Any]:
+        del failed
+        return self._frame.final(answers[0], output_items(answers[0]))
+
+    def _first(self) -> bytes:
         response = self._frame.response("in_progress")
         return _numbered(0, "created", response=response) + _numbered(1, "in_progress", response=response)
-
-    def heartbeat(self) -> bytes:
-        """A sign of life."""
-        return self.start() or COMMENT
 
     def queue(self) -> bytes:
         """The first events of a response that is made in the background; `begin` follows."""
@@ -242,22 +233,18 @@ class ResponseEvents:
         return self._event("in_progress", response=self._frame.response("in_progress"))
 
     def cancel(self) -> bytes:
-        """The last event of a response that was cancelled. OpenAI's clients know no other that fits."""
-        return self._event("failed", response=self._frame.response("cancelled"))
+        """The last events of a response that was cancelled. OpenAI's clients know no other that fits."""
+        return self._event("failed", response=self._frame.response("cancelled")) + DONE
 
-    def for_event(self, event: Event) -> bytes:
-        """The events for one event of the runner. For the end of the answer, call `end`."""
-        if isinstance(event, StepText) and not event.reasoning:
-            text = self._text.add(event.attempt, event.text)
-            return self._delta(text) if text else b""
-        if isinstance(event, StepText):
-            late = self._message_started and not self._reasoning_started
-            return self._think(event.text) if self._direct and not late else b""
-        reported = progress(event, self._pool)
-        if reported is None or self._direct:
-            return b""
-        line, facts = reported
-        return self._think(f"{line}\n", podium=facts)
+    def _write_text(self, text: str, number: int) -> bytes:
+        return self._delta(text)
+
+    def _write_thought(self, text: str, number: int) -> bytes:
+        late = self._message_started and not self._reasoning_started
+        return b"" if late else self._think(text)
+
+    def _write_progress(self, line: str, facts: dict[str, Any], number: int) -> bytes:
+        return b"" if self._direct else self._think(line, podium=facts)
 
     def _think(self, text: str, **more: Any) -> bytes:
         opening = b"" if self._reasoning_started else self._start_reasoning()
@@ -266,13 +253,11 @@ class ResponseEvents:
             "reasoning_summary_text.delta", **self._reasoning_place, delta=text, **more
         )
 
-    def end(self, answer: ServedAnswer) -> bytes:
-        """The last events.
-
-        Raises:
-            APIError: the answer does not begin with the text that was sent.
-        """
-        rest = self._text.finish(answer.text, answer.trace_id)
+    def end(
+        self, answer: ServedAnswer | None, answers: Sequence[ServedAnswer] = (), number: int = 0
+    ) -> bytes:
+        assert answer is not None
+        rest = self._sent().finish(answer.text, answer.trace_id)
         state = returned_state(answer)
         pieces = [self._end_reasoning(state)] if self._reasoning_started else []
         if rest or not (answer.tool_calls or self._message_started):
@@ -283,13 +268,14 @@ class ResponseEvents:
             pieces.append(self._late_state(state))
         pieces += [self._call(call) for call in function_calls(answer)]
         response = self._frame.final(answer, self._output)
-        return b"".join([*pieces, self._event(response["status"], response=response)])
+        return b"".join([*pieces, self._event(response["status"], response=response), DONE])
 
     def fail(self, error: APIError) -> bytes:
-        """The last event of a response without an answer."""
         body = {"code": error.code or error.type, "message": error.message}
         podium = {"trace_id": self._frame.trace_id, "status": "failed"}
-        return self._event("failed", response=self._frame.response("failed", error=body, podium=podium))
+        return (
+            self._event("failed", response=self._frame.response("failed", error=body, podium=podium)) + DONE
+        )
 
     @property
     def _reasoning_place(self) -> dict[str, Any]:
@@ -346,7 +332,7 @@ class ResponseEvents:
 
     def _end_message(self) -> bytes:
         place = self._message_place
-        text = self._text.text
+        text = self._sent().text
         item = message(self._frame.trace_id, text)
         self._output.append(item)
         return (

@@ -22,18 +22,12 @@ from podium.server.openai.background_stream import stream_background
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
 from podium.server.openai.responses_body import BACKGROUND_KEY
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
+from podium.server.requests import streamed_reply
 from podium.server.service import Service
 from podium.trace import Trace
 from podium.trace.background_table import BackgroundRow
 
 _ERRORS = (400, 401, 404, 429, 503)
-_REPLY = {
-    "description": "The response; with `stream`, its events as server-sent events.",
-    "content": {
-        "application/json": {"schema": {"type": "object", "required": ["id", "object", "status", "output"]}},
-        "text/event-stream": {"schema": {"type": "string"}},
-    },
-}
 
 
 def routes(service: Service, background: BackgroundResponses) -> APIRouter:
@@ -47,7 +41,12 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
         return _finished(await find_trace(id, service, caller, "id"))
 
     @router.get(
-        "/v1/responses/{id}", response_class=Response, responses={200: _REPLY, **error_responses(*_ERRORS)}
+        "/v1/responses/{id}",
+        response_class=Response,
+        responses={
+            **streamed_reply("The response", "id", "object", "status", "output"),
+            **error_responses(*_ERRORS),
+        },
     )
     async def retrieve(
         request: Request,
