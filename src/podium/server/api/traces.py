@@ -10,8 +10,9 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -25,7 +26,7 @@ from podium.server.service import Service
 from podium.server.siblings import Answer
 from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
-from podium.trace import Trace, TraceStatus, Verdict
+from podium.trace import Trace, TraceStatus
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.explanation import Explanation, explain
 from podium.trace.query import MAX_PAGE, Filters, OutcomeFilter, TraceSummary
@@ -57,21 +58,25 @@ def routes(service: Service) -> APIRouter:
         service.siblings.answers["events"] = _answer_events(service.live)
 
     @router.get("/api/traces", responses=error_responses(400, 401, 422, 429, 503))
-    async def traces(request: Request, query: Annotated[PageQuery, Query()]) -> TracePage:
-        """The traces that pass all given filters, newest first."""
+    async def traces(request: Request, query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
+        """The traces that pass all given filters, newest first; `next` is the cursor of the next page.
+
+        `total` counts the traces of all pages; it comes with the first page, unless there are too many. Of this page,
+        `damaged` traces are left out, since their rows in the database are damaged.
+        """
         caller = await service.authenticate(request.headers.get("authorization"))
         if service.store is None:
-            return TracePage(traces=[], next=None, total=0)
+            return {"traces": [], "next": None, "total": 0, "damaged": 0}
         try:
             page = await service.store.page(query.of(caller), query.cursor, query.limit)
         except UsageError as error:
             raise invalid(str(error), "cursor", code="invalid_cursor") from None
-        return TracePage(
-            traces=[ListedTrace.of(row) for row in page.traces],
-            next=page.next,
-            total=page.total,
-            damaged=page.damaged,
-        )
+        return {
+            "traces": [_listed(row) for row in page.traces],
+            "next": page.next,
+            "total": page.total,
+            "damaged": page.damaged,
+        }
 
     @router.get(
         "/api/traces/export",
@@ -310,18 +315,8 @@ class TraceQuery(BaseModel):
 
     def of(self, caller: Caller) -> Filters:
         """The store's filters, restricted to what the caller may see."""
-        return Filters(
-            since=_utc(self.since),
-            until=_utc(self.until),
-            planner=self.planner,
-            worker=self.worker,
-            status=self.status,
-            min_cost=self.min_cost,
-            max_cost=self.max_cost,
-            outcome=self.outcome,
-            q=self.q,
-            owner=caller.visible_owner,
-        )
+        given = self.model_dump(include=set(TraceQuery.model_fields) - {"since", "until"})
+        return Filters(since=_utc(self.since), until=_utc(self.until), owner=caller.visible_owner, **given)
 
 
 class PageQuery(TraceQuery):
@@ -331,55 +326,14 @@ class PageQuery(TraceQuery):
     cursor: str | None = Field(None, max_length=1000, description="`next` of the previous page.")
 
 
-class ListedTrace(BaseModel):
+def _listed(row: TraceSummary) -> dict[str, Any]:
     """One trace in the list."""
-
-    id: str
-    started_at: str
-    """ISO 8601, UTC."""
-    planner: str
-    status: TraceStatus
-    question: str
-    """The first 200 characters."""
-    calls: int
-    cost_usd: float
-    seconds: float
-    workers: list[str]
-    """Workers that answered, or failed to."""
-    owner: str | None
-    """The name of the key that the request used."""
-    outcome: Verdict | None
-    """What a user said about the answer; null: nothing yet."""
-
-    @classmethod
-    def of(cls, row: TraceSummary) -> Self:
-        """Make the row from the store's summary."""
-        return cls(
-            id=row.id,
-            started_at=row.started.isoformat(timespec="milliseconds"),
-            planner=row.planner,
-            status=row.status,
-            question=row.question,
-            calls=row.calls,
-            cost_usd=row.cost_usd,
-            seconds=row.seconds,
-            workers=list(row.workers),
-            owner=row.owner,
-            outcome=row.outcome,
-        )
-
-
-class TracePage(BaseModel):
-    """A page of the list, newest first."""
-
-    traces: list[ListedTrace]
-    next: str | None = Field(description="The cursor of the next page; null on the last.")
-    total: int | None = Field(
-        description="Traces on all pages, given with the first; null where there are too many to count."
-    )
-    damaged: int = Field(
-        0, description="Traces of this page that are left out, since their rows in the database are damaged."
-    )
+    listed = asdict(row)
+    return {
+        "id": listed.pop("id"),
+        "started_at": listed.pop("started").isoformat(timespec="milliseconds"),
+        **listed,
+    }
 
 
 def _utc(moment: datetime | None) -> datetime | None:
