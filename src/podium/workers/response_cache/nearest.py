@@ -1,24 +1,19 @@
 """Finds the recorded request most similar to a missing one, and where the two first differ, for the error message.
 
-The work is bounded: it compares the sets of words of a few hundred requests, and then the best few word by word.
+The work is bounded: it compares the sets of words of a few hundred requests.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
-from heapq import nlargest
 from typing import Any
 
 from podium.workers.response_cache.entry import CacheKey
 
 CANDIDATES = 256
-_FINALISTS = 4
 _READ = 20_000
 """Characters of a request that are compared."""
-_COMPARED = 400
-"""Words that are compared one by one, after equal beginnings and ends are left out."""
 _BEFORE, _AFTER = 24, 40
 """Characters shown before and after the place where texts begin to differ."""
 _ORDER = ("messages", "options", "identity", "seed", "repeat", "sample", "format")
@@ -34,16 +29,10 @@ _NOTHING = _Nothing()
 
 
 def nearest(wanted: CacheKey, others: Iterable[CacheKey]) -> CacheKey | None:
-    """The one of `others` that is most similar to `wanted`; None: there are none."""
+    """The one of `others` that has the most words in common with `wanted`; None: there are none."""
     words = _words(wanted)
-    known = set(words)
-    finalists = nlargest(
-        _FINALISTS, others, key=lambda other: (_overlap(known, set(_words(other))), *_same(wanted, other))
-    )
     return max(
-        finalists,
-        key=lambda other: (_likeness(words, _words(other)), *_same(wanted, other)),
-        default=None,
+        others, key=lambda other: (_overlap(words, _words(other)), *_same(wanted, other)), default=None
     )
 
 
@@ -52,7 +41,8 @@ def difference(here: CacheKey, there: CacheKey) -> str:
     mine, other = ({name: wanted.document.get(name, _NOTHING) for name in _ORDER} for wanted in (here, there))
     for place, left, right in _differences(mine, other):
         if isinstance(left, str) and isinstance(right, str):
-            start = _common(left, right)
+            pairs = enumerate(zip(left, right, strict=False))
+            start = next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
             shown = _excerpt(left, start), _excerpt(right, start)
         else:
             shown = _shown(left), _shown(right)
@@ -60,8 +50,8 @@ def difference(here: CacheKey, there: CacheKey) -> str:
     return "is the same"
 
 
-def _words(wanted: CacheKey) -> list[str]:
-    return wanted.text[:_READ].split()
+def _words(wanted: CacheKey) -> set[str]:
+    return set(wanted.text[:_READ].split())
 
 
 def _overlap(here: set[str], there: set[str]) -> float:
@@ -78,29 +68,6 @@ def _same(here: CacheKey, there: CacheKey) -> tuple[bool, bool, int, int]:
         -abs(mine["repeat"] - other["repeat"]),
         -abs(mine["sample"] - other["sample"]),
     )
-
-
-def _likeness(here: list[str], there: list[str]) -> float:
-    """Share of words in common, 0 to 1, in the same order."""
-    total = len(here) + len(there)
-    start = _common(here, there)
-    here, there = here[start:], there[start:]
-    end = _common(here[::-1], there[::-1])
-    here, there = here[: len(here) - end], there[: len(there) - end]
-    blocks = SequenceMatcher(None, here[:_COMPARED], there[:_COMPARED], autojunk=False).get_matching_blocks()
-    return 2 * (start + end + sum(block.size for block in blocks)) / max(1, total)
-
-
-def _common(here: str | list[str], there: str | list[str]) -> int:
-    """Length of the common beginning of two texts or lists, by bisection, since they may be long."""
-    low, high = 0, min(len(here), len(there))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if here[low:middle] == there[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _differences(here: Any, there: Any, place: _Place = ()) -> Iterator[tuple[_Place, Any, Any]]:
