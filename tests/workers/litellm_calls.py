@@ -41,10 +41,11 @@ from podium.testing.faults.wrong_content import (
     NullContent,
     WrongModel,
 )
-from podium.types import AnswerOptions, Limits, Message, Profile, Usage
+from podium.types import AnswerOptions, Limits, Message, Usage
 from podium.workers import Request, load_pool
 from podium.workers.litellm import LiteLLMWorker
 from podium.workers.redaction import Secrets
+from podium.workers.spec import LiteLLMSpec
 
 HELLO = Request((Message(role="user", content="Two and two?"),), seed="s")
 SECRET = "sk-hush-hush-1234567890"
@@ -75,13 +76,10 @@ async def server() -> AsyncIterator[FaultServer]:
 def worker_of(server: FaultServer, **settings: Any) -> LiteLLMWorker:
     secrets = Secrets()
     secrets.add(SECRET)
-    return LiteLLMWorker(
-        Profile(name="m"),
-        settings.pop("model", "openai/m"),
-        **{"key": SECRET, "limits": Limits(timeout=60.0), **settings},
-        base_url=server.url,
-        scrub=secrets.scrub,
-    )
+    key = settings.pop("key", SECRET)
+    given = {"model": "openai/m", "limits": Limits(timeout=60.0), **settings}
+    spec = LiteLLMSpec(name="m", kind="litellm", base_url=server.url, **given)
+    return LiteLLMWorker(spec, secrets, key)
 
 
 async def failed(worker: LiteLLMWorker) -> WorkerError:
@@ -162,7 +160,7 @@ async def test_all_kinds_of_tokens_are_counted() -> None:
         (DeepJson(), "protocol", True, "cut off or garbled"),
         (WrongContentType(), "status", True, "status 500: "),
         (EmptyChoices(), "protocol", False, "the reply has no choices"),
-        (NullContent(), "protocol", False, "the reply has no text"),
+        (NullContent(), "protocol", True, "the reply has no text"),
         (ContentFilter(), "refused", False, "it refused"),
         (ErrorInside(), "status", True, "status 502: "),
     ],

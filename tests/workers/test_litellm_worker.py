@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from podium.errors import ConfigError
-from podium.types import Limits, Profile
+from podium.types import Limits
 from podium.workers import Worker, load_pool
 from podium.workers.litellm import LiteLLMWorker
+from podium.workers.redaction import Secrets
+from podium.workers.spec import LiteLLMSpec
 
 SECRET = "hush-hush-1234567890"
 
@@ -110,14 +112,15 @@ def test_a_model_that_cannot_be_called_is_refused_when_the_pool_is_loaded(
 
 
 def test_the_identity_has_what_can_change_an_answer_and_no_key() -> None:
-    worker = LiteLLMWorker(
-        Profile(name="haiku"),
-        "bedrock/x",
-        key=SECRET,
+    spec = LiteLLMSpec(
+        name="haiku",
+        kind="litellm",
+        model="bedrock/x",
         limits=Limits(max_tokens=9),
         system="Be brief.",
         extra={"top_p": 0.5},
     )
+    worker = LiteLLMWorker(spec, Secrets(), SECRET)
     assert worker.identity == {
         "kind": "litellm",
         "url": None,

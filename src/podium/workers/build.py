@@ -166,55 +166,23 @@ def _litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
     key = read_key(spec.api_key_env, owner) if spec.api_key_env is not None else None
     for secret in (key, *_read_env(spec.env, owner).values()):
         secrets.add(secret or "")
-    return LiteLLMWorker(
-        spec.to_profile(),
-        spec.model,
-        key=key,
-        base_url=spec.base_url,
-        limits=spec.limits,
-        fallback=spec.fallback,
-        system=spec.system,
-        temperature=spec.temperature,
-        extra=spec.extra,
-        scrub=secrets.scrub,
-    )
+    return LiteLLMWorker(spec, secrets, key)
 
 
 def _command(spec: CommandSpec, context: BuildContext) -> Worker:
-    from podium.workers.command import CommandWorker, digests, find_program, kept_environment  # noqa: PLC0415
+    from podium.workers.command import CommandWorker  # noqa: PLC0415
 
     owner = f"Worker {spec.name!r}"
-    secrets = context.connections.secrets
     folder = (context.folder / spec.folder).absolute()
     if not folder.is_dir():
         raise ConfigError(f"{owner}: {folder} is not a folder; correct `folder`.", ("folder",))
-    try:
-        command = (find_program(spec.command[0], folder), *spec.command[1:])
-    except ConfigError as error:
-        raise ConfigError(f"{owner}: {error}", ("command",)) from None
     named = _read_env(spec.env, owner)
     for value in named.values():
-        secrets.add(value)
-    identity = {
-        "kind": "command",
-        "command": list(spec.command),
-        "folder": str(folder),
-        "files": digests(command, folder),
-        "env": sorted(named),
-        "output": spec.output,
-        "max_tokens": spec.limits.max_tokens,
-    }
-    return CommandWorker(
-        spec.to_profile(),
-        command,
-        folder=folder,
-        environment=kept_environment(os.environ) | named,
-        output=spec.output,
-        limits=spec.limits,
-        fallback=spec.fallback,
-        scrub=secrets.scrub,
-        identity=identity if spec.cache else None,
-    )
+        context.connections.secrets.add(value)
+    try:
+        return CommandWorker(spec, folder, named, context.connections.secrets.scrub)
+    except ConfigError as error:
+        raise ConfigError(f"{owner}: {error}", ("command",)) from None
 
 
 def _function(spec: FunctionSpec, context: BuildContext) -> Worker:

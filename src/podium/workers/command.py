@@ -14,15 +14,13 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from podium.errors import ConfigError, WorkerError
-from podium.types import Limits, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.program import CompletedProgram, Program
 from podium.workers.reply_form import read_form, text_reply
-
-Output = Literal["text", "json"]
+from podium.workers.spec import CommandSpec
 
 _MOST = 16 * 2**20
 """Bytes of an answer."""
@@ -41,38 +39,37 @@ class CommandWorker:
     """A program that is run for each call.
 
     Args:
-        profile: as for any worker.
-        command: an absolute path and arguments.
+        spec: its settings. The program gets `max_tokens`, and may ignore it.
         folder: its working directory.
-        environment: its whole environment.
-        output: whether it prints the answer as plain text, or a JSON object of `reply_form`.
-        limits, fallback: as for any worker. The program gets `max_tokens`, and may ignore it.
+        named: the variables of `spec.env` with their values.
         scrub: removes secrets from its output.
-        identity: as for any worker; None: its answers are not cached.
+
+    Raises:
+        ConfigError: there is no such program, or it may not be run.
     """
 
     def __init__(
-        self,
-        profile: Profile,
-        command: Sequence[str],
-        *,
-        folder: Path,
-        environment: Mapping[str, str],
-        output: Output = "text",
-        limits: Limits | None = None,
-        fallback: str | None = None,
-        scrub: Callable[[str], str] = str,
-        identity: Mapping[str, Any] | None = None,
+        self, spec: CommandSpec, folder: Path, named: dict[str, str], scrub: Callable[[str], str]
     ) -> None:
-        self.profile = profile
-        self.limits = limits or Limits()
-        self.fallback = fallback
-        self.identity = identity
-        self._command = tuple(command)
+        self.profile = spec.to_profile()
+        self.limits = spec.limits
+        self.fallback = spec.fallback
+        self._command = (find_program(spec.command[0], folder), *spec.command[1:])
         self._folder = folder
-        self._environment = dict(environment)
-        self._output = output
+        self._environment = kept_environment(os.environ) | named
+        self._output = spec.output
         self._scrub = scrub
+        self.identity: Mapping[str, Any] | None = None
+        if spec.cache:
+            self.identity = {
+                "kind": "command",
+                "command": list(spec.command),
+                "folder": str(folder),
+                "files": _digests(self._command, folder),
+                "env": sorted(named),
+                "output": spec.output,
+                "max_tokens": spec.limits.max_tokens,
+            }
 
     def __repr__(self) -> str:
         return f"CommandWorker({self.profile.name!r}, {self._command[0]!r})"
@@ -162,7 +159,7 @@ def kept_environment(ours: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in ours.items() if key in _PASSED_ON or key.startswith("LC_")}
 
 
-def digests(command: Sequence[str], folder: Path) -> dict[str, str]:
+def _digests(command: Sequence[str], folder: Path) -> dict[str, str]:
     """SHA-256 of each part of a command that is a file: the program, its script."""
     return {part: _digest(folder / part) for part in command if part and (folder / part).is_file()}
 

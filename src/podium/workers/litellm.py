@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,28 +21,20 @@ import aiohttp
 from pydantic import SecretStr
 
 from podium.errors import ConfigError, WorkerError
-from podium.types import Limits, Message, Profile, sent_tokens
+from podium.types import Message, sent_tokens
 from podium.workers.base import Reply, Request
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
-from podium.workers.chat.failures import ProviderError
+from podium.workers.chat.failures import Failures, ProviderError
 from podium.workers.chat.reply_builder import ReplyBuilder
 from podium.workers.chat.request_body import sent_limit
-from podium.workers.chat.retry_hints import retry_after
 from podium.workers.chat.usage import read_usage
+from podium.workers.redaction import Secrets
+from podium.workers.spec import LiteLLMSpec
 
 _STOLEN = ("1.82.7", "1.82.8")
 """Releases of March 2026 that sent their users' keys to an attacker."""
-_SHOWN = 300
-"""Characters of the library's error that a message repeats."""
-_WAY_OUT = {
-    401: " (is the key right?)",
-    402: " (pay the provider, or take another worker)",
-    403: " (is the key right, and may it use this model?)",
-    404: " (are base_url and model right?)",
-}
 _OPTIONS = ("temperature", "top_p", "stop", "response_format")
 """The caller's options that are sent, besides `max_tokens`. Tools and images are not sent."""
-_RETRYABLE = frozenset({408, 409, 425, 429})
 _BROKEN = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
 _GARBLED = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 _NAME = 200
@@ -55,57 +47,36 @@ class LiteLLMWorker:
     """A model that is called through litellm.
 
     Args:
-        profile: as for any worker; its price is the only one that counts.
-        model: the library's name for the model, such as "bedrock/anthropic.claude-3-haiku-20240307-v1:0".
+        spec: its settings; the price of its profile is the only one that counts.
+        secrets: removed from its answers and errors.
         key: passed to the library; None: the library looks for one in the environment.
-        base_url: passed to the library; None: the provider's own.
-        limits, fallback: as for any worker.
-        system: the worker's own system prompt.
-        temperature: None: the provider's default.
-        extra: further arguments of the library's `acompletion`; they win over the others.
-        scrub: removes secrets from its answers and errors.
     """
 
-    def __init__(
-        self,
-        profile: Profile,
-        model: str,
-        *,
-        key: str | None = None,
-        base_url: str | None = None,
-        limits: Limits | None = None,
-        fallback: str | None = None,
-        system: str | None = None,
-        temperature: float | None = None,
-        extra: Mapping[str, Any] | None = None,
-        scrub: Callable[[str], str] = str,
-    ) -> None:
-        self.profile = profile
-        self.limits = limits or Limits()
-        self.fallback = fallback
-        self._model = model
+    def __init__(self, spec: LiteLLMSpec, secrets: Secrets, key: str | None = None) -> None:
+        self.profile = spec.to_profile()
+        self.limits = spec.limits
+        self.fallback = spec.fallback
+        self._spec = spec
         self._key = SecretStr(key) if key else None
-        self._base_url = base_url
-        self._system = (Message(role="system", content=system),) if system else ()
-        self._temperature = temperature
-        self._extra = dict(extra or {})
-        self._scrub = scrub
+        self._secrets = secrets
+        self._failures = Failures(f"litellm, {spec.model}", secrets)
+        self._system = (Message(role="system", content=spec.system),) if spec.system else ()
         self._used = False
         self._adaptation = Adaptation()
 
     def __repr__(self) -> str:
-        return f"LiteLLMWorker({self.profile.name!r}, {self._model!r})"
+        return f"LiteLLMWorker({self.profile.name!r}, {self._spec.model!r})"
 
     @property
     def identity(self) -> Mapping[str, Any]:
         return {
             "kind": "litellm",
-            "url": self._base_url,
-            "model": self._model,
+            "url": self._spec.base_url,
+            "model": self._spec.model,
             "system": [message.content for message in self._system],
             "max_tokens": self.limits.max_tokens,
-            "temperature": self._temperature,
-            "extra": self._extra,
+            "temperature": self._spec.temperature,
+            "extra": self._spec.extra,
         }
 
     async def answer(self, request: Request) -> Reply:
@@ -115,14 +86,14 @@ class LiteLLMWorker:
         messages, options = self._system + request.messages, request.options
         read, context_tokens = sent_tokens(messages, options), self.profile.context_tokens
         if reason := too_long(read, context_tokens):
-            raise self._error(reason, "context")
+            raise self._failures.error(reason, "context")
         given = {
-            "temperature": self._temperature,
+            "temperature": self._spec.temperature,
             "api_key": None if self._key is None else self._key.get_secret_value(),
-            "api_base": self._base_url,
+            "api_base": self._spec.base_url,
         }
         arguments: dict[str, Any] = {
-            "model": self._model,
+            "model": self._spec.model,
             "timeout": self.limits.timeout,
             "max_tokens": min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
             "num_retries": 0,
@@ -130,7 +101,7 @@ class LiteLLMWorker:
             "caching": False,
             "no-log": True,
             **{name: value for name, value in given.items() if value is not None},
-            **self._extra,
+            **self._spec.extra,
             **options.model_dump(mode="json", include=set(_OPTIONS), exclude_defaults=True),
         }
         adapted = AdaptedRequest(
@@ -183,76 +154,42 @@ class LiteLLMWorker:
             message = choice.message
             fields = message.model_dump() if hasattr(message, "model_dump") else vars(message)
         except (AttributeError, IndexError, TypeError):
-            raise self._error("the reply has no choices", "protocol") from None
+            raise self._failures.error("the reply has no choices", "protocol") from None
         builder.add({"choices": [{"message": fields, "finish_reason": choice.finish_reason}]})
         text = builder.text
         counts = _counts(getattr(response, "usage", None))
         usage = read_usage(counts, messages, text, builder.reasoning, max_tokens=max_tokens)
         if not text.strip() or builder.finish == "content_filter":
-            failure = self._empty(builder)
+            failure = self._failures.no_text(builder, cut_call=False)
             failure.usage = usage
             raise failure
         return Reply(
-            self._scrub(text),
+            self._secrets.scrub(text),
             usage,
             finish=self._name(builder.finish),
             model=self._name(getattr(response, "model", None)),
             fingerprint=self._name(getattr(response, "system_fingerprint", None)),
-            reasoning=self._scrub(builder.reasoning),
+            reasoning=self._secrets.scrub(builder.reasoning),
         )
 
     def _name(self, name: object) -> str | None:
-        return self._scrub(name)[:_NAME] if isinstance(name, str) else None
-
-    def _empty(self, builder: ReplyBuilder) -> WorkerError:
-        finish = builder.finish
-        if builder.refusal or finish == "content_filter":
-            return self._error(f"it refused: {builder.refusal or builder.finish_word}", "refused")
-        if finish == "length":
-            return self._error(
-                "it reached max_tokens before it wrote any answer; raise limits.max_tokens", "protocol"
-            )
-        return self._error(f"the reply has no text (finish_reason {finish!r})", "protocol")
+        return self._secrets.scrub(name)[:_NAME] if isinstance(name, str) else None
 
     def _failure(self, library: Any, error: Exception) -> WorkerError:
         """The `WorkerError` for an exception of the library."""
         names, status, message = library.exceptions, _status(error), _message(error)
+        shown = self._failures.quoted(message)
         if isinstance(error, names.Timeout):
-            return self._error(f"no reply within {self.limits.timeout:g} s", "timeout", retryable=True)
+            limit = f"no reply within {self.limits.timeout:g} s"
+            return self._failures.error(limit, "timeout", retryable=True)
         if isinstance(error, names.ContentPolicyViolationError):
-            return self._error(f"it refused: {message}", "refused")
+            return self._failures.error(f"it refused: {shown}", "refused")
         if (beneath := _beneath(error)) is not None:
             what, kind, retryable = beneath
-            return self._error(f"{what}: {message}", kind, retryable=retryable)
+            return self._failures.error(f"{what}: {shown}", kind, retryable=retryable)
         if status is None:
-            return self._error(message, "protocol")
-        retryable = status in _RETRYABLE or status >= 500
-        return self._error(
-            f"status {status}: {message}",
-            "limited" if status == 429 else "status",
-            retryable=retryable,
-            retry_after_s=_wait(error, message, limited=status == 429) if retryable else None,
-            way_out=_WAY_OUT.get(status, ""),
-        )
-
-    def _error(
-        self,
-        what: str,
-        kind: str,
-        *,
-        retryable: bool = False,
-        retry_after_s: float | None = None,
-        way_out: str = "",
-    ) -> WorkerError:
-        # Scrubbed before it is cut, since half a key is a secret too.
-        message = " ".join(self._scrub(what).split()).rstrip(".")
-        message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
-        return WorkerError(
-            f"litellm, {self._model}: {message}{way_out}.",
-            kind=kind,
-            retryable=retryable,
-            retry_after_s=retry_after_s,
-        )
+            return self._failures.error(shown, "protocol")
+        return self._failures.status(status, _headers(error), ProviderError(message))
 
 
 def check_installed() -> None:
@@ -312,11 +249,10 @@ def _status(error: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _wait(error: Exception, message: str, *, limited: bool) -> float | None:
-    """Seconds until a retry: from the provider's headers, which the library keeps in one of two places, or its text."""
+def _headers(error: Exception) -> dict[str, str]:
+    """The provider's, which the library keeps in one of two places."""
     of_reply = getattr(getattr(error, "response", None), "headers", None)
-    headers = dict(of_reply or {}) | dict(getattr(error, "litellm_response_headers", None) or {})
-    return retry_after(headers, None, message, limited=limited)
+    return dict(of_reply or {}) | dict(getattr(error, "litellm_response_headers", None) or {})
 
 
 def _counts(usage: Any) -> Any:
