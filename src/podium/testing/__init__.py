@@ -3,89 +3,24 @@
 `FaultServer` runs in a test's own event loop, in a thread, or as `python -m podium.testing RULES.toml`.
 """
 
+from podium.testing import faults
 from podium.testing.capable import capable
 from podium.testing.completion import Answer
 from podium.testing.exchange import Minute, Received, most_at_once, worst_minute
-from podium.testing.faults import (
-    POISONS,
-    BadCompression,
-    ContentFilter,
-    DeepJson,
-    EchoHeaders,
-    EmptyChoices,
-    ErrorInside,
-    Fault,
-    GiantBody,
-    Hang,
-    HangUp,
-    InvalidUtf8,
-    Length,
-    MissingUsage,
-    NullContent,
-    OddEvents,
-    Poison,
-    RateLimited,
-    Redirect,
-    RefusedParameters,
-    Reset,
-    SlowDrip,
-    SlowFirstByte,
-    SlowFirstToken,
-    Status,
-    StrictTemplate,
-    TruncatedJson,
-    UnfinishedStream,
-    Verbatim,
-    WrongContentType,
-    WrongFormat,
-    WrongModel,
-    WrongUsage,
-)
+from podium.testing.faults import *  # noqa: F403 - those that `faults` lists
 from podium.testing.prompt_cache import PromptCache
 from podium.testing.rule import Rule
 from podium.testing.server import FaultServer
 
 __all__ = [
-    "POISONS",
     "Answer",
-    "BadCompression",
-    "ContentFilter",
-    "DeepJson",
-    "EchoHeaders",
-    "EmptyChoices",
-    "ErrorInside",
-    "Fault",
     "FaultServer",
-    "GiantBody",
-    "Hang",
-    "HangUp",
-    "InvalidUtf8",
-    "Length",
     "Minute",
-    "MissingUsage",
-    "NullContent",
-    "OddEvents",
-    "Poison",
     "PromptCache",
-    "RateLimited",
     "Received",
-    "Redirect",
-    "RefusedParameters",
-    "Reset",
     "Rule",
-    "SlowDrip",
-    "SlowFirstByte",
-    "SlowFirstToken",
-    "Status",
-    "StrictTemplate",
-    "TruncatedJson",
-    "UnfinishedStream",
-    "Verbatim",
-    "WrongContentType",
-    "WrongFormat",
-    "WrongModel",
-    "WrongUsage",
     "capable",
     "most_at_once",
     "worst_minute",
 ]
+__all__ += faults.__all__
