@@ -1,4 +1,4 @@
-"""Request bodies that a client compressed: gzip, deflate, zstd, and several of them in a row.
+"""Request bodies that a client compressed with gzip, deflate or zstd.
 
 A body is decoded in small steps while it arrives, so that what counts its bytes can refuse a body that grows without
 end before it is in memory. It does not decide how large a body may be: `body_limits` does.
@@ -21,16 +21,12 @@ else:
 
 _STEP_BYTES = 256 * 2**10
 """The most bytes that one step decodes."""
-_MAX_LAYERS = 3
-"""Encodings in a row; nobody needs more, and each costs time."""
-_MAX_MEMBERS = 1024
-"""Parts of a body that are compressed one after the other, each of which takes memory to begin."""
 _WINDOW_LOG = 23
 """Of zstd: the memory that a decoder has to offer, 8 MiB (RFC 9659)."""
 
 
 class _Stream(Protocol):
-    """One compressed part of a body, as Python's zstd reads it."""
+    """A compressed body, as Python's zstd reads it."""
 
     @property
     def eof(self) -> bool: ...
@@ -91,7 +87,7 @@ class BodyDecoder:
         headers: the values of its Content-Encoding headers, in their order.
 
     Raises:
-        APIError: 415, for an encoding that is not known here, or for too many.
+        APIError: 415, for an encoding that is not known here, or for several in a row.
     """
 
     def __init__(self, headers: Iterable[bytes]) -> None:
@@ -100,10 +96,10 @@ class BodyDecoder:
         for name in names:
             if name not in _STARTS:
                 raise _unsupported(f"The body's encoding {name[:50]!r} is not known here")
-        if len(names) > _MAX_LAYERS:
-            raise _unsupported(f"The body has {len(names)} encodings, more than {_MAX_LAYERS}")
-        # The last one that was applied is the first to be undone.
-        self._layers = [_Layer(name) for name in reversed(names)]
+        if len(names) > 1:
+            raise _unsupported(f"The body has {len(names)} encodings in a row")
+        self._name = names[0] if names else None
+        self._stream: _Stream | None = None
 
     def decode(self, piece: bytes) -> Iterator[bytes]:
         """The decoded bytes of the next piece, in pieces that fit into memory.
@@ -111,10 +107,22 @@ class BodyDecoder:
         Raises:
             APIError: 400, the body is not what its encoding says.
         """
-        pieces: Iterable[bytes] = (piece,)
-        for layer in self._layers:
-            pieces = layer.decode(pieces)
-        return iter(pieces)
+        if self._name is None or not piece:
+            yield piece
+            return
+        if self._stream is None:
+            self._stream = _STARTS[self._name](piece)
+        more = True
+        while more:
+            if self._stream.eof:
+                raise self._wrong("goes on behind its end")
+            try:
+                decoded = self._stream.decompress(piece, _STEP_BYTES)
+            except (zlib.error, zstd.ZstdError) as error:
+                raise self._wrong(f"is not valid: {error}") from None
+            yield decoded
+            piece = b""
+            more = bool(self._stream.unused_data) or not (self._stream.eof or self._stream.needs_input)
 
     def end(self) -> None:
         """Check that the body is complete.
@@ -122,45 +130,8 @@ class BodyDecoder:
         Raises:
             APIError: 400, it breaks off.
         """
-        for layer in self._layers:
-            layer.end()
-
-
-class _Layer:
-    """One encoding of a body."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._stream: _Stream | None = None
-        self._members = 0
-
-    def decode(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        for given in pieces:
-            piece, more = given, bool(given)
-            while more:
-                stream = self._stream or self._next(piece)
-                try:
-                    decoded = stream.decompress(piece, _STEP_BYTES)
-                except (zlib.error, zstd.ZstdError) as error:
-                    raise self._wrong(f"is not valid: {error}") from None
-                if stream.eof:
-                    piece, self._stream = stream.unused_data, None
-                    more = bool(piece)
-                else:
-                    piece, self._stream = b"", stream
-                    more = not stream.needs_input
-                if decoded:
-                    yield decoded
-
-    def end(self) -> None:
-        if self._stream is not None:
+        if self._stream is not None and not self._stream.eof:
             raise self._wrong("breaks off before its end")
-
-    def _next(self, beginning: bytes) -> _Stream:
-        self._members += 1
-        if self._members > _MAX_MEMBERS:
-            raise self._wrong(f"has more than {_MAX_MEMBERS} parts; compress it as one")
-        return _STARTS[self._name](beginning)
 
     def _wrong(self, what: str) -> APIError:
         return invalid(f"The body's {self._name} data {what}.", code="invalid_encoding")
