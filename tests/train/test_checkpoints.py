@@ -9,30 +9,30 @@ from tiny_run import write_start
 
 from podium.train.runtime import generator
 from podium.train.small.checkpoints import Checkpoints, read_model, write_model
-from podium.train.small.optimizer import Optimizers, adamw, step
+from podium.train.small.update import adamw, step
 
 
-def stepped(model: torch.nn.Module, optimizers: Optimizers, name: str) -> None:
+def stepped(model: torch.nn.Module, optimizer: torch.optim.Optimizer, name: str) -> None:
     for parameter in model.parameters():
         parameter.grad = torch.randn(parameter.shape, generator=generator(name))
-    step(optimizers, model, rates=[1e-2])
+    step(optimizer, model, rate=1e-2)
 
 
 def test_training_goes_on_exactly_from_a_checkpoint(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
     kept = Checkpoints(tmp_path / "run", start, start.prompt)
     model = read_model(start)
-    optimizers = adamw(model)
-    stepped(model, optimizers, "one")
-    kept.save(model, optimizers, 1)
-    stepped(model, optimizers, "two")
+    optimizer = adamw(model)
+    stepped(model, optimizer, "one")
+    kept.save(model, optimizer, 1)
+    stepped(model, optimizer, "two")
 
     other = read_model(start)
-    other_optimizers = adamw(other)
+    other_optimizer = adamw(other)
     latest = kept.latest()
     assert latest is not None
-    assert kept.restore(latest, other, other_optimizers) == 1
-    stepped(other, other_optimizers, "two")
+    assert kept.restore(latest, other, other_optimizer) == 1
+    stepped(other, other_optimizer, "two")
     for name, weight in model.state_dict().items():
         assert torch.equal(weight, other.state_dict()[name]), name
 
@@ -42,13 +42,13 @@ def test_only_the_newest_is_kept_and_what_a_kill_left_is_no_checkpoint(tmp_path:
     kept = Checkpoints(tmp_path / "run", start, start.prompt)
     assert kept.latest() is None
     model = read_model(start)
-    optimizers = adamw(model)
+    optimizer = adamw(model)
     for iteration in (9, 10, 11):
-        kept.save(model, optimizers, iteration)
+        kept.save(model, optimizer, iteration)
     for part in (".part", "000012"):
         write_model(model, tmp_path / "run" / part, config=start.config, companions=[])
     latest = kept.latest()
     assert latest is not None
     assert latest.name == "000011"
     assert not (tmp_path / "run" / "000010").exists()
-    assert kept.save(model, optimizers, 12).name == "000012"
+    assert kept.save(model, optimizer, 12).name == "000012"

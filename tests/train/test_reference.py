@@ -9,13 +9,12 @@ import pytest
 import torch
 from tiny_run import SHAPE
 
-from podium.train.objective import kl_to_reference, kl_weight
+from podium.train.objective import kl_to_reference
 from podium.train.runtime import generator
 from podium.train.small.batch import Group
 from podium.train.small.model import PolicyModel
-from podium.train.small.optimizer import adamw
 from podium.train.small.sampler import Samples, sample
-from podium.train.small.update import ReferencePolicy, accumulate, update
+from podium.train.small.update import ReferencePolicy, accumulate, adamw, update
 
 PROMPT = [1, 5, 9, 7, 4]
 SUFFIXES = ((),) * 30 + ((8, 10),) * 30 + ((8,),) * 4
@@ -102,26 +101,6 @@ def test_the_reference_stays_where_training_began() -> None:
     assert log_ratios(samples, reference.logprobs(PROMPT, SUFFIXES, samples.tokens)) == before
     moved = draw(model)
     assert max(map(abs, log_ratios(moved, reference.logprobs(PROMPT, SUFFIXES, moved.tokens)))) > 0.1
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "iterations", "weights"),
-    [
-        (0.4, None, 3, [0.4, 0.4, 0.4]),
-        (0.4, 0.1, 3, [0.4, 0.2, 0.1]),
-        (0.1, 0.4, 3, [0.1, 0.2, 0.4]),
-        (0.4, 0.0, 5, [0.4, 0.3, 0.2, 0.1, 0.0]),
-        (0.0, None, 2, [0.0, 0.0]),
-        (0.4, 0.1, 1, [0.4]),
-    ],
-)
-def test_the_weight_goes_from_the_first_to_the_last(
-    first: float, last: float | None, iterations: int, weights: list[float]
-) -> None:
-    found = [
-        kl_weight(iteration, first=first, last=last, iterations=iterations) for iteration in range(iterations)
-    ]
-    assert found == pytest.approx(weights)
 
 
 def test_the_kl_term_is_zero_at_the_reference_and_its_mean_the_divergence() -> None:

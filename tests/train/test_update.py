@@ -17,8 +17,7 @@ from podium.train.runtime import generator
 from podium.train.small.batch import Group, micro_batches
 from podium.train.small.checkpoints import read_model, stored_tensors
 from podium.train.small.model import PolicyModel
-from podium.train.small.optimizer import adamw
-from podium.train.small.update import accumulate, completion_logprobs, update
+from podium.train.small.update import accumulate, adamw, completion_logprobs, update
 
 MAX_TOKENS = 9
 

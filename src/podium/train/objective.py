@@ -1,4 +1,4 @@
-"""What GRPO maximises: the advantage of each rollout, the loss of each token, the weight of the KL term.
+"""What GRPO maximises: the advantage of each rollout, the loss of each token, the KL term.
 
 Settings choose an advantage by its name in `ADVANTAGES` and a loss by its name in `LOSSES`. To add one, write its
 function in a file of its own and add a line to the table. Everything here is pure, and nothing loads torch.
@@ -205,17 +205,3 @@ def kl_to_reference(
     old_logprobs_N = logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N
     log_ratio_N = reference_logprobs_N - logprobs_N
     return (log_ratio_N.exp() - log_ratio_N - 1) * (logprobs_N - old_logprobs_N).exp()
-
-
-def kl_weight(iteration: int, *, first: float, last: float | None, iterations: int) -> float:
-    """The weight of the KL term in an iteration counted from 0; `first` throughout if `last` is None.
-
-    From `first` to `last`, each iteration multiplies the weight by the same factor. If one of the two is 0, each
-    iteration adds the same amount instead.
-    """
-    if last is None or iterations < 2:
-        return first
-    progress = iteration / (iterations - 1)
-    if min(first, last) == 0:
-        return first + (last - first) * progress
-    return float(first * (last / first) ** progress)

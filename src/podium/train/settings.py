@@ -67,9 +67,6 @@ class GRPOSettings(Settings):
     """Longest completion; TRL's `max_completion_length`."""
     lr: float = Field(default=1e-6, gt=0)
     """Peak learning rate; TRL's `learning_rate`."""
-    optimizer: Literal["adamw", "muon"] = "adamw"
-    """AdamW, as in the paper, or Muon on the layers' matrices. AdamW mostly follows the largest directions of the
-    gradient. Muon gives all directions the same length, so the policy also learns what only a few questions teach."""
     warmup: float = Field(default=0.03, ge=0, lt=1)
     """Share of the iterations in which the learning rate rises."""
     loss_type: str = "bnpo"
@@ -86,9 +83,7 @@ class GRPOSettings(Settings):
     """Added to the standard deviation that advantages are divided by. With 0.1, advantages stay small in groups whose
     rewards differ only a little, for instance only by costs."""
     beta: float = Field(default=0.0, ge=0)
-    """Weight of the KL divergence from the start, in the loss of the first iteration; the paper has none."""
-    beta_end: float | None = Field(default=None, ge=0)
-    """The same in the last iteration; each iteration multiplies the weight by the same factor. None: it stays."""
+    """Weight of the KL divergence from the start in the loss; the paper has none."""
     clip: float = Field(default=0.2, gt=0, lt=1)
     """How far a token's importance ratio may be from 1 before the loss rewards no further change; TRL's `epsilon`."""
     num_iterations: int = Field(default=1, ge=1)
@@ -234,8 +229,6 @@ ENGINE_ONLY: Mapping[EngineName, tuple[str, ...]] = {
     "small": (
         "grpo.advantage",
         "grpo.std_eps",
-        "grpo.beta_end",
-        "grpo.optimizer",
         "grpo.skip_suffix_min_prob",
         "grpo.dtype",
     ),

@@ -26,11 +26,12 @@ from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.runtime import resolve_device, resolve_dtype
 from podium.train.small.checkpoints import read_model
 from podium.train.small.model import PolicyModel
-from podium.train.small.optimizer import learning_rate, muon, step
+from podium.train.small.update import learning_rate
 from podium_lab.small_workers.abilities import ABILITIES, Ability
 from podium_lab.small_workers.lessons import LessonStage, draw_lesson
 from podium_lab.small_workers.measuring import measure_worker
 from podium_lab.warmstart.data import batches
+from podium_lab.warmstart.muon import muon, step
 from podium_lab.warmstart.supervised import WarmStartSettings, example_loss, make_model, save_policy
 from podium_lab.warmstart.tokenizer import train_tokenizer
 

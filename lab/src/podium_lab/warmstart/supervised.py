@@ -30,7 +30,7 @@ from podium.train.runtime import Precision, generator, resolve_device, resolve_d
 from podium.train.shape import ModelShape
 from podium.train.small.checkpoints import StoredDtype, read_model, write_model
 from podium.train.small.model import PolicyModel
-from podium.train.small.optimizer import learning_rate, muon, step
+from podium.train.small.update import learning_rate
 from podium_lab.warmstart.data import (
     CheckExtent,
     DataSource,
@@ -40,6 +40,7 @@ from podium_lab.warmstart.data import (
 )
 from podium_lab.warmstart.examples import Shares
 from podium_lab.warmstart.initial import initialise
+from podium_lab.warmstart.muon import muon, step
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer, train_tokenizer
 
 

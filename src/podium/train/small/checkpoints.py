@@ -23,7 +23,6 @@ from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError, StoreError
 from podium.train.shape import ModelShape
 from podium.train.small.model import PolicyModel
-from podium.train.small.optimizer import Optimizers
 
 _TRAINING_STATE = "training.json"
 _OPTIMIZER = "optimizer.safetensors"
@@ -168,7 +167,7 @@ class Checkpoints:
         """The newest checkpoint that was written completely; None: there is none."""
         return max(self._whole(), default=None, key=lambda path: int(path.name))
 
-    def save(self, model: PolicyModel, optimizers: Optimizers, iterations: int) -> Path:
+    def save(self, model: PolicyModel, optimizer: torch.optim.Optimizer, iterations: int) -> Path:
         """Write a checkpoint after so many iterations, then remove the older ones.
 
         Raises:
@@ -182,7 +181,7 @@ class Checkpoints:
             about = PodiumFile(prompt=self.prompt, conducts=self.start.stated)
             text = about.model_dump_json(exclude_none=True, indent=2)
             (part / "podium.json").write_text(text + "\n", encoding="utf-8")
-            save_file(_moments(model, optimizers), part / _OPTIMIZER)
+            save_file(_moments(model, optimizer), part / _OPTIMIZER)
             (part / _TRAINING_STATE).write_text(
                 json.dumps({"iteration": iterations}) + "\n", encoding="utf-8"
             )
@@ -199,8 +198,8 @@ class Checkpoints:
                 shutil.rmtree(older)
         return path
 
-    def restore(self, path: Path, model: PolicyModel, optimizers: Optimizers) -> int:
-        """Load a checkpoint's weights and optimiser state into the model and the optimisers.
+    def restore(self, path: Path, model: PolicyModel, optimizer: torch.optim.Optimizer) -> int:
+        """Load a checkpoint's weights and optimiser state into the model and the optimiser.
 
         Returns:
             The number of finished iterations.
@@ -209,12 +208,9 @@ class Checkpoints:
             CheckpointError: a file of it is missing, cut, or another's.
         """
         model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
-        names = {parameter: name for name, parameter in model.named_parameters()}
-        states = _read_moments(path / _OPTIMIZER, dict(model.named_parameters()))
-        for optimizer in optimizers:
-            for parameter in (p for group in optimizer.param_groups for p in group["params"]):
-                if names[parameter] in states:
-                    optimizer.state[parameter] = states[names[parameter]]
+        parameters = dict(model.named_parameters())
+        for name, state in _read_moments(path / _OPTIMIZER, parameters).items():
+            optimizer.state[parameters[name]] = state
         try:
             return int(json.loads((path / _TRAINING_STATE).read_text(encoding="utf-8"))["iteration"])
         except (ValueError, TypeError, KeyError):
@@ -225,7 +221,7 @@ class Checkpoints:
 
 
 def _read_moments(path: Path, parameters: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """What the optimisers remember of each parameter, by its name; empty before their first step."""
+    """What the optimiser remembers of each parameter, by its name; empty before their first step."""
     try:
         stored = load_file(path)
     except (OSError, SafetensorError) as error:
@@ -241,10 +237,9 @@ def _read_moments(path: Path, parameters: Mapping[str, Tensor]) -> dict[str, dic
     return states
 
 
-def _moments(model: PolicyModel, optimizers: Optimizers) -> dict[str, torch.Tensor]:
+def _moments(model: PolicyModel, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()
-        for optimizer in optimizers
         for key, value in optimizer.state.get(parameter, {}).items()
     }

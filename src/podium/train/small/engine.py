@@ -12,11 +12,13 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any
 
+import torch
+
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import MOST_PARAMETERS, TINY_PARAMETERS, Job
-from podium.train.objective import ADVANTAGES, LOSSES, kl_weight
+from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import Ranks
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.runtime import compute_on_one_core, resolve_dtype
@@ -25,8 +27,7 @@ from podium.train.shape import ModelShape
 from podium.train.small.batch import Group, count_trainable_tokens
 from podium.train.small.checkpoints import Checkpoints, companions_of, read_model, write_model
 from podium.train.small.model import PolicyModel
-from podium.train.small.optimizer import OPTIMIZERS, Optimizers, learning_rate
-from podium.train.small.update import ReferencePolicy, update
+from podium.train.small.update import ReferencePolicy, adamw, learning_rate, update
 from podium.train.small.writer import GroupWriter, by_row, common_start
 
 open_ranks = Ranks
@@ -75,21 +76,21 @@ def train(job: Job) -> None:
     if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
         compute_on_one_core()
     model.dtype = resolve_dtype(settings.dtype)
-    reference = ReferencePolicy(model, settings.temperature) if settings.beta or settings.beta_end else None
-    optimizers = OPTIMIZERS[settings.optimizer](model)
+    reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
+    optimizer = adamw(model)
     checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
     latest = checkpoints.latest()
-    done = 0 if latest is None else checkpoints.restore(latest, model, optimizers)
+    done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     recorder.begin(done)
-    trainer = _Trainer(job, model, optimizers, reference)
+    trainer = _Trainer(job, model, optimizer, reference)
     goes_on = not recorder.out_of_time
     while goes_on and done < settings.iterations:
         goes_on = trainer.iterate(done)
         done += 1
         if done % settings.save_every == 0:
-            checkpoints.save(model, optimizers, done)
+            checkpoints.save(model, optimizer, done)
     if latest is None or int(latest.name) != done:
-        checkpoints.save(model, optimizers, done)
+        checkpoints.save(model, optimizer, done)
     write_model(model, job.trained, config=job.start.config, companions=companions_of(job.start.path))
 
 
@@ -97,9 +98,13 @@ class _Trainer:
     """The parts that are the same in every iteration."""
 
     def __init__(
-        self, job: Job, model: PolicyModel, optimizers: Optimizers, reference: ReferencePolicy | None
+        self,
+        job: Job,
+        model: PolicyModel,
+        optimizer: torch.optim.Optimizer,
+        reference: ReferencePolicy | None,
     ) -> None:
-        self._job, self._model, self._optimizers, self._reference = job, model, optimizers, reference
+        self._job, self._model, self._optimizer, self._reference = job, model, optimizer, reference
         self._rows = {
             iteration: list(rows) for iteration, rows in groupby(job.rows, key=lambda row: row.iteration)
         }
@@ -148,20 +153,17 @@ class _Trainer:
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
-        beta = kl_weight(
-            iteration, first=settings.beta, last=settings.beta_end, iterations=settings.iterations
-        )
         updates = [
             update(
                 self._model,
-                self._optimizers,
+                self._optimizer,
                 groups,
                 rate=rate,
                 loss_type=settings.loss_type,
                 max_tokens=settings.max_tokens,
                 clip=settings.clip,
                 temperature=settings.temperature,
-                beta=beta,
+                beta=settings.beta,
                 max_norm=settings.max_norm,
             )
             for _ in range(settings.num_iterations)

@@ -1,20 +1,56 @@
 """One GRPO update: add up the gradients of the micro-batches, then take one optimiser step. Also the reference policy.
 
-`objective` has the loss, `batch` makes the tensors of a micro-batch.
+`objective` has the loss, `batch` makes the tensors of a micro-batch. As in the paper, the optimiser is AdamW without
+weight decay, with a cosine schedule after a warm-up and clipped gradients. The learning rate depends only on the
+iteration, so a resumed run continues exactly.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from podium.train.objective import LOSSES, kl_to_reference, mean_over_tokens
 from podium.train.small.batch import Group, MicroBatch, micro_batches
 from podium.train.small.model import PolicyModel
-from podium.train.small.optimizer import Optimizers, step
+
+
+def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float) -> float:
+    """The rate of an iteration counted from 0. It rises linearly to `peak`, then falls along half a cosine to 0.
+
+    Args:
+        warmup: share of the iterations that the rise takes.
+    """
+    rise = math.ceil(warmup * iterations)
+    if iteration < rise:
+        return peak * (iteration + 1) / (rise + 1)
+    progress = (iteration - rise) / max(iterations - rise, 1)
+    return peak * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
+
+
+def adamw(model: nn.Module) -> torch.optim.AdamW:
+    """AdamW over all parameters, betas 0.9 and 0.999, epsilon 1e-8. The rate is set at each step."""
+    return torch.optim.AdamW(
+        model.parameters(), lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, fused=True
+    )
+
+
+def step(optimizer: torch.optim.Optimizer, model: nn.Module, *, rate: float, max_norm: float = 1.0) -> float:
+    """Clip the norm of all gradients to `max_norm`, take a step at this rate, and clear the gradients.
+
+    Returns:
+        The norm before clipping.
+    """
+    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return float(norm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +115,7 @@ def accumulate(
 
 def update(
     model: PolicyModel,
-    optimizers: Optimizers,
+    optimizer: torch.optim.Optimizer,
     groups: Sequence[Group],
     *,
     rate: float,
@@ -107,7 +143,7 @@ def update(
         return Update(loss=0.0, grad_norm=0.0, stepped=False)
     return Update(
         loss=loss,
-        grad_norm=step(optimizers, model, rates=[rate] * len(optimizers), max_norm=max_norm),
+        grad_norm=step(optimizer, model, rate=rate, max_norm=max_norm),
         stepped=True,
     )
 

@@ -1,15 +1,12 @@
-"""The optimisers and the learning-rate schedule.
+"""The optimiser of supervised training: Muon on the layers' matrices, and AdamW on the other parameters.
 
-GRPO uses, as in the paper, AdamW without weight decay, a cosine schedule with warm-up, and clipped gradients. The warm
-start, and GRPO with `optimizer = "muon"`, use Muon on the layers' matrices and AdamW on the other parameters.
-
-The learning rate depends only on the iteration, so a resumed run continues exactly.
+AdamW mostly follows the largest directions of the gradient. Muon gives all directions the same length, so the policy
+also learns what only a few examples teach.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -17,31 +14,8 @@ from torch import Tensor, nn
 
 from podium.train.small.model import Layer, PolicyModel
 
-
-def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float) -> float:
-    """The rate of an iteration counted from 0. It rises linearly to `peak`, then falls along half a cosine to 0.
-
-    Args:
-        warmup: share of the iterations that the rise takes.
-    """
-    rise = math.ceil(warmup * iterations)
-    if iteration < rise:
-        return peak * (iteration + 1) / (rise + 1)
-    progress = (iteration - rise) / max(iterations - rise, 1)
-    return peak * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
-
-
 Optimizers = Sequence[torch.optim.Optimizer]
 """One or more optimisers, each for its part of the parameters."""
-
-
-def adamw(model: nn.Module) -> Optimizers:
-    """AdamW over all parameters, betas 0.9 and 0.999, epsilon 1e-8. The rate is set at each step."""
-    return (
-        torch.optim.AdamW(
-            model.parameters(), lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, fused=True
-        ),
-    )
 
 
 class _SplitMuon(torch.optim.Muon):
@@ -96,17 +70,7 @@ def muon(model: PolicyModel) -> Optimizers:
     )
 
 
-OPTIMIZERS: Mapping[str, Callable[[PolicyModel], Optimizers]] = {"adamw": adamw, "muon": muon}
-"""By their names in settings."""
-
-
-def step(
-    optimizers: Optimizers,
-    model: nn.Module,
-    *,
-    rates: Sequence[float],
-    max_norm: float = 1.0,
-) -> float:
+def step(optimizers: Optimizers, model: nn.Module, *, rates: Sequence[float], max_norm: float = 1.0) -> float:
     """Clip the norm of all gradients to `max_norm`, take a step at these rates, and clear the gradients.
 
     Returns:
