@@ -24,7 +24,7 @@ from podium.train.estimate import (
     GIB,
     GPU,
     SHAPES,
-    Training,
+    TrainingSize,
     generation_seconds,
     gpu_named,
     memory,
@@ -85,7 +85,7 @@ def make_model(shape: ModelShape, device: torch.device, lora_rank: int | None) -
     return model
 
 
-def measure(training: Training, device: torch.device) -> Measured:
+def measure(training: TrainingSize, device: torch.device) -> Measured:
     """Generate one batch, and update on one micro-batch, each once to warm up and once by the clock."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -137,7 +137,7 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def tell(name: str, training: Training, found: Measured, gpu: GPU | None) -> None:
+def tell(name: str, training: TrainingSize, found: Measured, gpu: GPU | None) -> None:
     """Print one shape's figures, and the formulas' beside them where the card is known."""
     print(
         f"{name:<14}{found.generated:10,.0f} generated/s{found.updated:10,.0f} updated/s"
@@ -166,7 +166,7 @@ def main(given: argparse.Namespace) -> None:
     shapes = {known.split("-")[1]: shape for known, shape in SHAPES.items() if "2.5" in known}
     for size in given.shapes:
         for kind, rank in (("full", None), ("LoRA", LORA_RANK)):
-            training = Training(
+            training = TrainingSize(
                 shapes[size], batch=given.batch, questions=given.batch, prompt_tokens=given.prompt,
                 completion_tokens=given.completion, micro_batch=given.micro_batch, weight_bytes=2, lora_rank=rank,
             )  # fmt: skip

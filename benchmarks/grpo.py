@@ -36,7 +36,7 @@ from podium.planner import PlanRequest
 from podium.rollout import FixedPlan, Scorer
 from podium.tasks import Task
 from podium.team.opening import open_pool
-from podium.train.engine import Job
+from podium.train.engine import TrainingJob
 from podium.train.run import run_grpo
 from podium.train.runtime import compute_on_one_core
 from podium.train.schedule import draw_tasks
@@ -190,7 +190,7 @@ def products_s(settings: TrainSettings) -> list[float]:
     seconds: list[float] = []
     products, plain = Products(), engine.train
 
-    def watched(job: Job) -> None:
+    def watched(job: TrainingJob) -> None:
         with products:  # It sees the products of its own thread, which the engine trains in.
             plain(job)
 

@@ -15,7 +15,7 @@ from podium.train.estimate import (
     GIB,
     GPUS,
     SHAPES,
-    Training,
+    TrainingSize,
     generation_seconds,
     memory,
     update_seconds,
@@ -48,7 +48,7 @@ def machines() -> list[str]:
     ]
     for name, recipe, start, card, ranks in ROWS:
         experiment = load(RECIPES / f"{recipe}.toml", TrainSettings, [f"start={start}"])
-        training = Training.of(experiment, SHAPES[start], PROMPT_TOKENS)
+        training = TrainingSize.of(experiment, SHAPES[start], PROMPT_TOKENS)
         gpu = next(gpu for gpu in GPUS if gpu.name == card)
         held = memory(training, gpu=gpu, ranks=ranks)
         parts = (

@@ -16,7 +16,7 @@ from podium.scoring import Score
 from podium.train.gate import check_gate
 from podium.train.metrics import batch_figures
 from podium.train.rollouts import SampledCompletion
-from podium.train.schedule import Row
+from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GateSettings, TrainSettings
 
 WHOLE = GateSettings(readable=0.9, first_worker_entropy=0.6, all_workers=True, all_steps=True)
@@ -30,7 +30,7 @@ def samples(plans: Sequence[tuple[str, ...]], unreadable: int = 0) -> list[Sampl
         *[Score(reward=0.0)] * unreadable,
     ]
     return [
-        SampledCompletion(Row(0, 0, 0, "t", "train/0/0/0"), rollout, tokens=[1], score=score)
+        SampledCompletion(ScheduledGroup(0, 0, 0, "t", "train/0/0/0"), rollout, tokens=[1], score=score)
         for rollout, score in enumerate(scores)
     ]
 

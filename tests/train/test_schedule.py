@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from podium.train.schedule import Row, by_label, draw_tasks, draws_tasks, schedule
+from podium.train.schedule import ScheduledGroup, by_label, draw_tasks, draws_tasks, schedule
 from podium.train.settings import CurriculumStage, GRPOSettings, TrainSettings
 
 
-def rows_of(tasks: list[str], *, rounds: int = 1, seed: int = 0, **grpo: int) -> list[Row]:
+def rows_of(tasks: list[str], *, rounds: int = 1, seed: int = 0, **grpo: int) -> list[ScheduledGroup]:
     made = GRPOSettings(**grpo)
     return schedule(TrainSettings(start="-", tasks="gsm8k", rounds=rounds, seed=seed, grpo=made), tasks)
 

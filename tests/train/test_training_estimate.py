@@ -21,7 +21,7 @@ from podium.train.estimate import (
     GPUS,
     PEAK_SHARE,
     SHAPES,
-    Training,
+    TrainingSize,
     generation_seconds,
     gpu_named,
     memory,
@@ -38,7 +38,7 @@ from scripted_team import Sums, open_team
 
 ROOT = Path(__file__).parents[2]
 SHAPE = ModelShape(100, 8, 2, 4, 2, 2, 16, tied=True)
-TRAINING = Training(
+TRAINING = TrainingSize(
     SHAPE, batch=8, questions=2, prompt_tokens=30, completion_tokens=10, micro_batch=4, vllm=False
 )
 CARD = GPU("card", memory_gib=1.0, tflops=1e-6, bandwidth=1e-6)

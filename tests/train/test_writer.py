@@ -10,7 +10,7 @@ from tiny_run import END, write_start
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.rollouts import SampledCompletion
-from podium.train.schedule import Row
+from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings
 from podium.train.small.batch import Group
 from podium.train.small.checkpoints import read_model
@@ -39,7 +39,7 @@ def make_writer(model: PolicyModel, seed: str = "turns", temperature: float = 1.
 
 def first_round() -> list[SampledCompletion]:
     return [
-        SampledCompletion(Row(0, question, 0, "t", f"{question}"), rollout, prompt=prompt)
+        SampledCompletion(ScheduledGroup(0, question, 0, "t", f"{question}"), rollout, prompt=prompt)
         for question, prompt in enumerate(PROMPTS)
         for rollout in range(GROUP)
     ]
@@ -50,7 +50,7 @@ def second_round() -> list[SampledCompletion]:
     ends = {(0, 0): [8, 2], (0, 2): [9, 3, 3], (1, 1): []}
     return [
         SampledCompletion(
-            Row(0, question, 1, "t", f"{question}"),
+            ScheduledGroup(0, question, 1, "t", f"{question}"),
             rollout,
             prompt=[*PROMPTS[question], *ends[question, rollout]] if (question, rollout) in ends else [],
         )
@@ -109,7 +109,11 @@ def test_greedily_the_most_likely_tokens_are_written(model: PolicyModel) -> None
 
 def written(row: int, rollout: int, reward: float | None, tokens: list[int]) -> SampledCompletion:
     return SampledCompletion(
-        Row(0, 0, row, "t", "0"), rollout, prompt=[1, 4, 8] if tokens else [], tokens=tokens, reward=reward
+        ScheduledGroup(0, 0, row, "t", "0"),
+        rollout,
+        prompt=[1, 4, 8] if tokens else [],
+        tokens=tokens,
+        reward=reward,
     )
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 from podium.scoring.draws import Draws
 from podium.scoring.protocol import RolloutRequest
-from podium.train.schedule import Row
+from podium.train.schedule import ScheduledGroup
 
 
 class IterationDraws(Draws):
@@ -18,7 +18,7 @@ class IterationDraws(Draws):
         seed: the run's.
     """
 
-    def __init__(self, rows: Sequence[Row], seed: int) -> None:
+    def __init__(self, rows: Sequence[ScheduledGroup], seed: int) -> None:
         self._rows = {row.seed: row for row in rows}
         self._seed = seed
 

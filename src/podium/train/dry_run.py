@@ -23,7 +23,7 @@ from podium.train.estimate import (
     GPUS,
     SHAPES,
     Memory,
-    Training,
+    TrainingSize,
     generation_seconds,
     gpu_named,
     memory,
@@ -130,7 +130,7 @@ def _forecast_gpu(settings: TrainSettings, found: Preflight, ranks: int) -> GPUF
         return None
     seen = _gpu_here()
     gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
-    training = Training.of(settings, shape, found.longest_prompt or PROMPT_TOKENS)
+    training = TrainingSize.of(settings, shape, found.longest_prompt or PROMPT_TOKENS)
     return GPUForecast(
         gpu=gpu,
         seen=seen is not None,

@@ -16,11 +16,11 @@ from typing import Any, Protocol, cast
 from podium.conductor.checkpoint import Checkpoint, is_llama
 from podium.errors import PodiumError
 from podium.shipped import shipped_checkpoint
-from podium.train.evaluation import Evaluation
+from podium.train.evaluation import PolicyEvaluation
 from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec, Rollouts
-from podium.train.schedule import Row
+from podium.train.schedule import ScheduledGroup
 from podium.train.settings import EngineName, TrainSettings
 
 MOST_PARAMETERS = 1_000_000_000
@@ -30,7 +30,7 @@ TINY_PARAMETERS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrainingJob:
     """One run of GRPO, on this rank."""
 
     settings: TrainSettings
@@ -40,10 +40,10 @@ class Job:
     tokenizer: Any
     """Of transformers; None where the codec is not a chat template's."""
     codec: PromptCodec
-    rows: Sequence[Row]
+    rows: Sequence[ScheduledGroup]
     rollouts: Rollouts
     recorder: Recorder
-    evaluation: Evaluation | None
+    evaluation: PolicyEvaluation | None
 
     @property
     def trained(self) -> Path:
@@ -54,7 +54,7 @@ class Job:
         return self.folder / "checkpoints"
 
 
-class Engine(Protocol):
+class TrainingEngine(Protocol):
     """The module of an engine."""
 
     open_ranks: Callable[[], Ranks]
@@ -64,7 +64,7 @@ class Engine(Protocol):
         """Why the engine cannot train this run; `start` is None where it could not be found."""
         ...
 
-    def train(self, job: Job) -> None:
+    def train(self, job: TrainingJob) -> None:
         """Train, or go on from the newest checkpoint. Runs in a thread.
 
         Raises:
@@ -75,9 +75,9 @@ class Engine(Protocol):
         ...
 
 
-def open_engine(name: EngineName) -> Engine:
+def open_engine(name: EngineName) -> TrainingEngine:
     """The engine of this name. Loads what it trains with: torch, or TRL."""
-    return cast("Engine", import_module(f"podium.train.{name}.engine"))
+    return cast("TrainingEngine", import_module(f"podium.train.{name}.engine"))
 
 
 def choose_engine(settings: TrainSettings) -> EngineName:

@@ -61,7 +61,7 @@ def gpu_named(name: str) -> GPU | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingSize:
     """What the formulas take from a configuration."""
 
     shape: ModelShape
@@ -87,7 +87,7 @@ class Training:
     """Whether vLLM gives its memory back for the update."""
 
     @classmethod
-    def of(cls, settings: TrainSettings, shape: ModelShape, prompt_tokens: int) -> Training:
+    def of(cls, settings: TrainSettings, shape: ModelShape, prompt_tokens: int) -> TrainingSize:
         """Of a run whose longest prompt has so many tokens; completions are taken as long as they may be."""
         grpo, trl = settings.grpo, settings.trl
         dtype = str((trl.get("model_init_kwargs") or {}).get("dtype", "float32"))
@@ -153,7 +153,7 @@ class Memory:
         return kept + (self.update + self.generation if self.together else max(self.update, self.generation))
 
 
-def memory(training: Training, *, gpu: GPU, ranks: int = 1) -> Memory:
+def memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memory:
     """What one of `ranks` GPUs holds; weights, gradients and moments are shared out, as FSDP and ZeRO-3 do."""
     shape = training.shape
     kept, compute = training.weight_bytes, training.compute_bytes
@@ -180,7 +180,7 @@ def memory(training: Training, *, gpu: GPU, ranks: int = 1) -> Memory:
     )
 
 
-def update_flops(training: Training) -> float:
+def update_flops(training: TrainingSize) -> float:
     """Of one iteration: for each parameter and token 2 forwards, 2 backwards, and 2 for its own gradient.
 
     Checkpointing computes forwards twice; a LoRA leaves out the gradients of the weights that stay.
@@ -191,12 +191,12 @@ def update_flops(training: Training) -> float:
     return float((each * training.passes + forwards) * training.shape.matrices * tokens)
 
 
-def update_seconds(training: Training, *, gpu: GPU, ranks: int = 1) -> float:
+def update_seconds(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> float:
     """Seconds of the updates of one iteration."""
     return update_flops(training) / (ranks * gpu.tflops * 1e12 * PEAK_SHARE)
 
 
-def generation_seconds(training: Training, *, gpu: GPU, ranks: int = 1) -> float:
+def generation_seconds(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> float:
     """Of writing one iteration's completions, each as long as it may be.
 
     Each token reads the weights once for all sequences, and the keys and values of each sequence. vLLM reads a group's

@@ -12,13 +12,13 @@ from typing import Any
 
 from podium.train.metrics import batch_figures
 from podium.train.rollouts import Rollouts, SampledCompletion, Writer
-from podium.train.schedule import Row
+from podium.train.schedule import ScheduledGroup
 
 _KEPT = ("accuracy", "valid", "steps", "calls", "cost_usd", "dropped")
 """The figures of `batch_figures` that an evaluation reports."""
 
 
-class Evaluation:
+class PolicyEvaluation:
     """The evaluations of one run, on this rank.
 
     Args:
@@ -29,7 +29,10 @@ class Evaluation:
     def __init__(self, tasks: Sequence[str], rollouts: Rollouts, *, seed: int, at_once: int) -> None:
         self._rollouts = rollouts
         self._questions = [
-            [Row(0, number, round_, task, f"evaluation/{seed}/{number}") for round_ in range(rollouts.rounds)]
+            [
+                ScheduledGroup(0, number, round_, task, f"evaluation/{seed}/{number}")
+                for round_ in range(rollouts.rounds)
+            ]
             for number, task in enumerate(tasks)
         ]
         self._at_once = max(1, at_once)

@@ -19,7 +19,7 @@ from podium.errors import PodiumError
 from podium.scoring import RolloutRequest, Score, Scoring
 from podium.scoring.protocol import ErrorReply
 from podium.train.ranks import Ranks
-from podium.train.schedule import Row
+from podium.train.schedule import ScheduledGroup
 from podium.types import Message
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class PromptCodec(Protocol):
 class SampledCompletion:
     """One completion of a batch, and what became of it."""
 
-    row: Row
+    row: ScheduledGroup
     rollout: int
     """The number of the rollout in its group; its rounds share it."""
     plans: tuple[str, ...] = ()

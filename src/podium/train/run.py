@@ -24,8 +24,8 @@ from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, open_run_session
 from podium.train.draws import IterationDraws
-from podium.train.engine import Engine, Job, choose_engine, open_engine
-from podium.train.evaluation import Evaluation
+from podium.train.engine import TrainingEngine, TrainingJob, choose_engine, open_engine
+from podium.train.evaluation import PolicyEvaluation
 from podium.train.gate import check_gate
 from podium.train.policy import write_policy
 from podium.train.preflight import Ready, open_client, preflight
@@ -112,7 +112,7 @@ async def run_grpo(
 
 async def train_over(
     scoring: Scoring,
-    engine: Engine,
+    engine: TrainingEngine,
     settings: TrainSettings,
     folder: Path,
     *,
@@ -150,7 +150,7 @@ async def train_over(
             gate=partial(check_gate, settings, workers),
         )
         at_once = settings.batch // ranks.size // settings.rounds
-        job = Job(
+        job = TrainingJob(
             settings,
             folder,
             start=start,
@@ -159,7 +159,7 @@ async def train_over(
             rows=schedule(settings, tasks),
             rollouts=rollouts,
             recorder=Recorder(settings, run=run, progress=progress, on_warning=on_warning, on_row=on_row),
-            evaluation=Evaluation(evaluated, rollouts, seed=settings.seed, at_once=at_once)
+            evaluation=PolicyEvaluation(evaluated, rollouts, seed=settings.seed, at_once=at_once)
             if evaluated
             else None,
         )
@@ -220,7 +220,7 @@ async def open_scoring(
             yield client, tasks, evaluated
 
 
-async def run_in_thread(engine: Engine, job: Job) -> None:
+async def run_in_thread(engine: TrainingEngine, job: TrainingJob) -> None:
     """Train in a thread, while this loop runs plans. If cancelled, tell the engine to stop, and wait until it has."""
     training = asyncio.ensure_future(asyncio.to_thread(engine.train, job))
     try:

@@ -17,7 +17,7 @@ from podium.train.settings import TrainSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScheduledGroup:
     """One group of samples: a task in one round of one iteration."""
 
     iteration: int
@@ -35,7 +35,7 @@ class Row:
         return f"iteration {self.iteration}, question {self.question}: {self.task}, round {self.round}"
 
 
-def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[Row]:
+def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGroup]:
     """All rows of a run, in order. The rounds of a question are consecutive rows, so that one rank has them all.
 
     Each task comes once before any comes again, in a new order in each pass. Generated tasks (`draw_tasks`) come in the
@@ -57,7 +57,7 @@ def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[Row]:
             epoch, place = divmod(iteration * settings.grpo.questions + question, len(tasks))
             name = f"train/{settings.seed}/{iteration}/{question}"
             rows += [
-                Row(iteration, question, round_, order(epoch)[place], name)
+                ScheduledGroup(iteration, question, round_, order(epoch)[place], name)
                 for round_ in range(settings.rounds)
             ]
     return rows
@@ -98,6 +98,6 @@ def draw_tasks(settings: TrainSettings) -> dict[str, Task]:
     return tasks
 
 
-def by_label(rows: Sequence[Row]) -> Mapping[str, Row]:
+def by_label(rows: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
     """Rows by what TRL calls them."""
     return {row.label: row for row in rows}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from podium.train.estimate import GPUS, Training
+from podium.train.estimate import GPUS, TrainingSize
 from podium.train.shape import ModelShape
 
 SCRIPT = Path(__file__).parent.parent.parent.parent / "benchmarks" / "gpu.py"
@@ -33,7 +33,7 @@ def test_without_a_gpu_it_says_so(
 def test_it_generates_and_updates(
     benchmark: dict[str, Any], lora_rank: int | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    training = Training(
+    training = TrainingSize(
         ModelShape(64, 16, 2, 2, 1, 8, 32, tied=True),
         batch=2, questions=2, prompt_tokens=8, completion_tokens=8, micro_batch=2, lora_rank=lora_rank,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from trl_job import make_job
 
 from podium.errors import BudgetError
 from podium.scoring import RolloutRequest, Score
-from podium.train.engine import Job
+from podium.train.engine import TrainingJob
 from podium.train.settings import TrainSettings
 from podium.train.trl.engine import train
 from podium.types import Message
@@ -105,7 +105,7 @@ async def test_a_prompt_that_is_too_long_drops_its_group_alone(
 
 def _job(
     settings: dict[str, Any], folder: Path, scoring: SlowWorkers, tasks: tuple[str, ...] = ("one",)
-) -> Job:
+) -> TrainingJob:
     """One iteration of eight rollouts."""
     questions = len(tasks)
     grpo = settings["grpo"] | {

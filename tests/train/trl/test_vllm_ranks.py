@@ -15,7 +15,7 @@ from trl.generation import vllm_generation
 from podium.scoring import RolloutRequest, Score
 from podium.train.ranks import Ranks as OneRank
 from podium.train.rollouts import Rollouts, SampledCompletion
-from podium.train.schedule import Row
+from podium.train.schedule import ScheduledGroup
 from podium.train.trl.writer import TRLWriter
 from podium.types import Message
 
@@ -129,7 +129,7 @@ async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
     loop = asyncio.get_running_loop()
     groups = [
         [
-            SampledCompletion(Row(0, place, 0, task, f"{rank}/{place}"), n)
+            SampledCompletion(ScheduledGroup(0, place, 0, task, f"{rank}/{place}"), n)
             for place, task in enumerate(own)
             for n in (0, 1)
         ]

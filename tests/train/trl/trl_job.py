@@ -13,7 +13,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Scoring
-from podium.train.engine import Job
+from podium.train.engine import TrainingJob
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
@@ -22,7 +22,7 @@ from podium.train.schedule import schedule
 from podium.train.settings import TrainSettings
 
 
-def make_job(settings: TrainSettings, folder: Path, scoring: Scoring, tasks: Sequence[str]) -> Job:
+def make_job(settings: TrainSettings, folder: Path, scoring: Scoring, tasks: Sequence[str]) -> TrainingJob:
     start = Checkpoint.read(settings.start)
     codec = Codec.of(start)
     rollouts = Rollouts(
@@ -41,7 +41,7 @@ def make_job(settings: TrainSettings, folder: Path, scoring: Scoring, tasks: Seq
         progress=Progress(print, noun="plans"),
         on_warning=lambda warning: None,
     )
-    return Job(
+    return TrainingJob(
         settings,
         folder,
         start=start,

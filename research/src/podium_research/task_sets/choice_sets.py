@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.choice import Choice
+from podium.tasks.graders.choice import MultipleChoice
 from podium.tasks.sets.base import Sample
 from podium.tasks.sets.prompts import CHOICE, content_id
 from podium_research.task_sets.hub import HubSet, int_column, list_column, text_column
@@ -107,7 +107,7 @@ class MMLU(HubSet):
 
     @property
     def grader(self) -> GraderSettings:
-        return Choice()
+        return MultipleChoice()
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
         subject = str(values["subject"])
@@ -159,7 +159,7 @@ class MMLUPro(HubSet):
 
     @property
     def grader(self) -> GraderSettings:
-        return Choice()
+        return MultipleChoice()
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
         category = text_column(values, "category")
@@ -213,7 +213,7 @@ class GPQA(HubSet):
 
     @property
     def grader(self) -> GraderSettings:
-        return Choice()
+        return MultipleChoice()
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample:
         record = text_column(values, "Record ID")

@@ -17,7 +17,7 @@ import torch
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
-from podium.train.engine import MOST_PARAMETERS, TINY_PARAMETERS, Job
+from podium.train.engine import MOST_PARAMETERS, TINY_PARAMETERS, TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import Ranks
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
@@ -34,7 +34,7 @@ open_ranks = Ranks
 
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-    """See `Engine`."""
+    """See `TrainingEngine`."""
     found: list[PodiumError] = []
     if settings.stage == "sft":
         found.append(
@@ -69,8 +69,8 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
     return found
 
 
-def train(job: Job) -> None:
-    """See `Engine`."""
+def train(job: TrainingJob) -> None:
+    """See `TrainingEngine`."""
     settings, recorder = job.settings.grpo, job.recorder
     model = read_model(job.start)
     if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
@@ -99,7 +99,7 @@ class _Trainer:
 
     def __init__(
         self,
-        job: Job,
+        job: TrainingJob,
         model: PolicyModel,
         optimizer: torch.optim.Optimizer,
         reference: ReferencePolicy | None,

@@ -24,7 +24,7 @@ from trl.trainer.sft_config import SFTConfig
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import closest_name
 from podium.errors import CheckpointError, ConfigError, PodiumError
-from podium.train.engine import Job
+from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, numbers
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.schedule import by_label
@@ -155,7 +155,7 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
 
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-    """See `Engine`."""
+    """See `TrainingEngine`."""
     found: list[PodiumError] = []
 
     def attempt(make: Any) -> None:
@@ -194,8 +194,8 @@ def _missing_packages(settings: TrainSettings) -> Iterator[ConfigError]:
         yield ConfigError(f"trl.report_to = {reports!r} cannot be used: {error}")
 
 
-def train(job: Job) -> None:
-    """See `Engine`."""
+def train(job: TrainingJob) -> None:
+    """See `TrainingEngine`."""
     run = TRLRun(job)
     checkpoint = latest_checkpoint(job.checkpoints)
     passes = job.settings.grpo.num_iterations
@@ -210,7 +210,7 @@ def train(job: Job) -> None:
 class TRLRun(TrainerCallback):
     """TRL's trainer for one run on this rank, with its rollout function, reward function and callback."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: TrainingJob) -> None:
         settings = self._settings = job.settings
         self._job = job
         self._rows = by_label(job.rows)
