@@ -51,7 +51,7 @@ class Calculator:
     """Answers `Sums`; to another question it says that it does not know."""
 
     identity = None
-    simulated = True
+    unpaid = True
     """Its calls cost nobody anything."""
 
     def __init__(

@@ -152,19 +152,8 @@ def test_a_degraded_answer_says_why_before_it_is_given():
     assert shown.index("Degraded: The last step did not succeed.") < shown.index("\nAnswer\n")
 
 
-def test_simulated_workers_are_said_to_be():
-    assert "imulated" not in drawn(trace())
-    simulated = RoundTrace(
-        plan_text="", spans=(span(0, simulated_s=4.5), span(3, reads=(0,), simulated_s=2.0))
-    )
-    shown = drawn(trace(rounds=(simulated,)))
-    assert "Simulated workers:" in shown
-    assert "6.50 s simulated, 3.25 s by the clock" in " ".join(shown.split())
-    assert "4.50 s simulated" in shown
-
-
-def test_a_cached_answer_is_said_to_be_and_nothing_is_simulated():
-    kept = span(0, cached=True, cost_usd=0.0, saved_usd=0.0125, simulated_s=3.5, attempts=())
+def test_a_cached_answer_is_said_to_be():
+    kept = span(0, cached=True, cost_usd=0.0, saved_usd=0.0125, claimed_s=3.5, attempts=())
     shown = drawn(trace(rounds=(RoundTrace(plan_text=PLAN, spans=(kept,)),)))
     assert "120 tokens, out of the cache ($0.013 and 3.50 s when it was made)" in shown
     assert "simulated" not in shown

@@ -116,17 +116,6 @@ def _attempts(trace: Trace):
     return [attempt for span in trace.spans for attempt in span.attempts]
 
 
-@pytest.mark.usefixtures("sums")
-def test_what_simulated_workers_would_cost_is_told_apart(podium):
-    worker = '[[worker]]\nname = "{}"\nkind = "calculates"\nprice = {{ output = 6.0 }}\n'
-    planner = '[plan]\nplanner = "single:ada"\n'
-    Path("simulated.toml").write_text("".join(worker.format(name) for name in ("ada", "bob")) + planner)
-    checked = podium("pool", "check", "--pool", "simulated.toml")
-    assert checked.status == 0
-    assert checked.out.splitlines()[-1].startswith("2 of 2 workers answered; $0 spent, $")
-    assert checked.out.rstrip().endswith(" simulated")
-
-
 def test_a_check_fails_if_one_worker_does_not_answer(podium):
     Path("mixed.toml").write_text(
         """

@@ -226,31 +226,6 @@ def test_tasks_without_a_split_of_ours_need_one_named(podium: Podium) -> None:
     assert podium(*record, "--split", "dev").status == 0
 
 
-def test_simulated_workers_are_recorded_as_simulated(podium: Podium) -> None:
-    podium(*RECORD)
-    header = Recording.open(Path("made/r.parquet")).header
-    assert [worker.simulated for worker in header.workers] == [True, True]
-    assert header.source == "recorded from simulated workers; tasks: sums/test"
-    assert podium("replay", "show", "made/r.parquet").out.count("(simulated)") == 2
-    Path("both.toml").write_text(
-        SIMULATED + '[[worker]]\nname = "echo"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
-    )
-    podium("record", "both.parquet", *TASKS, "--pool", "both.toml", *RECORD[6:])
-    header = Recording.open(Path("both.parquet")).header
-    assert {worker.name: worker.simulated for worker in header.workers} == {
-        "able": True,
-        "echo": False,
-        "weak": True,
-    }
-    assert header.source == "recorded from live and simulated workers; tasks: sums/test"
-
-
-def test_what_was_recorded_in_parts_is_simulated_as_a_whole(podium: Podium) -> None:
-    assert podium(*RECORD, "--budget-calls", "9").status == 1
-    assert podium(*RECORD).status == 0
-    assert all(worker.simulated for worker in Recording.open(Path("made/r.parquet")).header.workers)
-
-
 def test_a_recording_is_not_made_of_recorded_workers(podium: Podium) -> None:
     podium(*RECORD)
     Path("made/pool.toml").write_text('[[worker]]\nname = "able"\nkind = "replay"\nrecording = "r.parquet"\n')

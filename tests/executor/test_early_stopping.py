@@ -394,7 +394,7 @@ async def test_a_step_that_a_vote_deferred_counts_those_that_it_waited_for(make_
         execution = Execution(make_context(workers, settings=how), ballot(3))
         await execution.run()
         claims = zip(execution.spans, (3.0, 1.0, 2.0, 0.0), strict=True)
-        spans = tuple(span.model_copy(update={"simulated_s": claimed}) for span, claimed in claims)
+        spans = tuple(span.model_copy(update={"claimed_s": claimed}) for span, claimed in claims)
         took[how] = RoundTrace(plan_text="", spans=spans).critical_path_s
     # The second and the third are the cheapest and disagree, so the first is asked after them.
     assert [span.waited for span in execution.spans] == [(1, 2), (), (), ()]

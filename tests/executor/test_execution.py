@@ -323,7 +323,7 @@ async def test_a_simulated_worker_claims_its_seconds_without_sleeping(make_conte
     question_context = make_context([Simulated("0", ["4"])])
     execution = Execution(question_context, workflow(()))
     await execution.run()
-    assert execution.spans[0].seconds == execution.spans[0].simulated_s == 30.0
+    assert execution.spans[0].seconds == execution.spans[0].claimed_s == 30.0
     assert question_context.elapsed() < 5.0
 
 

@@ -212,20 +212,6 @@ def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "r.parquet"]
 
 
-def test_workers_that_are_simulated_are_so_in_the_header_of_every_writing(tmp_path: Path) -> None:
-    with RecordingWriter(tmp_path / "g") as writer:
-        gather(writer, "a")
-        writer.add("a", Response("bob", 0, "Answer: 4"))
-        writer.note_simulated("bob")
-        writer.note_simulated("bob")
-        writer.note_simulated("nobody")
-        writer.commit()
-    with RecordingWriter(tmp_path / "g") as writer:
-        header = writer.write(tmp_path / "r.parquet", name="r", known={"bob": RecordedWorker(name="bob")})
-    assert {worker.name: worker.simulated for worker in header.workers} == {"ada": False, "bob": True}
-    assert Recording.open(tmp_path / "r.parquet").header == header
-
-
 def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     with RecordingWriter() as writer:

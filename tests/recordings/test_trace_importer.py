@@ -27,7 +27,6 @@ from podium.workers.replay import ReplayWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workers.view import requests_whole_question
 from podium.workflow import Access, Step, Workflow
-from scripted_team import Sums, calculator
 
 MakeRecording = Callable[..., Recording]
 
@@ -189,19 +188,6 @@ async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
     assert import_report.sentences == (
         "traces of questions with images: a recording identifies a question by its text (1)",
     )
-
-
-async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_path: Path) -> None:
-    (task,) = Sums("test", 1)
-    pool = Pool([calculator("sim"), ScriptedWorker("live", ["Answer: 4"])])
-    traces = await store_of(
-        tmp_path / "traces.sqlite", *((Single(name), pool, task.question) for name in pool.names)
-    )
-    recording, _ = gathered(traces, tmp_path, {})
-    assert {worker.name: worker.simulated for worker in recording.header.workers} == {
-        "live": False,
-        "sim": True,
-    }
 
 
 async def test_numbered_steps_count_as_the_whole_question(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def trace(cost: float = 0.0, seconds: float = 0.0, calls: int = 1, *, readable: 
             status="done",
             response="Answer: 1",
             cost_usd=cost / calls,
-            simulated_s=seconds / calls,
+            claimed_s=seconds / calls,
             attempts=(Attempt(worker="w", started_s=0, ended_s=0),),
         )
         for position in range(calls)

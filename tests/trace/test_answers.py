@@ -48,7 +48,7 @@ def span(tokens: int, worker: str = "ada", **changes: object) -> Span:
 
 
 def test_answers_are_counted_for_who_gave_them(keep: Callable[..., Path]) -> None:
-    store = keep([span(10), span(20, "bob", simulated_s=0.5)], [span(30)])
+    store = keep([span(10), span(20, "bob", claimed_s=0.5)], [span(30)])
     assert past_answers(store) == {
         "ada": PastAnswers((30, 10), (2.5, 2.5)),
         "bob": PastAnswers((20,), (0.5,)),

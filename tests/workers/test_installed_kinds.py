@@ -28,7 +28,7 @@ class ShoutSpec(WorkerSpec):
 
 class ShoutWorker:
     identity = None
-    simulated = True
+    unpaid = True
 
     def __init__(self, spec: ShoutSpec) -> None:
         self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback

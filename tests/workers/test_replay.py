@@ -16,7 +16,7 @@ from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, Style, build_messages
 from podium.planner import Plan, PlanRequest
 from podium.planners import SelfConsistency
-from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
+from podium.recordings import Recording, Response
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
@@ -191,20 +191,6 @@ def test_an_unknown_worker_is_answered_with_the_nearest(recording: Recording) ->
         ConfigError, match=r"small\.parquet has no responses of 'caroll'; did you mean 'carol'\?"
     ):
         replay(recording, "caroll")
-
-
-def test_a_recorded_worker_that_was_simulated_says_so(tmp_path: Path) -> None:
-    with RecordingWriter() as writer:
-        writer.add_question(RecordedQuestion("q0", FOUR))
-        for name in ("ada", "bob"):
-            writer.add("q0", Response(name, 0, "Answer: 4"))
-        writer.note_simulated("bob")
-        writer.write(tmp_path / "sim.parquet", name="sim")
-    made = Recording.open(tmp_path / "sim.parquet")
-    assert [replay(made, name).simulated for name in ("ada", "bob")] == [False, True]
-
-
-# --- what it cost ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def _span(position: int, seconds: float, *, reads=(), first: float | None = None
         subtask="Do it.",
         reads=reads,
         status="done",
-        simulated_s=seconds,
+        claimed_s=seconds,
         cached=True,
         first_token_s=first,
     )

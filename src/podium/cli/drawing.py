@@ -56,10 +56,6 @@ def draw_trace(trace: Trace, *, full: bool = False) -> RenderableType:
         Text.assemble(("Question  ", "bold"), printable(trace.question.text).strip()),
         Text(_totals(trace), style="dim"),
     ]
-    if is_simulated(trace):
-        parts.append(
-            Text("Simulated workers: their answers, seconds and dollars are a simulation's.", "yellow")
-        )
     if recorded := _recorded(trace):
         parts.append(
             Text(
@@ -91,11 +87,6 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
     return tree
 
 
-def is_simulated(trace: Trace) -> bool:
-    """Whether any worker of the trace was a simulation."""
-    return any(span.simulated_s and span.recorded is None and not span.cached for span in trace.spans)
-
-
 def _judged(outcome: Feedback) -> Text:
     """What a user said about the answer."""
     told = Text("Outcome   ", "bold")
@@ -112,8 +103,6 @@ def _recorded(trace: Trace) -> int:
 
 def _totals(trace: Trace) -> str:
     took = f"{seconds(trace.seconds)} by the clock"
-    if is_simulated(trace):
-        took = f"{seconds(trace.critical_path_s)} simulated, {took}"
     about = "about " if trace.usage.estimated else ""
     spared = sum(span.saved_usd for span in trace.spans)
     saved = f" ({dollars(spared)} saved by the cache)" if spared else ""
@@ -243,7 +232,7 @@ def _spent(span: Span) -> str:
 def _time(span: Span) -> str:
     if span.recorded is not None:
         return f"recorded as {printable(span.recorded)}"
-    return seconds(span.seconds) + (" simulated" if span.simulated_s else "")
+    return seconds(span.seconds)
 
 
 def _sees(reads: Sequence[int], previous: int) -> str:

@@ -109,7 +109,7 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
         _say(console, "Workers: not estimated, since the pool or the tasks cannot be opened.")
         return
     calls, tokens, cost = workers.calls, workers.tokens, workers.cost_usd
-    unpaid = "" if workers.paid else "; all of them are simulated or recorded, so nothing is paid"
+    unpaid = "" if workers.paid else "; all of them are scripted or recorded, so nothing is paid"
     _say(
         console,
         f"Workers: about {calls.likely:,.0f} calls ({calls.low:,.0f} to {calls.high:,.0f}), "
@@ -215,7 +215,7 @@ def _print_trials(console: Console, trials: Sequence[WorkerTrial]) -> None:
     for trial in trials:
         if trial.error is not None:
             _say(console, f"{trial.worker}: {trial.error}")
-    paid = sum(trial.cost_usd for trial in trials if not trial.simulated)
+    paid = sum(trial.cost_usd for trial in trials if trial.paid)
     answered = sum(trial.answered for trial in trials)
     _say(console, f"{answered} of {len(trials)} answered; {dollars(paid)} spent.")
 

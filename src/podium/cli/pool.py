@@ -230,13 +230,11 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
     for finding in findings:
         if finding.plan_format is not None:
             _note(console, finding.worker, f"is asked for plans {finding.plan_format}", "dim")
-    spent = dollars(sum(finding.cost_usd for finding in findings if not finding.simulated))
-    simulated = sum(finding.cost_usd for finding in findings if finding.simulated)
-    claimed = f", {dollars(simulated)} simulated" if simulated else ""
+    spent = dollars(sum(finding.cost_usd for finding in findings))
     guessed = "; ~ estimated tokens" if any(finding.estimated for finding in findings) else ""
     workers = [finding for finding in findings if finding.role == "worker"]
     answered = f"{sum(finding.answered for finding in workers)} of {counted(len(workers), 'worker')} answered"
-    console.print(Text(f"\n{answered}; {spent} spent{claimed}{guessed}", "dim"))
+    console.print(Text(f"\n{answered}; {spent} spent{guessed}", "dim"))
 
 
 def _table(*columns: str) -> Table:
@@ -271,7 +269,7 @@ class WorkerHistory:
     """Attempts; answers from the response cache do not count."""
     failures: int
     median_s: float | None
-    """Median seconds of the successful calls: measured, or for a simulated worker those that it claims."""
+    """Median seconds of the successful calls: measured, or those that the reply claims."""
 
 
 def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:
@@ -297,4 +295,4 @@ def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:
 
 
 def _call_seconds(span: Span, by_the_clock: float) -> float:
-    return by_the_clock if span.simulated_s is None else span.simulated_s
+    return by_the_clock if span.claimed_s is None else span.claimed_s

@@ -82,7 +82,7 @@ def record(
         budget_calls: The most calls of this start of the command.
         budget_usd: The most dollars of this start.
         budget_seconds: The most seconds of this start.
-        seed: Seeds the choice of questions and the randomness of simulated workers.
+        seed: Seeds the choice of questions and what workers draw.
         json: Print the header as one line of JSON.
     """
     check_recording_path(out)
@@ -140,7 +140,7 @@ def record(
         header = writer.write(
             out,
             name=name,
-            source=f"recorded from {_kind(writer)} workers; tasks: {sets}",
+            source=f"recorded from live workers; tasks: {sets}",
             left_out=[
                 *progress.left_out,
                 *(
@@ -253,14 +253,6 @@ def _spread(parts: Iterable[_Part]) -> list[Task]:
     """The questions of all splits evenly mixed, so that a recording that stops early has some of each."""
     placed = [((k + 0.5) / len(part.tasks), task) for part in parts for k, task in enumerate(part.tasks)]
     return [task for _, task in sorted(placed, key=lambda place: place[0])]
-
-
-def _kind(writer: RecordingWriter) -> str:
-    """The kind of the workers that answered: "live", "simulated" or "live and simulated"."""
-    simulated = writer.workers & writer.simulated
-    if not simulated:
-        return "live"
-    return "simulated" if simulated == writer.workers else "live and simulated"
 
 
 async def _ask(

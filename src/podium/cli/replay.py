@@ -213,7 +213,7 @@ def _print(header: Header, file: Path) -> None:
         price = worker.price
         priced = price.input or price.output
         table.add_row(
-            Text(printable(worker.name) + (" (simulated)" if worker.simulated else "")),
+            Text(printable(worker.name)),
             f"{worker.responses:,}",
             _share(worker.accuracy),
             _share(worker.published),

@@ -105,7 +105,7 @@ def _print(found: Spend) -> None:
             f"The price of {counted(total.unpriced_calls, 'call')} is not known; the dollars leave them out."
         )
     if total.unpaid_usd:
-        print(f"{dollars(total.unpaid_usd)} of it is of simulated or recorded workers, which nobody pays.")
+        print(f"{dollars(total.unpaid_usd)} of it is of recorded answers, which nobody pays.")
     if total.saved_usd:
         print(f"The response cache saved {dollars(total.saved_usd)}.")
 

@@ -42,7 +42,7 @@ from podium.team.dispatching import RESPONSES, SPENDING, open_dispatcher
 from podium.team.planning import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool, has_real_workers, is_tool
 from podium.workers.replay import ReplayWorker
 
 Show = Callable[[str, int, int], None]
@@ -304,7 +304,8 @@ async def _measure(
                 questions,
                 runs_of_conductors,
                 judge=options.judge if questions.judged_by == "judge" else None,
-                replayed=any(isinstance(worker, ReplayWorker) for worker in pool),
+                replayed=any(isinstance(worker, ReplayWorker) for worker in pool)
+                or not has_real_workers(pool),
                 spent_usd=sum(run.usd for run in runs) if account is None else account.spent_usd,
                 files=files,
             )

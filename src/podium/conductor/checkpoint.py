@@ -35,7 +35,7 @@ class Conducts(Settings):
     questions: str = "any questions"
     """What it was trained on, in words, for messages."""
     simulated: bool = False
-    """Whether it conducts only simulated, scripted and recorded workers."""
+    """Whether it conducts only scripted and recorded workers."""
     ratings: bool = False
     """Whether every worker must have a rating, and the pool a worker that votes."""
     workers: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Conducts(Settings):
         Args:
             anonymous: whether its prompt has only the numbers of workers.
             random_pools: whether its questions had random subsets of the pool, so that no number meant one worker.
-            ratings: whether it reads ratings; then it is not bound to simulated workers.
+            ratings: whether it reads ratings; then it is not bound to scripted and recorded workers.
         """
         return cls(
             questions=f"the questions of {tasks}",
@@ -63,8 +63,8 @@ class Conducts(Settings):
         """Why such a policy must not conduct `pool`, in one sentence; None: it may."""
         if self.simulated and (real := real_workers(pool)):
             return (
-                f"it was trained on {self.questions} over simulated workers, and {real[0].profile.name!r} of this "
-                "pool is not simulated."
+                f"it was trained on {self.questions} over scripted or recorded workers, and "
+                f"{real[0].profile.name!r} of this pool is a real one."
             )
         if self.workers and pool.names != self.workers:
             return f"it knows workers only by number, in this order: {', '.join(self.workers)}."

@@ -55,7 +55,7 @@ class ConductorSettings(Settings):
     or text. "auto": by the first of these that a probe finds obeyed. "text" asks for three lists."""
     fallback: str | None = None
     """The worker that answers a question when planning has failed; None: the worker that conducts, or else the pool's
-    first that is not simulated."""
+    first that is real."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -15,7 +15,7 @@ from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Learner, Planner
-from podium.recordings import names_conditioned, was_simulated
+from podium.recordings import names_conditioned
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -125,7 +125,7 @@ class Evaluation:
     @property
     def simulated(self) -> bool:
         """Whether any worker was simulated; then accuracy, seconds and dollars are simulated too."""
-        return any(map(was_simulated, self.spans))
+        return any(map(_is_simulated, self.spans))
 
     @property
     def recorded(self) -> bool:
@@ -318,3 +318,12 @@ def _teach(learner: Learner | None, rollout: Rollout) -> None:
     """Tell the planner the grade, unless the grader failed."""
     if learner is not None and rollout.grade.failure is None:
         learner.learn(rollout.trace, float(rollout.correct))
+
+
+def _is_simulated(span: Span) -> bool:
+    """Whether a worker that claims its seconds answered the step, or answered within the team that did."""
+    if span.nested is not None:
+        return any(map(_is_simulated, span.nested.spans))
+    # Tools use no tokens; cached and recorded answers claim the time that they once took.
+    claims = span.claimed_s is not None and span.usage.tokens > 0
+    return claims and span.recorded is None and not span.cached

@@ -87,7 +87,7 @@ async def compare_recorded(
         questions=len(settings.tasks),
         seed=settings.seed,
         pool=settings.pool.names,
-        simulated=any(simulated) or any(worker.simulated for worker in recorded),
+        simulated=any(simulated),
         recorded=True,
         rows=adjusted(rows),
         conditioned=replays_conditioned(settings.pool),

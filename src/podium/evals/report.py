@@ -14,7 +14,7 @@ from typing import Any
 from podium import __version__
 from podium.errors import UsageError
 from podium.evals.charts import Html, colour, curve, fragment, pareto_chart, shares, tag, whisker
-from podium.evals.comparison import RECORDED, SIMULATED, BeforeAfter, Comparison, ComparisonRow, ExamplePlan
+from podium.evals.comparison import RECORDED, BeforeAfter, Comparison, ComparisonRow, ExamplePlan
 from podium.evals.table import HEADINGS, grid, notes, percent
 from podium.rollout.run_folder import RunFolder, replace_file
 
@@ -70,7 +70,7 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
 
 
 def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> str:
-    """The whole page. Unless the comparison or the metrics say otherwise, it says that workers were simulated."""
+    """The whole page. It says where workers were simulated or recorded, as the comparison or the metrics do."""
     caveats = comparison.caveats if comparison else _caveats(metrics[-1])
     return html_page(
         f"Podium: {title}",
@@ -99,7 +99,7 @@ def html_page(title: str, *body: Html | str | Iterable[Html | str]) -> str:
 
 def _caveats(last: Mapping[str, Any]) -> tuple[str, ...]:
     """The caveats of a run without a comparison, from the last row of its metrics."""
-    return (SIMULATED,) * bool(last.get("simulated", True)) + (RECORDED,) * bool(last.get("recorded", False))
+    return (RECORDED,) * bool(last.get("recorded", False))
 
 
 def _subtitle(metrics: Metrics, comparison: Comparison | None) -> str:

@@ -46,8 +46,6 @@ class CheckResult:
     """Whether it cost money at an unknown price."""
     role: Literal["worker", "planner"] = "worker"
     """The planner's check is a plan."""
-    simulated: bool = False
-    """Its cost is simulated."""
     model: str | None = None
     """The model that the provider says answered."""
     note: str | None = None
@@ -120,7 +118,6 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
             output_tokens=reply.usage.output_tokens,
             estimated=reply.usage.estimated,
             cost_usd=reply.price(worker.profile),
-            simulated=reply.latency_s is not None,
             model=reply.model,
             note=f"its endpoint refuses {', '.join(reply.dropped)}, and was asked without."
             if reply.dropped

@@ -312,7 +312,7 @@ def _answer(answered: Answered) -> dict[str, Any]:
         "usage": answered.spent.usage,
         "cost_usd": answered.spent.cost_usd,
         "saved_usd": answered.spent.saved_usd,
-        "simulated_s": reply.latency_s,
+        "claimed_s": reply.latency_s,
         "recorded": reply.recorded,
         "cached": reply.cached,
         "finish": reply.finish,

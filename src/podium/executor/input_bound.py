@@ -105,7 +105,7 @@ class InputSize:
 class InputBound:
     """The most tokens of input of one worker's calls. It learns from the worker's own counts, for as long as it lives.
 
-    The calls of a simulated worker take what Podium counts itself, so its bound is that count.
+    The calls of a scripted or recorded worker take what Podium counts itself, so its bound is that count.
     """
 
     def __init__(self, worker: Worker) -> None:

@@ -24,7 +24,7 @@ from podium.ratings.recorder import (
     recorded_question,
     refuse_other_wordings,
 )
-from podium.recordings import RecordingWriter, Response, Seen, reference, split_by_hash, was_simulated
+from podium.recordings import RecordingWriter, Response, Seen, reference, split_by_hash
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Trace
@@ -89,9 +89,6 @@ async def record_plans(
             run_budget.refused()
             await calls.grade(task)
             progress.usd = run_budget.spent_usd
-            for span in trace.spans:
-                if span.answered_by is not None and was_simulated(span):
-                    writer.note_simulated(span.answered_by)
             writer.commit()
             if _is_whole(trace):
                 progress.kept += 1

@@ -17,7 +17,7 @@ from podium.executor import Dispatcher, Ledger
 from podium.executor.accounts import UNLIMITED_USD, Account
 from podium.executor.ledger import Reservation
 from podium.planners import Single
-from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
+from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash
 from podium.rollout.judging import graded
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
@@ -68,7 +68,7 @@ async def record(
     Args:
         split: the split of a question, by its id.
         budget: of this run, grading included (`RunBudget`).
-        seed: seeds the randomness of simulated workers.
+        seed: seeds what workers draw.
         dispatcher: with a response cache or accounts. Once an account refuses a call, no more calls are made.
         on_progress: called with the progress after each call.
 
@@ -242,8 +242,6 @@ class _Job:
         writer.add_question(recorded_question(self.task, split(self.task.id)))
         response = _response(self.worker, self.sample, span, span.response)
         writer.add(self.task.id, response)
-        if was_simulated(span):
-            writer.note_simulated(self.worker)
         writer.commit()
         return response
 

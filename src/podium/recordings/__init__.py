@@ -18,7 +18,6 @@ from podium.recordings.model import (
     names_conditioned,
     reference,
     split_by_hash,
-    was_simulated,
 )
 from podium.recordings.recording import Recording
 from podium.recordings.writer import RecordingWriter, unfinished_path
@@ -39,5 +38,4 @@ __all__ = [
     "reference",
     "split_by_hash",
     "unfinished_path",
-    "was_simulated",
 ]

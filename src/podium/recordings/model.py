@@ -13,7 +13,7 @@ from pydantic import Field
 from podium.types import Price, Value, estimate_tokens
 
 if TYPE_CHECKING:
-    from podium.trace import Span
+    pass
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,6 @@ class RecordedWorker(Value):
     name: str
     description: str = ""
     price: Price = Price()
-    simulated: bool = False
-    """Whether its responses were simulated. Reports must then say so."""
     responses: int = 0
     judged: int = 0
     accuracy: float | None = None
@@ -141,15 +139,6 @@ def reference(recording: str, question_id: str, response: Response, seen: Seen |
 def names_conditioned(reference: str) -> bool:
     """Whether a reference names a conditioned response."""
     return "@" in reference.rpartition("/")[2]
-
-
-def was_simulated(span: Span) -> bool:
-    """Whether a simulated worker answered the step, or answered within the team that did."""
-    if span.nested is not None:
-        return any(map(was_simulated, span.nested.spans))
-    # Tools have no simulated time and use no tokens. Cached and recorded answers have the time that they once took.
-    simulated = span.simulated_s is not None and span.usage.tokens > 0
-    return simulated and span.recorded is None and not span.cached
 
 
 SPLITS = ("train", "validation", "test")

@@ -30,7 +30,6 @@ _TABLES = (
       input_tokens integer, output_tokens integer, estimated integer, seconds real,
       primary key (question, worker, sample)
     ) without rowid""",
-    "create table if not exists simulated (worker text primary key) without rowid",
     # A table of its own: an unfinished recording of an earlier Podium then continues as it is.
     """create table if not exists conditioned (
       question text, worker text, sample integer, text text, answer text, score real,
@@ -38,7 +37,7 @@ _TABLES = (
       primary key (question, worker, seen, sample)
     ) without rowid""",
 )
-_NAMES = {"made_by", "asked", "question", "response", "simulated", "conditioned"}
+_NAMES = {"made_by", "asked", "question", "response", "conditioned"}
 _VALUES = "question, worker, sample, text, answer, score, input_tokens, output_tokens, estimated, seconds"
 _ALL = f"""
 (select {_VALUES}, null as seen, null as shown from response
@@ -216,15 +215,6 @@ class RecordingWriter:
         )
         return found.fetchone() is not None
 
-    def note_simulated(self, worker: str) -> None:
-        """Mark a worker as a simulation. The header will say so."""
-        self._execute("insert or ignore into simulated values (?)", (worker,))
-
-    @property
-    def simulated(self) -> frozenset[str]:
-        """Workers that are simulations."""
-        return frozenset(worker for (worker,) in self._execute("select worker from simulated"))
-
     @property
     def workers(self) -> frozenset[str]:
         """Workers with a response."""
@@ -311,16 +301,10 @@ class RecordingWriter:
         self, known: Mapping[str, RecordedWorker]
     ) -> tuple[tuple[RecordedWorker, ...], dict[str, int]]:
         """The workers, and for each that has conditioned responses their number."""
-        simulated = self.simulated
         rows = self._execute(_KNOWN).fetchall()
         workers = tuple(
             known.get(worker, RecordedWorker(name=worker)).model_copy(
-                update={
-                    "simulated": worker in simulated,
-                    "responses": count,
-                    "judged": judged,
-                    "accuracy": share,
-                }
+                update={"responses": count, "judged": judged, "accuracy": share}
             )
             for worker, count, _, judged, share in rows
         )

@@ -62,7 +62,6 @@ class Score(Value):
     calls: int = 0
     cost_usd: float = 0.0
     """Dollars of all rounds so far, as if nothing came from the response cache."""
-    simulated: bool = False
     recorded: bool = False
     trace_id: str | None = None
 
@@ -121,7 +120,7 @@ class Scoring(Protocol):
     async def score(self, request: RolloutRequest) -> Score:
         """Run the plans of a rollout, grade the answer and reward the latest plan.
 
-        The rounds before the latest are run again; the response cache answers their calls, and simulated workers give
+        The rounds before the latest are run again; the response cache answers their calls, and scripted workers give
         the same answers again.
 
         Raises:

@@ -20,7 +20,6 @@ from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Outcome, Plan, PlanRequest, outcomes_of
-from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
@@ -307,7 +306,6 @@ def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:
         steps=0 if workflow is None else len(live_steps(workflow)),
         calls=trace.calls,
         cost_usd=trace.uncached_usd,
-        simulated=any(was_simulated(span) for span in trace.spans),
         recorded=any(span.recorded is not None for span in trace.spans),
         trace_id=trace.id,
     )

@@ -257,7 +257,7 @@ def _answer(text: str, finish: str | None) -> str:
 
 
 def _model(name: str, identity: Mapping[str, Any] | None) -> _Model:
-    """The model in a worker's identity. A worker without one is simulated or local, and is its own model."""
+    """The model in a worker's identity. A worker without one is scripted or local, and is its own model."""
     if identity is None or not isinstance(identity.get("model"), str):
         return _Model(name, "podium")
     host = urlsplit(str(identity.get("url") or "")).hostname

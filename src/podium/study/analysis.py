@@ -62,7 +62,6 @@ def result_of(
         detectable=detectable,
         bounds=Bounds.of(diversity(recorded.repeated)),
         spent_usd=spent_usd,
-        simulated=recorded.simulated,
         recorded=replayed,
         notes=(*questions.notes, *recorded.notes, *conducted.notes),
         files=files,

@@ -46,8 +46,6 @@ class Recorded:
     tasks: tuple[Task, ...]
     """These questions, graded by the recorded verdicts."""
     notes: tuple[str, ...]
-    simulated: bool
-    """Whether a worker was simulated."""
 
 
 async def record_answers(
@@ -143,7 +141,6 @@ async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> 
         replay=replay,
         tasks=tasks,
         notes=tuple(notes),
-        simulated=any(worker.simulated for worker in kept),
     )
 
 

@@ -133,7 +133,7 @@ def _comparison(study: Study) -> Comparison:
         questions=study.questions,
         seed="study",
         pool=study.workers,
-        simulated=study.simulated,
+        simulated=False,
         recorded=study.recorded,
         rows=tuple(
             ComparisonRow(

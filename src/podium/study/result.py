@@ -86,9 +86,8 @@ class Study(JsonFile):
     """The smallest gain of the best team that a study of so many questions is likely to find (80 %)."""
     bounds: Bounds
     spent_usd: float = 0.0
-    simulated: bool = False
     recorded: bool = False
-    """Whether workers answered from a recording."""
+    """Whether workers answered from a recording or a script, so that the dollars are not paid."""
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = Field(default=())
     """The settings files that serve the recommendation, and the cheaper choice if it is another one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podium.evals.comparison import SIMULATED
 from podium.evals.stats import Interval
 from podium.evals.table import percent, points, within
 from podium.study.result import Study, StudyRow
@@ -137,8 +136,6 @@ def bounds(study: Study) -> Iterator[str]:
 
 def caveats(study: Study) -> Iterator[str]:
     """What a reader has to know before believing a figure."""
-    if study.simulated:
-        yield SIMULATED
     if study.recorded:
         yield _REPLAYED
     if study.judged_by == "judge":
@@ -181,8 +178,7 @@ def _difference(interval: Interval) -> str:
 
 
 def _spent(study: Study) -> str:
-    unpaid = study.simulated or study.recorded
-    return "is what the answers would have cost; no worker was paid" if unpaid else "was spent"
+    return "is what the answers would have cost; no worker was paid" if study.recorded else "was spent"
 
 
 def _more(row: StudyRow) -> str:

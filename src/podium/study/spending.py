@@ -62,7 +62,7 @@ class Spending:
     paid: bool
     """Whether anything costs money: `workers_paid`, or a paid model conducts."""
     workers_paid: bool
-    """Whether some worker is neither simulated nor recorded, and its price is not written as 0."""
+    """Whether some worker is neither scripted nor recorded, and its price is not written as 0."""
     unpriced: tuple[str, ...] = ()
     """Real workers whose price the pool file does not say."""
 

@@ -16,7 +16,7 @@ from podium.workers.pool import Pool, real_workers
 def share_limits(pool: Pool, number: int, of: int) -> None:
     """Give the workers of a pool that was just opened their share of the limits, also those of its teams.
 
-    Tools and simulated workers keep theirs: they run in each process anew.
+    Tools and scripted workers keep theirs: they run in each process anew.
 
     Args:
         number: of this process, from 0.

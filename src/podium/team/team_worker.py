@@ -54,8 +54,8 @@ class TeamWorker:
         self.fallback = fallback
         self.identity = identity
         self.opened = opened
-        self.simulated = not has_real_workers(runner.pool) and (opened is None or opened.release is None)
-        """Whether all of its workers are simulated, and its planner calls no endpoint."""
+        self.unpaid = not has_real_workers(runner.pool) and (opened is None or opened.release is None)
+        """Whether all of its workers are scripted, recorded or tools, and its planner calls no endpoint."""
         self.runs_here = not has_paid_workers(runner.pool) and (opened is None or opened.release is None)
         """Whether no call of its workers or its planner costs money."""
 
@@ -106,11 +106,11 @@ class TeamWorker:
                 usage=trace.usage,
                 cost_usd=trace.cost_usd,
             )
-        simulated = any(span.simulated_s is not None for span in trace.spans)
+        claims = any(span.claimed_s is not None for span in trace.spans)
         return Reply(
             trace.answer,
             trace.usage,
-            latency_s=trace.critical_path_s if simulated else None,
+            latency_s=trace.critical_path_s if claims else None,
             cost_usd=trace.cost_usd,
             tool_calls=trace.tool_calls,
             provider_state=_nested_state(trace),

@@ -21,7 +21,7 @@ NEWEST = 500
 _QUERY = """
 SELECT json_extract(span.value, '$.answered_by') AS worker,
        json_extract(span.value, '$.usage.output_tokens'),
-       coalesce(json_extract(span.value, '$.simulated_s'),
+       coalesce(json_extract(span.value, '$.claimed_s'),
                 json_extract(span.value, '$.ended_s') - json_extract(span.value, '$.started_s'))
 FROM (SELECT CASE WHEN json_valid(document) THEN document ELSE '{}' END AS document
       FROM traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
@@ -40,7 +40,7 @@ class PastAnswers:
 
     output_tokens: tuple[int, ...]
     seconds: tuple[float, ...]
-    """A simulated worker's own figure; for other workers the measured time, including waiting and retries."""
+    """What the reply claims; else the measured time, including waiting and retries."""
 
     def __len__(self) -> int:
         return len(self.output_tokens)

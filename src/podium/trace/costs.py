@@ -30,7 +30,7 @@ class Cost(NamedTuple):
     usd: float
     """Dollars, with those of tries that gave no answer."""
     unpaid_usd: float
-    """The part of `usd` that nobody pays, because the worker is simulated or recorded."""
+    """The part of `usd` that nobody pays, because the answer was recorded."""
     saved_usd: float
     """Dollars that answers and plans from the response cache had cost when they were made."""
 
@@ -81,10 +81,10 @@ def _of_answer(span: Span, tried_usd: float, pool: tuple[Profile, ...]) -> Cost:
         unpriced = any(cost.unpriced for cost in inner)
         unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in inner))
     else:
-        made_up = span.simulated_s is not None or span.recorded is not None
-        paid = span.status == "done" and not (span.cached or made_up)
+        recorded = span.recorded is not None
+        paid = span.status == "done" and not (span.cached or recorded)
         unpriced = paid and not usd and span.usage.tokens > 0 and _has_no_price(worker, pool)
-        unpaid_usd = usd if made_up else 0.0
+        unpaid_usd = usd if recorded else 0.0
     return Cost(worker, 1, int(unpriced), span.usage.tokens, usd, unpaid_usd, span.saved_usd)
 
 

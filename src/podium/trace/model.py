@@ -118,8 +118,8 @@ class Span(Value):
     """The trace of another team, if the worker is one."""
     started_s: float = 0.0
     ended_s: float = 0.0
-    simulated_s: float | None = None
-    """Seconds that a simulated worker claims; they count instead of the clock's."""
+    claimed_s: float | None = None
+    """Seconds that the reply claims, as of a tool, a cached or a recorded one; they count instead of the clock's."""
     recorded: str | None = None
     """Which recorded response this is, as recording#question/worker/sample; None: it was made for this step."""
     attempts: tuple[Attempt, ...] = ()
@@ -128,8 +128,8 @@ class Span(Value):
 
     @property
     def seconds(self) -> float:
-        """How long the step took: as claimed by a simulated worker, else by the clock, waiting and retries included."""
-        return self.simulated_s if self.simulated_s is not None else self.ended_s - self.started_s
+        """How long the step took: as its reply claims, else by the clock, waiting and retries included."""
+        return self.claimed_s if self.claimed_s is not None else self.ended_s - self.started_s
 
     @property
     def working_s(self) -> float:
@@ -138,7 +138,7 @@ class Span(Value):
         It is the time of the attempt that was answered, else of the last one; for a team, the critical path of its
         trace.
         """
-        if self.simulated_s is not None or not self.attempts:
+        if self.claimed_s is not None or not self.attempts:
             return self.seconds
         if self.nested is not None:
             return self.nested.critical_path_s + sum(round_.plan_seconds for round_ in self.nested.rounds)

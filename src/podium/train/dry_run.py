@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from podium.executor import Dispatcher
 from podium.executor.estimate import estimate
 from podium.planner import Planner
-from podium.recordings import was_simulated
 from podium.rollout import FixedPlan
 from podium.rollout.rollout import roll
 from podium.tasks import Task
@@ -56,7 +55,7 @@ class WorkerForecast:
     iteration_s: float
     """Seconds that the workers of one iteration take."""
     paid: bool
-    """False: all workers are simulated or recorded, so the calls cost nothing."""
+    """False: all workers are scripted or recorded, so the calls cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +157,11 @@ class WorkerTrial:
     task: str
     answered: bool
     seconds: float
-    """As claimed by a simulated worker, else by the clock."""
+    """As the reply claims, else by the clock."""
     cost_usd: float
     """Dollars of answer and verdict."""
-    simulated: bool
-    """Whether the worker is simulated, so that its dollars are not paid."""
+    paid: bool
+    """False: the worker is scripted or recorded, so its dollars are not paid."""
     score: float | None
     """None: there was nothing to grade, or the grader failed."""
     error: str | None = None
@@ -236,7 +235,7 @@ async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatche
         answered=answered,
         seconds=sum(span.seconds for span in spans),
         cost_usd=trace.cost_usd + rollout.grade.cost_usd,
-        simulated=not has_real_workers([pool[worker]]) or any(was_simulated(span) for span in spans),
+        paid=has_real_workers([pool[worker]]),
         score=rollout.grade.score if answered and rollout.grade.failure is None else None,
         error=rollout.grade.failure
         if answered

@@ -53,7 +53,6 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
         "unrewarded_groups": _mean(not group for group in groups),
         "dropped": len(written) - len(scored) + sum(sample.too_long for sample in samples),
         **variety([(score.workers, score.topology) for score in readable if score.workers]),
-        "simulated": any(score.simulated for score in scored),
         "recorded": any(score.recorded for score in scored),
         "trace_id": next((score.trace_id for score in ends), None),
     }

@@ -176,7 +176,7 @@ def _limit_lines(policy: Checkpoint, rows: Sequence[Mapping[str, Any]]) -> list[
     if conducts.workers:
         lines.append(f"- It knows workers only by number, in this order: {', '.join(conducts.workers)}.")
     if conducts.simulated:
-        lines.append("- Its workers were simulated. Podium lets it lead no real ones.")
+        lines.append("- Its workers were scripted or recorded. Podium lets it lead no real ones.")
     elif any(row.get("recorded") for row in rows):
         lines.append("- Some of its workers' answers were recorded.")
     return lines

@@ -17,7 +17,7 @@ class Request:
 
     messages: tuple[Message, ...]
     seed: str
-    """Seeds the randomness of this call: the same seed and messages give the same simulated reply."""
+    """Seeds the randomness of this call."""
     question_seed: str = ""
     """Seeds the randomness of the whole question."""
     repeat: int = 0
@@ -56,7 +56,7 @@ class Reply:
     text: str
     usage: Usage
     latency_s: float | None = None
-    """Seconds that a simulated or recorded worker reports; None: the executor measures them."""
+    """Seconds that the answer once took, or 0 of a tool; None: the executor measures them."""
     recorded: str | None = None
     """Which recorded response this is; None: it is not from a recording."""
     finish: str | None = None

@@ -95,8 +95,8 @@ class UnreadyWorker:
         self.limits: Limits = spec.limits
         self.fallback = spec.fallback
         self.identity: dict[str, Any] = {"kind": getattr(spec, "kind", None)}
-        self.simulated = spec.unpaid
-        """Whether the worker that could not be built would cost nothing, as for any simulated worker."""
+        self.unpaid = spec.unpaid
+        """As of the worker that could not be built."""
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
 
     def __repr__(self) -> str:

@@ -31,6 +31,7 @@ class CalculatorWorker:
     """Computes every expression that it finds; the value of the last one is the answer."""
 
     identity = None
+    unpaid = True
 
     def __init__(
         self,

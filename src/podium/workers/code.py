@@ -39,6 +39,7 @@ class CodeWorker:
     """
 
     identity = None
+    unpaid = True
 
     def __init__(
         self,

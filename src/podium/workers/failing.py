@@ -21,7 +21,7 @@ class FailingWorker:
     """Stands for `worker` and fails every call."""
 
     identity = None
-    simulated = True
+    unpaid = True
 
     def __init__(self, worker: Worker) -> None:
         self.profile = worker.profile

@@ -274,19 +274,11 @@ def known_kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str,
 
 
 def real_workers(workers: Iterable[Worker]) -> list[Worker]:
-    """Those that are real, in order: neither tools of ours, nor simulated or recorded ones.
+    """Those that are real, in order: neither tools of ours, nor scripted or recorded ones.
 
-    A worker with a true attribute `simulated` is none of them; a team has one if all of its workers are simulated.
+    A worker with a true attribute `unpaid` is none of them; a team has one if all of its workers have one.
     """
-    from podium.workers.replay import ReplayWorker  # noqa: PLC0415
-    from podium.workers.scripted import ScriptedWorker  # noqa: PLC0415
-
-    unpaid = ScriptedWorker, ReplayWorker
-    return [
-        worker
-        for worker in workers
-        if not (isinstance(worker, unpaid) or is_tool(worker) or getattr(worker, "simulated", False))
-    ]
+    return [worker for worker in workers if not getattr(worker, "unpaid", False)]
 
 
 def is_tool(worker: Worker) -> bool:
@@ -299,7 +291,7 @@ def is_tool(worker: Worker) -> bool:
 
 
 def has_real_workers(workers: Iterable[Worker]) -> bool:
-    """Whether any of them is neither simulated nor recorded nor a tool of ours."""
+    """Whether any of them is neither scripted nor recorded nor a tool of ours."""
     return bool(real_workers(workers))
 
 

@@ -35,6 +35,7 @@ class ReplayWorker:
     """
 
     identity = None
+    unpaid = True
 
     def __init__(
         self,
@@ -63,11 +64,6 @@ class ReplayWorker:
     def samples(self) -> int:
         """The highest number of responses to one bare question; 0: it has only conditioned responses."""
         return self.recording.samples(self._worker)
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the recorded worker was simulated; then figures from its responses are simulated too."""
-        return any(one.name == self._worker and one.simulated for one in self.recording.header.workers)
 
     def responses(self, question: str) -> tuple[Response, ...]:
         """All recorded responses to the bare question with this text, in order."""

@@ -26,6 +26,7 @@ class ScriptedWorker:
     """
 
     identity = None
+    unpaid = True
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a worker is shown, as data, for tools and simulated workers.
+"""What a worker is shown, as data, for tools and scripted workers.
 
 The executor passes it with the messages (`Request.structured`). `read_view` parses messages that come without it, such
 as the question of a nested team, which another executor wrote. It trusts only fences with the random mark of the

@@ -35,6 +35,7 @@ class VoteWorker:
     """
 
     identity = None
+    unpaid = True
 
     def __init__(
         self,

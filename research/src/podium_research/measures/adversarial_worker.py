@@ -44,7 +44,7 @@ class AdversarialWorker:
         return self._worker.identity
 
     @property
-    def simulated(self) -> bool:
+    def unpaid(self) -> bool:
         """Whether its calls cost nobody anything, as those of the worker."""
         return not real_workers([self._worker])
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash, was_simulated
+from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.serialization import DamagedTraceError, read_document
@@ -103,8 +103,6 @@ def import_from_traces(
                     ),
                     seen=condition,
                 )
-                if was_simulated(span):
-                    writer.note_simulated(span.answered_by)
     return import_report
 
 

@@ -37,7 +37,7 @@ class CallHistory:
     """One worker's calls in some traces. Cancelled and cached calls do not count."""
 
     seconds: list[float] = field(default_factory=list)
-    """Latencies of answered calls: simulated ones as the worker claims, others measured."""
+    """Latencies of answered calls: as the reply claims, else measured."""
     failures: int = 0
 
     def figures(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def call_histories(traces: Iterable[Trace]) -> dict[str, CallHistory]:
                 one = histories.setdefault(attempt.worker, CallHistory())
                 if attempt.error_kind is None:
                     clock = attempt.ended_s - attempt.started_s
-                    one.seconds.append(clock if span.simulated_s is None else span.simulated_s)
+                    one.seconds.append(clock if span.claimed_s is None else span.claimed_s)
                 elif attempt.error_kind != "cancelled":
                     one.failures += 1
     return histories

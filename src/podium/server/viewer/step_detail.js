@@ -50,7 +50,6 @@ function Facts({ span, step }) {
     fallbackOf(step) && `answered by the fallback ${fallbackOf(step)}`,
     span.finish === "length" && "cut off at its limit of tokens",
     span.recorded && `recorded: ${span.recorded}`,
-    span.simulated_s != null && "simulated",
     usage.estimated && "tokens estimated",
     span.dropped?.length > 0 && `its endpoint refuses: ${span.dropped.join(", ")}`,
     span.folded && "messages folded for its chat template",

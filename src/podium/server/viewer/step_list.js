@@ -70,7 +70,7 @@ function cost(span) {
   return [
     span.cached ? `${money(span.cost_usd)}, out of the cache` : money(span.cost_usd),
     `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out${usage.estimated ? ", estimated" : ""}`,
-    seconds(took(span)) + (span.simulated_s == null ? "" : " simulated"),
+    seconds(took(span)),
     attempts.length > 1 && `${attempts.length} attempts`,
   ]
     .filter(Boolean)

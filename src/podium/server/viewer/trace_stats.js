@@ -34,9 +34,9 @@ export function stateOf(step) {
   return step.status === "done" && fallbackOf(step) ? "fallback" : step.status;
 }
 
-/** Seconds that a step took: claimed by a simulated worker, else measured. */
+/** Seconds that a step took: as its reply claims, else measured. */
 export function took(span) {
-  return span.simulated_s ?? span.ended_s - span.started_s;
+  return span.claimed_s ?? span.ended_s - span.started_s;
 }
 
 function spans(round) {
@@ -59,12 +59,12 @@ export function direct(steps) {
   return found;
 }
 
-/** {path: Set of positions along the slowest chain, seconds, begins: Map of position to seconds, simulated} of a round's steps. */
+/** {path: Set of positions along the slowest chain, seconds, begins: Map of position to seconds, claimed} of a round's steps. */
 export function timing(steps) {
   const begins = new Map();
   const ends = new Map();
   const before = new Map();
-  const simulated = steps.some(({ span }) => span?.simulated_s != null);
+  const claimed = steps.some(({ span }) => span?.claimed_s != null);
   // A step may have waited for one that the plan names after it.
   for (const { position, span, reads } of [...steps].sort((a, b) => (a.span?.started_s ?? 0) - (b.span?.started_s ?? 0))) {
     if (!span || !called(span)) continue;
@@ -77,7 +77,7 @@ export function timing(steps) {
   let at = latest(ends, [...ends.keys()]);
   const seconds = at === null ? 0 : ends.get(at);
   for (; at != null; at = before.get(at)) path.add(at);
-  return { path, seconds, begins, simulated };
+  return { path, seconds, begins, claimed };
 }
 
 function latest(ends, positions) {

@@ -9,15 +9,15 @@ import { colour } from "./worker_colour.js";
 export function Waterfall({ steps, timing, names, chosen, onChoose }) {
   if (!steps.length) return null;
   const ran = steps.filter(({ span }) => span && called(span));
-  // Simulated workers claim their seconds, so the clock says nothing of when they would have run.
-  const begun = ({ position, span }) => (timing.simulated ? timing.begins.get(position) : span.started_s);
+  // Recorded answers claim their seconds, so the clock says nothing of when they would have run.
+  const begun = ({ position, span }) => (timing.claimed ? timing.begins.get(position) : span.started_s);
   const start = Math.min(...ran.map(begun));
   const end = ran.length ? Math.max(...ran.map((step) => begun(step) + took(step.span))) : start;
   const share = (s) => `${((100 * s) / (end - start || 1)).toFixed(2)}%`;
   return html`<div class="waterfall">
     <p class="axis">
       <span>0</span>
-      <span>${ran.length ? `critical path ${seconds(timing.seconds)}${timing.simulated ? ", as simulated workers claim" : ""}` : ""}</span>
+      <span>${ran.length ? `critical path ${seconds(timing.seconds)}${timing.claimed ? ", as the answers claim" : ""}` : ""}</span>
       <span>${ran.length ? seconds(end - start) : ""}</span>
     </p>
     ${steps.map((step) => {

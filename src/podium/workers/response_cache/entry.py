@@ -126,7 +126,7 @@ def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
 
     Args:
         mark: the mark of the question.
-        seconds: wall time of the call; the latency that a simulated worker reports replaces it.
+        seconds: wall time of the call; the latency that the reply claims replaces it.
     """
     document: dict[str, Any] = {
         "text": to_pieces(reply.text, mark),

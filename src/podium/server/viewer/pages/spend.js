@@ -132,7 +132,7 @@ function Spent({ spend, workers }) {
     </dl>
     ${total.unpriced_calls > 0 &&
     html`<p class="note">The price of ${count(total.unpriced_calls)} of ${count(total.calls)} calls is not known. Give the worker a <code>price</code> in the pool's file; calls from then on are priced.</p>`}
-    ${total.unpaid_usd > 0 && html`<p class="note">${money(total.unpaid_usd)} of the cost is of simulated or recorded workers: nobody pays it.</p>`}
+    ${total.unpaid_usd > 0 && html`<p class="note">${money(total.unpaid_usd)} of the cost is of recorded answers: nobody pays it.</p>`}
     <${DayBars} title=${`Dollars a day, by ${by}`} days=${daysBetween(spend.since, spend.until)} parts=${parts} unpriced=${unpriced} />
     <div class="scrolls"><table aria-label=${`Spend by ${by}`}>
       <thead>
