@@ -7,7 +7,7 @@ from podium.planner import PlanRequest
 from podium.planners.rounds import random_of
 from podium.types import Question
 from podium.workers.view import read_view
-from podium_research.planners.dylan import DyLAN, Reply, importance_of
+from podium_research.planners.dylan import DyLAN, MemberReply, importance_of
 
 FOUR = ("a", "b", "c", "d")
 
@@ -96,10 +96,10 @@ async def test_importance_is_what_it_is_by_hand():
 )
 def test_importance_is_what_the_authors_code_gives(turns, expected):
     """Figures of SALT-NLP/DyLAN (code/MMLU/LLMLP.py), run on these replies with its shuffles left out."""
-    said: list[list[Reply]] = []
+    said: list[list[MemberReply]] = []
     for texts in turns:
         shown = said[-1] if said else []
-        said.append([Reply.read(member, (0, 0), text, shown) for member, text in enumerate(texts)])
+        said.append([MemberReply.read(member, (0, 0), text, shown) for member, text in enumerate(texts)])
     found = importance_of(said, "9")
     assert [found[member] for member in range(4)] == pytest.approx(expected, abs=1e-6)
 

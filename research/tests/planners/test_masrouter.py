@@ -18,9 +18,9 @@ from podium_research.planners.masrouter import MasRouter, team_workflow
 from podium_research.planners.masrouter_controller import (
     DIMENSIONS,
     Controller,
-    Sample,
-    Team,
-    Training,
+    ControllerSample,
+    ControllerTraining,
+    RoutedTeam,
     loss_and_gradients,
     train_on_scores,
     walk,
@@ -64,7 +64,7 @@ POOL = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))
 )
 def test_a_mode_says_who_sees_whom_and_a_checker_that_sees_nothing_answers(mode, expected):
     members = (("starter", "bob"), ("solver", "ada"), ("checker", "ada"))
-    steps = team_workflow(Team(mode, members), POOL).steps
+    steps = team_workflow(RoutedTeam(mode, members), POOL).steps
     said = [(step.worker, "" if step.worker == 2 else step.subtask, step.access.steps) for step in steps]
     assert said == expected
 
@@ -113,7 +113,7 @@ def test_the_loss_is_its_formula_and_the_gradients_are_its_slopes():
         x, noise, utility = rng.normal(size=4), 0.1 * rng.normal(size=3), float(rng.normal())
         point = weights["encoder"] @ x + noise
         draws = walk(weights, point, lambda share: int(rng.choice(len(share), p=share)))
-        samples.append(Sample(x, k % 2, point, draws))
+        samples.append(ControllerSample(x, k % 2, point, draws))
         questions.append((x, k % 2, noise, [draw.row for draw in draws], utility))
     loss, gradients = loss_and_gradients(weights, samples, [question[-1] for question in questions])
     assert loss == pytest.approx(loss_of(weights, questions))
@@ -131,7 +131,7 @@ def test_training_learns_mode_and_members_cost_without_untried_teams():
     start = Controller.untrained(["ada", "bob"], kinds=("sums", "names"))
     texts = [f"{'sum' if k % 2 else 'capital'} of {k}" for k in range(64)]
     kinds = ["sums" if k % 2 else "names" for k in range(64)]
-    training = Training(start, texts, kinds=kinds, rate=0.02)
+    training = ControllerTraining(start, texts, kinds=kinds, rate=0.02)
     training.ask(range(16))
     training.tell([None] * 16)
     assert training.controller == start

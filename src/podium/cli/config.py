@@ -21,7 +21,7 @@ from podium.team.settings import TeamSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ResolvedSetting:
     """One setting, with its value and where the value comes from."""
 
     key: str
@@ -59,7 +59,7 @@ def show(*keys: Keys, team: PlannerOptions = PlannerOptions(), json: Flag = Fals
     return 0
 
 
-def settings_of(file: TeamFile) -> Iterator[Setting]:
+def settings_of(file: TeamFile) -> Iterator[ResolvedSetting]:
     """Every setting of a team, in the order of the class. Of the workers there are the names.
 
     Raises:
@@ -72,18 +72,18 @@ def settings_of(file: TeamFile) -> Iterator[Setting]:
         yield _setting(team, file, where, value)
 
 
-def _setting(team: TeamSettings, file: TeamFile, where: tuple[str, ...], value: Any) -> Setting:
+def _setting(team: TeamSettings, file: TeamFile, where: tuple[str, ...], value: Any) -> ResolvedSetting:
     key, source = ".".join(where), team.source
     given: Any = {} if source is None else source.tables
     for part in where:
         given = given.get(part) if isinstance(given, dict) else None
     if given is None or source is None:
-        return Setting(key, value, "default", "")
+        return ResolvedSetting(key, value, "default", "")
     if file.sets(key):
-        return Setting(key, value, "override", key)
+        return ResolvedSetting(key, value, "override", key)
     if key == "budget.day_usd" and value != given:
-        return Setting(key, value, "environment", "$PODIUM_DAY_BUDGET_USD")
-    return Setting(key, value, "file", source.place_of(where))
+        return ResolvedSetting(key, value, "environment", "$PODIUM_DAY_BUDGET_USD")
+    return ResolvedSetting(key, value, "file", source.place_of(where))
 
 
 def _flat(tables: dict[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

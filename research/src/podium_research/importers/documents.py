@@ -20,7 +20,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, Ru
 its JSON is nested too deep."""
 
 
-class Document(BaseModel):
+class SourceDocument(BaseModel):
     """An object in the JSON of a source, with the fields that we read; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)

@@ -22,7 +22,7 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium_research.importers.documents import Document, list_files, read_json
+from podium_research.importers.documents import SourceDocument, list_files, read_json
 from podium_research.importers.zeroeval import same
 
 _MODEL = "gpt-3.5-turbo"
@@ -34,7 +34,7 @@ _FEWEST = 3
 _SAID = re.compile(r"answer is:?\s*(.+?)\.?\s*$", re.IGNORECASE | re.MULTILINE)
 
 
-class _Message(Document):
+class _Message(SourceDocument):
     role: str
     content: str
 

@@ -19,7 +19,7 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION, estimate_tokens
-from podium_research.importers.documents import Document, list_files, read_json_lines
+from podium_research.importers.documents import SourceDocument, list_files, read_json_lines
 
 COMPARE = "Compare the answers shown and say which one is better."
 """The subtask by which a step gets a recorded judgment. The judge's own prompt, in its words, belongs to the judge."""
@@ -27,16 +27,16 @@ _NAMED = re.compile(r"judge_name=(?P<judge>[^,]+),judge_model=(?P<model>.+)$")
 _REVERSED = {"A>B": "B>A", "B>A": "A>B"}
 
 
-class _Judgment(Document):
+class _Judgment(SourceDocument):
     response: str = ""
 
 
-class _Game(Document):
+class _Game(SourceDocument):
     judgment: _Judgment = _Judgment()
     decision: str | None = None
 
 
-class _Pair(Document):
+class _Pair(SourceDocument):
     source: str = ""
     question: str
     response_model: str

@@ -20,7 +20,7 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium_research.importers.documents import Document, read_json_lines
+from podium_research.importers.documents import SourceDocument, read_json_lines
 
 VERIFY = "Say whether the answer shown is correct."
 """The subtask by which a step gets a recorded verification. The verifier's own prompt belongs to the verifier."""
@@ -30,7 +30,7 @@ _VOTES = {"1": True, "2": False}
 """The source writes 1 for a verdict of correct, 2 for incorrect, and another number where it found no verdict."""
 
 
-class _Row(Document):
+class _Row(SourceDocument):
     model: str
     """The generator."""
     dataset_source: str = ""

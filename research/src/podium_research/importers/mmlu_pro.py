@@ -18,13 +18,13 @@ from pydantic import TypeAdapter
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium_research.importers.documents import Document, list_files, zipped_json
+from podium_research.importers.documents import SourceDocument, list_files, zipped_json
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMED = re.compile(r"^(?:model_outputs_)?(?P<model>.+?)(?:_\d+-?shots)?(?:\.json)?$")
 
 
-class _Record(Document):
+class _Record(SourceDocument):
     question_id: str
     question: str
     options: list[str]

@@ -18,29 +18,29 @@ from pydantic import Field, TypeAdapter
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium_research.importers.documents import Document, list_folders, read_json
+from podium_research.importers.documents import SourceDocument, list_folders, read_json
 
 _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")
 
 
-class _Completion(Document):
+class _Completion(SourceDocument):
     model_answer: Any = None
     full_model_response: str | None = None
     score: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 
 
-class _Result(Document):
+class _Result(SourceDocument):
     question: str
     expected_answer: Any = None
     completions: tuple[_Completion, ...] = ()
 
 
-class _TaskSet(Document):
+class _TaskSet(SourceDocument):
     name: str
     results: list[_Result]
 
 
-class _Summary(Document):
+class _Summary(SourceDocument):
     model: str | None = None
     dataset_mean_scores: dict[str, float] = Field(default_factory=dict)
 

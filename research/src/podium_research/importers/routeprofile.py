@@ -21,20 +21,20 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, RecordedWorker, Response, hashed_id
 from podium.recordings.writer import RecordingWriter
 from podium.types import Price
-from podium_research.importers.documents import Document, read_json
+from podium_research.importers.documents import SourceDocument, read_json
 
 TABLE, MODELS = Path("route_data/routing_test_data.json"), Path("profile_data/candidate_models.json")
 _MULTIPLE_CHOICE = "em_mc"
 
 
-class _Performance(Document):
+class _Performance(SourceDocument):
     response: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     task_performance: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 
 
-class _Row(Document):
+class _Row(SourceDocument):
     task_name: str
     query: str
     ground_truth: str
@@ -43,7 +43,7 @@ class _Row(Document):
     model_performance: dict[str, _Performance]
 
 
-class _Model(Document):
+class _Model(SourceDocument):
     feature: str = ""
     input_price: float = Field(0.0, ge=0, allow_inf_nan=False)
     output_price: float = Field(0.0, ge=0, allow_inf_nan=False)

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, hashed_id
 from podium.recordings.writer import RecordingWriter
-from podium_research.importers.documents import Document, list_files, read_json
+from podium_research.importers.documents import SourceDocument, list_files, read_json
 
 FOLDER = Path("datasets/split2_model7")
 _ATTEMPTS = ("gsm8k", "humaneval", "mbpp", "javascript")
@@ -27,7 +27,7 @@ _ATTEMPTS = ("gsm8k", "humaneval", "mbpp", "javascript")
 _NAMED = re.compile(r"^(?P<set>.+?)(?:[-_](?P<split>train|test))?$")
 
 
-class _Row(Document):
+class _Row(SourceDocument):
     question: str
     scores: dict[str, float]
 

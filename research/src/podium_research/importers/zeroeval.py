@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium_research.importers.documents import Document, list_files, read_json
+from podium_research.importers.documents import SourceDocument, list_files, read_json
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _QUOTED = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)"')
@@ -33,7 +33,7 @@ _CONTROL_LETTERS = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
 the command."""
 
 
-class _Record(Document):
+class _Record(SourceDocument):
     id: str
     output: list[str] = Field(min_length=1)
     answer: str
@@ -47,7 +47,7 @@ class _Record(Document):
         return self
 
 
-class _Line(Document):
+class _Line(SourceDocument):
     Model: str
     Acc: float
 

@@ -54,7 +54,7 @@ _VERDICT = re.compile(r"\[(agree|disagree)\]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class TurnDecision:
     """What the leader decided for a turn."""
 
     stop: bool = False
@@ -120,7 +120,7 @@ class CEO:
         decide = step_of(request, self.leader, _DECIDE, sees=bool(shown))
         return Draft(Workflow((decide, step_of(request, self.leader, _RECRUIT, reads=(0,)))), shown)
 
-    def _discuss(self, request: PlanRequest, decision: Decision, shown: tuple[StepOf, ...]) -> Draft:
+    def _discuss(self, request: PlanRequest, decision: TurnDecision, shown: tuple[StepOf, ...]) -> Draft:
         """A solution and the criticism of it, all within the leader's limit of tokens."""
         tasks = [
             f"You are an expert for this: {expert}\n{decision.direction}\n{_CRITICISE if k else _SOLVE}"
@@ -150,16 +150,16 @@ def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, 
     return () if solution is None else (solution, *remarks)
 
 
-def _decision(outcome: Outcome) -> Decision:
+def _decision(outcome: Outcome) -> TurnDecision:
     """The decision with its experts. What cannot be read is as in an easy case: one expert, no limit."""
     decided, recruited = (read_object(response) or {} for response in outcome.responses)
     width = decided.get("recruit_number")
     count = min(_MOST_EXPERTS, max(1, width)) if type(width) is int else 1
     named = recruited.get("experts")
     experts = [str(expert)[:1000] for expert in named] if isinstance(named, list) else []
-    experts = [*experts, *Decision().experts * count][:count]
+    experts = [*experts, *TurnDecision().experts * count][:count]
     tokens = decided.get("maximum_tokens")
-    return Decision(
+    return TurnDecision(
         stop=str(decided.get("decision")).strip().casefold() == "stop",
         experts=tuple(experts),
         direction=str(decided.get("direction") or "")[:2000],

@@ -47,7 +47,7 @@ _PAIR = re.compile(r"\[(\d{1,3})\s*,\s*(\d{1,3})\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class MemberReply:
     """What one worker said in one turn."""
 
     member: int
@@ -61,7 +61,7 @@ class Reply:
     """The members whose replies it saw, in the order of `points`."""
 
     @classmethod
-    def read(cls, member: int, place: StepOf, text: str | None, shown: Sequence[Reply]) -> Self:
+    def read(cls, member: int, place: StepOf, text: str | None, shown: Sequence[MemberReply]) -> Self:
         """The reply with its points. If it does not rate each reply that was shown, all count the same."""
         found = _POINTS.findall(text or "")
         written = re.findall(r"\d+(?:\.\d+)?", found[-1]) if found else []
@@ -109,7 +109,7 @@ class DyLAN:
         ranks the workers.
         """
         request = PlanRequest(trace.question, trace.pool, outcomes_of(trace), seed=trace.seed)
-        turns: list[list[Reply]] = []
+        turns: list[list[MemberReply]] = []
         plan_rounds(request, self._rounds(request, turns))
         shares = importance_of([turn for turn in turns if turn], comparable(trace.answer))
         return {
@@ -117,25 +117,25 @@ class DyLAN:
             for worker in dict.fromkeys(self.members)
         }
 
-    def _rounds(self, request: PlanRequest, turns: list[list[Reply]]) -> Rounds:
+    def _rounds(self, request: PlanRequest, turns: list[list[MemberReply]]) -> Rounds:
         """The rounds of a question. Appends the replies of each turn to `turns`."""
         random = random_of(request, "dylan")
         active = list(range(len(self.members)))
-        shown: list[Reply] = []
+        shown: list[MemberReply] = []
         number = 0
         for turn in range(self.turns):
             if turn >= 2 and len(active) > _KEPT and len(self.members) > 3 and len(shown) > _KEPT:
                 ranking = yield self._draft(request, [0], _RANK, shown)
                 number += 1
                 active = _best_two(ranking.response, shown)
-            said: list[Reply] = []
+            said: list[MemberReply] = []
             turns.append(said)
             waiting, enough = random.sample(active, len(active)), _majority(active)
             while waiting:
                 asked, waiting = _next(said, waiting, enough)
                 outcome = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
                 said += [
-                    Reply.read(member, (number, place), text, shown)
+                    MemberReply.read(member, (number, place), text, shown)
                     for place, (member, text) in enumerate(zip(asked, outcome.responses, strict=False))
                 ]
                 number += 1
@@ -145,7 +145,7 @@ class DyLAN:
         return _stating(turns[-1])
 
     def _draft(
-        self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[Reply]
+        self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[MemberReply]
     ) -> Draft:
         steps = [step_of(request, self.members[member], subtask, sees=bool(shown)) for member in asked]
         return side_by_side(request, steps, [reply.place for reply in shown])
@@ -156,20 +156,20 @@ def _majority(active: Sequence[object]) -> int:
     return 2 * len(active) // 3 + 1
 
 
-def _next(said: Sequence[Reply], waiting: Sequence[int], enough: int) -> tuple[list[int], list[int]]:
+def _next(said: Sequence[MemberReply], waiting: Sequence[int], enough: int) -> tuple[list[int], list[int]]:
     """Whom to ask now and whom later: the fewest that may make a majority. One at a time would ask as many."""
     lacking = enough - commonest(reply.answer for reply in said)[1]
     count = lacking if lacking <= len(waiting) else len(waiting)
     return list(waiting[:count]), list(waiting[count:])
 
 
-def _shuffled(said: Sequence[Reply], random: Random) -> list[Reply]:
+def _shuffled(said: Sequence[MemberReply], random: Random) -> list[MemberReply]:
     """The replies that can be shown, in a random order."""
     answered = [reply for reply in said if reply.text is not None]
     return random.sample(answered, len(answered))
 
 
-def _best_two(ranking: str, shown: Sequence[Reply]) -> list[int]:
+def _best_two(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
     """The members whose replies the ranking names. It names replies by their place among `shown`, not by member."""
     named = _PAIR.findall(ranking)
     places = [int(number) - 1 for number in named[-1]] if named else []
@@ -178,13 +178,13 @@ def _best_two(ranking: str, shown: Sequence[Reply]) -> list[int]:
     return list(dict.fromkeys([*chosen, *others]))[:_KEPT]
 
 
-def _stating(said: Sequence[Reply]) -> StepOf | None:
+def _stating(said: Sequence[MemberReply]) -> StepOf | None:
     """The first reply that gives the commonest answer; None: nobody answered."""
     answer, _ = commonest(reply.answer for reply in said)
     return next((reply.place for reply in said if answer is not None and reply.answer == answer), None)
 
 
-def importance_of(turns: Sequence[Sequence[Reply]], final: str | None) -> dict[int, float]:
+def importance_of(turns: Sequence[Sequence[MemberReply]], final: str | None) -> dict[int, float]:
     """The importance of each member, summed over the turns.
 
     Args:
@@ -193,7 +193,7 @@ def importance_of(turns: Sequence[Sequence[Reply]], final: str | None) -> dict[i
     """
     total: dict[int, float] = {}
     later: dict[int, float] = {}
-    readers: Sequence[Reply] = ()
+    readers: Sequence[MemberReply] = ()
     for turn in reversed(turns):
         if not readers:
             agreeing = [reply.member for reply in turn if final is not None and reply.answer == final]

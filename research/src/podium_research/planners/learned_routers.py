@@ -24,10 +24,10 @@ from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 from podium_research.planners.predictors import (
     METHODS,
+    CachedPredictor,
     Calibrated,
     Method,
     Predict,
-    Remembered,
     Vectors,
     fit,
     fit_calibrated,
@@ -277,7 +277,7 @@ def _estimates(scored: ScoredAnswers, kind: str, method: Method, model: str) -> 
         estimate = estimate_workers if kind == "router" else estimate_committees
         found = estimate(scored, scored.memo[learned], vectors=vectors)
         scored.memo[kind, learned] = replace(
-            found, score=Remembered(found.score), dollars=Remembered(found.dollars)
+            found, score=CachedPredictor(found.score), dollars=CachedPredictor(found.dollars)
         )
     estimates: Estimates = scored.memo[kind, learned]
     return estimates

@@ -50,7 +50,7 @@ _FINAL = "The work that you are shown is done. Give the final answer to the ques
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class ProgressLedger:
     """What the leader wrote after a turn."""
 
     done: bool
@@ -142,7 +142,7 @@ class Magentic:
         )
 
 
-def _read(response: str | None, members: Sequence[str]) -> Ledger | None:
+def _read(response: str | None, members: Sequence[str]) -> ProgressLedger | None:
     """The ledger in a response; None: there is none, or it names no worker although the work goes on."""
     written = read_object(response)
     if written is None:
@@ -160,7 +160,7 @@ def _read(response: str | None, members: Sequence[str]) -> Ledger | None:
     if not done and speaker not in members:
         return None
     stalled = is_true("is_in_loop") or not is_true("is_progress_being_made")
-    return Ledger(done, stalled, speaker, instruction or ANSWER_WHOLE_QUESTION)
+    return ProgressLedger(done, stalled, speaker, instruction or ANSWER_WHOLE_QUESTION)
 
 
 def _open(argument: str, context: BaselineContext) -> Magentic:

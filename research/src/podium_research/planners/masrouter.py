@@ -28,7 +28,7 @@ from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 
 if TYPE_CHECKING:
-    from podium_research.planners.masrouter_controller import Controller, Mode, Role, Team
+    from podium_research.planners.masrouter_controller import Controller, Mode, Role, RoutedTeam
 
 _SUBTASKS: dict[Role, str] = {
     "solver": ANSWER_WHOLE_QUESTION,
@@ -71,12 +71,12 @@ class ScoredMasRouter:
         return await Committee(team.voters(self.controller.workers)).plan(request)
 
 
-def _drawn(controller: Controller, request: PlanRequest) -> Team:
+def _drawn(controller: Controller, request: PlanRequest) -> RoutedTeam:
     text = request.question.text
     return controller.draw(text, Random(f"masrouter/{text[:SEED_PREFIX_CHARS]}"))
 
 
-def team_workflow(team: Team, pool: Sequence[Profile]) -> Workflow:
+def team_workflow(team: RoutedTeam, pool: Sequence[Profile]) -> Workflow:
     """The steps of a team.
 
     - io, cot: all work alone, in cot step by step. A vote decides.

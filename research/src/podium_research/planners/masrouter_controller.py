@@ -54,7 +54,7 @@ of what can be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class RoutedTeam:
     """Who answers a question, and how they work together."""
 
     mode: Mode
@@ -140,18 +140,18 @@ class Controller(Value):
             kinds=self.kinds, modes=self.modes, roles=self.roles, workers=self.workers, weights=rows
         )
 
-    def draw(self, text: str, random: Random) -> Team:
+    def draw(self, text: str, random: Random) -> RoutedTeam:
         """A team for a question."""
         point = self.arrays["encoder"] @ text_features(text)
         return self.team(
             walk(self.arrays, point, lambda share: random.choices(range(len(share)), share.tolist())[0])
         )
 
-    def team(self, draws: Sequence[Draw]) -> Team:
+    def team(self, draws: Sequence[Draw]) -> RoutedTeam:
         """What the draws of a walk stand for."""
         drawn = [draw.row for draw in draws]
         members = zip(drawn[2::2], drawn[3::2], strict=True)
-        return Team(
+        return RoutedTeam(
             self.modes[drawn[0]], tuple((self.roles[role], self.workers[worker]) for role, worker in members)
         )
 
@@ -194,7 +194,7 @@ def walk(weights: Weights, point: Floats, pick: Callable[[Floats], int]) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ControllerSample:
     """A walk for a question of the training."""
 
     x_F: Floats
@@ -206,7 +206,7 @@ class Sample:
 
 
 def loss_and_gradients(
-    weights: Weights, samples: Sequence[Sample], utilities: Sequence[float]
+    weights: Weights, samples: Sequence[ControllerSample], utilities: Sequence[float]
 ) -> tuple[float, dict[str, Floats]]:
     """The mean over samples of -utility * log p(draws) + cross-entropy of the kind + 0.001 * KL, and its gradients.
 
@@ -241,7 +241,7 @@ def loss_and_gradients(
     return loss, gradients
 
 
-class Training:
+class ControllerTraining:
     """Policy gradient: `ask` draws teams for the next questions, and `tell` learns from the utility of each.
 
     A utility is 1 for a right answer and 0 for a wrong one, minus the price weight times the dollars of the team. The
@@ -270,7 +270,7 @@ class Training:
         self._kind_Q = [0] * len(texts) if kinds is None else [start.kinds.index(kind) for kind in kinds]
         self._seed = seed
         self._rng = _generator(f"masrouter/draws/{seed}")
-        self._asked: list[Sample] = []
+        self._asked: list[ControllerSample] = []
 
     def batches(self, epoch: int) -> list[list[int]]:
         """The numbers of the questions of each step of an epoch: all questions, in an order of its own."""
@@ -278,7 +278,7 @@ class Training:
         order: list[int] = rng.permutation(len(self._x_QF)).tolist()
         return [order[first : first + _BATCH] for first in range(0, len(order), _BATCH)]
 
-    def ask(self, batch: Sequence[int]) -> list[Team]:
+    def ask(self, batch: Sequence[int]) -> list[RoutedTeam]:
         """Teams for the questions with these numbers."""
         self._asked = [self._sample(question) for question in batch]
         return [self._start.team(sample.draws) for sample in self._asked]
@@ -303,14 +303,14 @@ class Training:
         """The result so far."""
         return self._start.of(self._weights)
 
-    def _sample(self, question: int) -> Sample:
+    def _sample(self, question: int) -> ControllerSample:
         x_F = self._x_QF[question]
         point = self._weights["encoder"] @ x_F + self._rng.normal(scale=_NOISE, size=DIMENSIONS)
 
         def pick(share: Floats) -> int:
             return int(self._rng.choice(len(share), p=share))
 
-        return Sample(x_F, self._kind_Q[question], point, walk(self._weights, point, pick))
+        return ControllerSample(x_F, self._kind_Q[question], point, walk(self._weights, point, pick))
 
 
 def train_on_scores(scored: ScoredAnswers, *, per_usd: float, seed: int = 0) -> Controller:
@@ -321,7 +321,7 @@ def train_on_scores(scored: ScoredAnswers, *, per_usd: float, seed: int = 0) -> 
     """
     order = np.argsort(-scored.score_QW.mean(axis=0), kind="stable").tolist()
     ranked = tuple(scored.workers[worker] for worker in order)
-    training = Training(
+    training = ControllerTraining(
         Controller.untrained(ranked, modes=("io",), roles=("solver",), seed=seed),
         scored.texts,
         rate=_RATE_ON_SCORES,

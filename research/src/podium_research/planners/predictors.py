@@ -76,7 +76,7 @@ def _fit(
     return lambda x_ND: np.reshape(predict(features.transform(x_ND)), (x_ND.shape[0], -1))
 
 
-class Remembered:
+class CachedPredictor:
     """A predictor that predicts each text once, and all texts that it is asked for together in one go."""
 
     def __init__(self, predict: Predict) -> None:

@@ -36,7 +36,7 @@ _REVISE = f"The responses that you are shown answer this question. Use what is r
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MemberAnswer:
     """The latest answer of one of the members."""
 
     member: int
@@ -67,7 +67,8 @@ class SelfOrg:
             request, [step_of(request, worker, ANSWER_WHOLE_QUESTION) for worker in self.members]
         )
         answers = [
-            Answer(member, (0, member), outcome.responses[member]) for member in range(len(self.members))
+            MemberAnswer(member, (0, member), outcome.responses[member])
+            for member in range(len(self.members))
         ]
         for number in range(1, min(1 + _REVISIONS, all_rounds(request) - 1)):
             levels = _levels(answers)
@@ -84,7 +85,7 @@ class SelfOrg:
         best = _levels(answers)[0][0]
         return None if best.text is None else best.place
 
-    def _revision(self, request: PlanRequest, levels: Sequence[Sequence[Answer]]) -> Draft:
+    def _revision(self, request: PlanRequest, levels: Sequence[Sequence[MemberAnswer]]) -> Draft:
         """The steps of all levels but the first. A level reads the steps of the levels between itself and the first."""
         steps: list[Step] = []
         for level in levels[1:]:
@@ -96,14 +97,14 @@ class SelfOrg:
         return side_by_side(request, steps, [answer.place for answer in levels[0]])
 
 
-def _levels(answers: Sequence[Answer]) -> list[list[Answer]]:
+def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:
     """The answers by contribution, the highest first. Of answers that are equally frequent the first to be given leads,
     so that a tie has a leader, as it has by vectors."""
     given = [comparable(answer.text) for answer in answers]
     count = Counter(answer for answer in given if answer is not None)
     first = {answer: -given.index(answer) for answer in count}
 
-    def rank(answer: Answer) -> tuple[int, int]:
+    def rank(answer: MemberAnswer) -> tuple[int, int]:
         words = comparable(answer.text)
         return (0, -len(given)) if words is None else (count[words], first[words])
 

@@ -19,9 +19,9 @@ from podium.planners.baseline import Baseline, BaselineContext, read_worker
 from podium.planners.voting import Single
 from podium_research.planners.learned_routers import read_method
 from podium_research.planners.predictors import (
+    CachedPredictor,
     Method,
     Predict,
-    Remembered,
     fit_calibrated,
     sentence_vectors,
 )
@@ -100,7 +100,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
     least = {0.0: math.inf, 1.0: -math.inf}.get(
         read.share, float(np.quantile(gain.unseen_QT, 1 - read.share))
     )
-    return Threshold(name, *pair, Remembered(gain.predict), least)
+    return Threshold(name, *pair, CachedPredictor(gain.predict), least)
 
 
 BASELINE = Baseline(

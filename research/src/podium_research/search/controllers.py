@@ -18,7 +18,7 @@ from podium.tasks.task import Task
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE, VoteWorker
 from podium_research.planners.masrouter import team_workflow
-from podium_research.planners.masrouter_controller import Controller, Team, Training
+from podium_research.planners.masrouter_controller import Controller, ControllerTraining, RoutedTeam
 from podium_research.search.heads import head_workers
 from podium_research.search.settings import ControllerSearch
 
@@ -62,7 +62,7 @@ async def train_controller_live(
     asked = tuple({task.question.text: task for task in tasks}.values())
     families = [str(task.facts.get("family", "")) for task in asked]
     workers = head_workers(pool, settings.workers)
-    training = Training(
+    training = ControllerTraining(
         Controller.untrained(workers, kinds=sorted(set(families)), seed=settings.seed),
         [task.question.text for task in asked],
         kinds=families,
@@ -101,7 +101,7 @@ class _Tried:
 class _Drawn:
     """Plans the team that was drawn for each question."""
 
-    teams: Mapping[str, Team]
+    teams: Mapping[str, RoutedTeam]
     """By the question's text."""
     name: str = "masrouter"
 
@@ -110,7 +110,7 @@ class _Drawn:
 
 
 async def _try(
-    teams: Sequence[Team],
+    teams: Sequence[RoutedTeam],
     tasks: Sequence[Task],
     pool: Pool,
     settings: ControllerSearch,

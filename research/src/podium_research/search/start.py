@@ -16,7 +16,7 @@ from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.workers.pool import Pool
 from podium_research.planners.masrouter import team_workflow
-from podium_research.planners.masrouter_controller import MEAN_CALLS, Team
+from podium_research.planners.masrouter_controller import MEAN_CALLS, RoutedTeam
 from podium_research.planners.trinity import Trinity
 from podium_research.planners.trinity_head import Head
 from podium_research.search.heads import head_workers
@@ -46,7 +46,7 @@ class SearchStart:
         if isinstance(self.settings, HeadSearch):
             return [Trinity(Head.untrained((name,)), name) for name in self.workers]
         if isinstance(self.settings, ControllerSearch):
-            teams = [Team("reflection", (("solver", name),)) for name in self.workers]
+            teams = [RoutedTeam("reflection", (("solver", name),)) for name in self.workers]
             workflows = [team_workflow(team, self.pool.profiles) for team in teams]
         else:
             workflows = beginnings(self.pool.names, self.settings.max_steps)
