@@ -48,7 +48,7 @@ def priced(make_trace: MakeTrace, id_: str, *spans: Span, plan_usd: float = 0.0,
 def test_what_a_worker_cost_is_told_apart_by_who_was_paid(make_trace: MakeTrace) -> None:
     lost = Attempt(worker="ada", started_s=0, ended_s=1, error_kind="timeout", cost_usd=0.1)
     answered = Attempt(worker="bob", started_s=1, ended_s=2)
-    nested = priced(make_trace, "inner", step("bob", 0.0), step("ada", 0.3, claimed_s=1.0))
+    nested = priced(make_trace, "inner", step("bob", 0.0), step("ada", 0.3, recorded="r#1/ada/0"))
     spans = (
         step("ada", 0.4, answered_by="bob", attempts=(lost, answered)),
         step("cy", 0.0, cached=True, attempts=(), saved_usd=0.5),

@@ -38,6 +38,15 @@ SPELLINGS: Mapping[str, str] = {
 """The key of each short option, by the name of its field."""
 
 
+TraceStorePlace = Annotated[
+    str | None,
+    Parameter(
+        help="Where traces are kept (store): an SQLite file, or for a server, which keeps keys there too, "
+        "postgresql://USER@HOST/DATABASE. Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."
+    ),
+]
+
+
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class TeamOptions:
@@ -135,13 +144,7 @@ class PlannerOptions(CallOptions):
 class AskOptions(PlannerOptions):
     """The same, for questions of the command line."""
 
-    store: Annotated[
-        str | None,
-        Parameter(
-            help="The SQLite file of traces (store). Default: $PODIUM_STORE, else "
-            "~/.local/share/podium/traces.sqlite."
-        ),
-    ] = None
+    store: TraceStorePlace = None
 
 
 @Parameter(name="*", group="Team")
@@ -155,13 +158,7 @@ class ServeOptions(PlannerOptions):
             help="The most dollars that all questions together may cost until the server ends (budget.run_usd)."
         ),
     ] = None
-    store: Annotated[
-        str | None,
-        Parameter(
-            help="The store of traces and keys: an SQLite file, or postgresql://USER@HOST/DATABASE (store). "
-            "Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."
-        ),
-    ] = None
+    store: TraceStorePlace = None
     host: Annotated[
         str | None,
         Parameter(

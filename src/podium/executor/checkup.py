@@ -17,6 +17,7 @@ from podium.executor.ledger import Ledger, SpendLimit
 from podium.executor.worker_call import first_reservation
 from podium.types import Budget, Message, Usage
 from podium.workers.base import Request, Worker, lost
+from podium.workers.pool import has_real_workers
 
 QUESTION = "Reply with the one word: ready"
 
@@ -117,7 +118,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
             input_tokens=reply.usage.input_tokens,
             output_tokens=reply.usage.output_tokens,
             estimated=reply.usage.estimated,
-            cost_usd=reply.price(worker.profile),
+            cost_usd=reply.price(worker.profile) if has_real_workers([worker]) else 0.0,
             model=reply.model,
             note=f"its endpoint refuses {', '.join(reply.dropped)}, and was asked without."
             if reply.dropped
