@@ -101,8 +101,8 @@ async def fill(store: AsyncTraceStore, count: int, words: int) -> float:
     for number, trace in enumerate(traces(count, words)):
         store.add(trace)
         if number % 5000 == 4999:
-            await store.flushed()
-    await store.flushed()
+            await store.wait_until_flushed()
+    await store.wait_until_flushed()
     print(f"{1e6 * (time.process_time() - before) / count:8.0f} microseconds of the processor for a trace")
     return count / (time.perf_counter() - began)
 

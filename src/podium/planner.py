@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from podium.executor import Ledger
 from podium.trace import RejectedPlan, RoundTrace, Span, Trace, VoteCount
 from podium.types import Message, Profile, Question, Spent
-from podium.workers.base import lost
+from podium.workers.base import spent_by_failure
 from podium.workers.view import EarlierStep
 from podium.workflow import Acceptance, AccessRule, PlanError, Workflow, parse
 
@@ -109,7 +109,7 @@ class Plan:
 
     def with_lost(self, error: BaseException) -> Plan:
         """This plan; `spent` counts a further try too, which ended with `error`."""
-        return replace(self, spent=self.spent + lost(error, Profile(name="")))
+        return replace(self, spent=self.spent + spent_by_failure(error, Profile(name="")))
 
     def steps_shown(self, outcomes: Sequence[Outcome]) -> tuple[EarlierStep, ...]:
         """The steps that `shows` names, without those that gave no response."""

@@ -45,7 +45,7 @@ async def test_a_plan_left_while_taken_waits_on_unless_another_server_ran_it(
     here, there = (WaitingPlans(store) for store in stores)
     plan = await planned(ANN)
     here.add(plan, keep=True)
-    await stores[0].flushed()
+    await stores[0].wait_until_flushed()
     delete, deleted, answered = stores[0].delete, asyncio.Event(), asyncio.Event()
 
     async def slow(*args: Any, **options: Any) -> bool:
@@ -64,7 +64,7 @@ async def test_a_plan_left_while_taken_waits_on_unless_another_server_ran_it(
         await taking
     answered.set()
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
-    await stores[0].flushed()
+    await stores[0].wait_until_flushed()
     if not run_elsewhere:
         assert await there.find(plan.id, ANN) == plan
         await there.take(plan)

@@ -357,7 +357,7 @@ async def test_what_the_table_says_itself_comes_before_what_was_trained(
         ({"workers": ["small", "large"]}, "it knows workers only by number, in this order: small, large."),
         (
             {"questions": "Mine", "simulated": True},
-            "it was trained on Mine over simulated workers, and 'large' of this pool is not simulated.",
+            "it was trained on Mine over scripted or recorded workers, and 'large' of this pool is a real one.",
         ),
     ],
 )

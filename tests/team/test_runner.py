@@ -288,7 +288,7 @@ class Away:
     def may_free(self, usd: float) -> bool:
         return False
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         return None
 
     async def wait_until_unreserved(self) -> None:

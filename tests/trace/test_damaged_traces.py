@@ -130,7 +130,7 @@ async def damage(store: AsyncTraceStore, make_trace: Any, way: Callable[[str], t
     """Damage the row of the middle one of three traces; returns the damaged column."""
     for day in (1, 2, 3):
         store.add(make_trace(f"t{day}", started_at=f"2026-03-0{day}T10:00:00+00:00"))
-    await store.flushed()
+    await store.wait_until_flushed()
     column, value = way(to_json(make_trace("t2")))
     table = "podium_documents" if column == "document" else "traces"
     await store.rows(text(f"UPDATE {table} SET {column} = :value WHERE id = 't2'").bindparams(value=value))

@@ -73,7 +73,7 @@ async def test_an_outcome_of_a_plan_does_not_replace_the_answer_of_its_run(
         return ran.model_copy(update={"status": "planned", "answer": None})
 
     kept.add(ran)
-    await kept.flushed()
+    await kept.wait_until_flushed()
     with monkeypatch.context() as earlier:
         earlier.setattr(kept, "get", found)
         with pytest.raises(UnknownTraceError):

@@ -83,7 +83,7 @@ async def test_a_replaced_or_deleted_trace_is_not_found_by_its_workers(
     kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     kept.add(make_trace("a", rounds=worked("ada")))
-    await kept.flushed()
+    await kept.wait_until_flushed()
     kept.add(make_trace("a", rounds=worked("bob"), started_at="2026-03-02T00:00:00Z"))
     for worker, ids in [("ada", []), ("bob", ["a"])]:
         assert [row.id for row in (await kept.page(Filters(worker=worker))).traces] == ids

@@ -67,7 +67,7 @@ def test_a_run_over_simulated_workers_is_estimated_and_leaves_nothing(
     told = capsys.readouterr().out
 
     assert "2 iterations of 2 questions x 4 plans, from " in told
-    assert "all of them are simulated or recorded, so nothing is paid." in told
+    assert "all of them are scripted or recorded, so nothing is paid." in told
     assert "This assumes 16 plans" in told
     assert "GPU, by formulas" in told
     assert "Nothing stops this run." in told
@@ -116,7 +116,7 @@ def test_every_worker_is_called_once_and_one_that_fails_is_named(
 
     assert status == 1
     ada, bo, vote = told["trials"]
-    assert (ada["answered"], ada["cost_usd"], ada["simulated"]) == (True, 100 / 1e6 + 20 / 1e6, False)
+    assert (ada["answered"], ada["cost_usd"], ada["paid"]) == (True, 100 / 1e6 + 20 / 1e6, True)
     assert (bo["answered"], bo["score"]) == (False, None)
     assert "401" in bo["error"]
     assert vote["answered"]

@@ -22,7 +22,7 @@ from podium.conductor.prompt import (
 from podium.errors import RefusalError, UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
 from podium.types import SEED_PREFIX_CHARS, Message, Profile
-from podium.workers.base import charge, lost
+from podium.workers.base import charge, spent_by_failure
 from podium.workflow import PlanError, parse
 
 _THOUGHT_TOKENS = 150
@@ -166,7 +166,7 @@ class Conductor:
                 completion = await self._policy.complete(messages, sampling)
             except (WorkerError, asyncio.CancelledError) as error:
                 if ledger is not None:
-                    ledger.record(lost(error, Profile(name="")))
+                    ledger.record(spent_by_failure(error, Profile(name="")))
                 raise
             if ledger is not None:
                 ledger.record(completion.spent)

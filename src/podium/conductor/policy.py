@@ -29,7 +29,7 @@ from podium.types import (
     sent_tokens,
     total_usage,
 )
-from podium.workers.base import Reply, Request, Worker, charge, lost
+from podium.workers.base import Reply, Request, Worker, charge, spent_by_failure
 from podium.workers.chat.request_body import seed_number
 from podium.workers.pool import Pool
 
@@ -163,7 +163,7 @@ class WorkerPolicy:
             try:
                 reply, completion = await self._call(ledger, question, seeded, options, cached=False)
             except WorkerError as error:
-                probed += lost(error, self._worker.profile)
+                probed += spent_by_failure(error, self._worker.profile)
                 raise
             probed += completion.spent
             return reply
@@ -175,7 +175,7 @@ class WorkerPolicy:
             format = formats.after(format) if sampling.attempt else format
             completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
         except (WorkerError, asyncio.CancelledError) as error:
-            charge(error, probed + lost(error, self._worker.profile))
+            charge(error, probed + spent_by_failure(error, self._worker.profile))
             raise
         return completion.plus(probed)
 
@@ -212,7 +212,7 @@ class WorkerPolicy:
                 raise
             self._formats.forget()
             _, completion = await self._call(ledger, messages, sampling)
-            return completion.plus(lost(error, self._worker.profile))
+            return completion.plus(spent_by_failure(error, self._worker.profile))
         disobeyed = format != LADDER[-1] and "{" not in completion.text and not completion.cut
         if certain and (disobeyed or (not reply.cached and self._formats.is_outdated(reply.fingerprint))):
             self._formats.forget()  # The server may obey another format, as after an update.

@@ -175,7 +175,7 @@ class Account:
         others = max(0, self._reserved - self._own)
         return self._own > 0 and self._spent + others + amount <= self._limit
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until this process has settled something. While the file is locked, wait only for a moment."""
         if self._busy_since is not None:
             await asyncio.sleep(_RETRY_S)
@@ -200,7 +200,7 @@ class Account:
             if self._failure is not None:
                 raise self._failure
             if self._own:
-                await self.settled()
+                await self.wait_until_settled()
 
     @property
     def exhausted(self) -> bool:

@@ -20,7 +20,7 @@ from podium.workers.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class WorkerAnswer:
     """A worker answered."""
 
     worker: str
@@ -31,7 +31,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class NoAnswer:
     """No worker answered."""
 
     error: str
@@ -46,7 +46,7 @@ async def call(
     request: Request,
     attempts: list[Attempt],
     stream: Listeners | None = None,
-) -> Answered | Unanswered:
+) -> WorkerAnswer | NoAnswer:
     """Call `worker`, then the chain of its fallbacks, until one answers.
 
     Args:
@@ -56,7 +56,7 @@ async def call(
     """
     failures: list[str] = []
     tries = count()
-    cut: Answered | None = None
+    cut: WorkerAnswer | None = None
     saved_usd = 0.0
     left = deque(
         _Turn(each, wait=question_context.pool.fallback(each) is None)
@@ -78,7 +78,7 @@ async def call(
             )
         except RefusalError as refusal:
             if cut is None:
-                return Unanswered(" ".join([*failures, str(refusal)]), refused=not failures)
+                return NoAnswer(" ".join([*failures, str(refusal)]), refused=not failures)
             break
         except WorkerError as error:
             calls = 0
@@ -91,7 +91,7 @@ async def call(
             paid_usd = 0.0 if reply.cached else usd
             saved_usd += usd - paid_usd
             calls = calls if reply.cached else 0
-            answered = Answered(profile.name, reply, Spent(reply.usage, paid_usd, saved_usd=saved_usd))
+            answered = WorkerAnswer(profile.name, reply, Spent(reply.usage, paid_usd, saved_usd=saved_usd))
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
             _mark_cut(attempts, answered, lost=True)
@@ -102,7 +102,7 @@ async def call(
             left.append(_Turn(cooling_down, wait=True))
             cooling_down = None
     if cut is None:
-        return Unanswered(" ".join(failures), refused=False)
+        return NoAnswer(" ".join(failures), refused=False)
     _mark_cut(attempts, cut, lost=False)
     return cut
 
@@ -122,14 +122,14 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
         following = pool.fallback(following)
 
 
-def _is_cut(answered: Answered, request: Request) -> bool:
+def _is_cut(answered: WorkerAnswer, request: Request) -> bool:
     """Whether the worker's own max_tokens cut the answer off. If the caller set a limit, a cut is what the caller
     wants.
     """
     return answered.reply.finish == "length" and request.options.max_tokens is None
 
 
-def _mark_cut(attempts: list[Attempt], answered: Answered, *, lost: bool) -> None:
+def _mark_cut(attempts: list[Attempt], answered: WorkerAnswer, *, lost: bool) -> None:
     """Record the attempt whose answer was cut off as a failed one (kind "length").
 
     Args:

@@ -16,7 +16,7 @@ from podium.errors import WorkerError
 from podium.executor.ledger import Ledger, SpendLimit
 from podium.executor.worker_call import first_reservation
 from podium.types import Budget, Message, Usage
-from podium.workers.base import Request, Worker, lost
+from podium.workers.base import Request, Worker, spent_by_failure
 from podium.workers.pool import has_real_workers
 
 QUESTION = "Reply with the one word: ready"
@@ -86,7 +86,7 @@ async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckRe
         cost_usd = found.cost_usd
         return found
     except asyncio.CancelledError as error:
-        cost_usd = lost(error, worker.profile).cost_usd
+        cost_usd = spent_by_failure(error, worker.profile).cost_usd
         raise
     finally:
         ledger.settle(reservation, Usage(), cost_usd)  # A check has no limit of tokens.
@@ -103,11 +103,11 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         seconds = time.perf_counter() - started
         # A replay worker works if its recording can be read, even without this question.
         answered = error.kind == "unrecorded"
-        failure, spent = error, lost(error, worker.profile)
+        failure, spent = error, spent_by_failure(error, worker.profile)
     except TimeoutError as error:
         seconds, answered = time.perf_counter() - started, False
         failure = WorkerError(f"No answer within {limit:g} s.", kind="timeout", retryable=True)
-        spent = lost(error, worker.profile)
+        spent = spent_by_failure(error, worker.profile)
     else:
         return CheckResult(
             name,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from podium.executor.call import Answered, call
+from podium.executor.call import WorkerAnswer, call
 from podium.executor.context import Context, build_messages
 from podium.executor.early_stopping import EarlyStopping, answering_steps, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
@@ -176,7 +176,7 @@ class Execution:
         result: dict[str, Any] = {"messages": request.messages, "started_s": question_context.elapsed()}
         try:
             outcome = await call(question_context, worker, request, attempts, self._stream(position))
-            if isinstance(outcome, Answered):
+            if isinstance(outcome, WorkerAnswer):
                 result |= _answer(outcome)
             else:
                 refused = outcome.refused or self._is_starved(position, attempts)
@@ -195,7 +195,7 @@ class Execution:
                     )
                 )
         if journal is not None:
-            await journal.written()
+            await journal.wait_until_written()
 
     def _options(self, position: int) -> AnswerOptions:
         """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
@@ -302,7 +302,7 @@ class Execution:
         return self._question_context.ledger.time_is_up if self._limit.expired() else _GONE
 
 
-def _answer(answered: Answered) -> dict[str, Any]:
+def _answer(answered: WorkerAnswer) -> dict[str, Any]:
     """The fields of the span of a step that was answered."""
     reply = answered.reply
     return {

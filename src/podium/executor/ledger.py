@@ -70,7 +70,7 @@ class SpendLimit(Protocol):
         """Whether calls in flight could, once they are settled, leave room for `usd`."""
         ...
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until something has been settled."""
         ...
 
@@ -132,7 +132,7 @@ class Ledger:
             if isinstance(refusal, _AccountRefusal):
                 if not refusal.spend_limit.may_free(reservation.usd):
                     return refusal.final() if final else refusal.sentence
-                await refusal.spend_limit.settled()
+                await refusal.spend_limit.wait_until_settled()
             elif refusal is not None and self._may_free(reservation, clock()):
                 await self._settled.wait()
             else:
@@ -297,9 +297,11 @@ class LedgerAccount:
             return self._blocking.may_free(usd)
         return self._ledger._may_free(Reservation(0, 0, usd), asyncio.get_running_loop().time())
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """See `SpendLimit`."""
-        await (self._ledger._settled.wait() if self._blocking is None else self._blocking.settled())
+        await (
+            self._ledger._settled.wait() if self._blocking is None else self._blocking.wait_until_settled()
+        )
 
     async def wait_until_unreserved(self) -> None:
         """See `SpendLimit`."""

@@ -57,7 +57,7 @@ class CallJournal(Protocol):
         """
         ...
 
-    async def written(self) -> None:
+    async def wait_until_written(self) -> None:
         """Wait until everything that the observer was told of is kept.
 
         Raises:

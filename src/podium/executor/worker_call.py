@@ -18,7 +18,7 @@ from podium.executor.question_context import QuestionContext
 from podium.executor.rate_limiter import Permit
 from podium.trace import Attempt
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent, Usage
-from podium.workers.base import Reply, Request, Worker, charge, lost
+from podium.workers.base import Reply, Request, Worker, charge, spent_by_failure
 from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
@@ -268,7 +268,7 @@ class WorkerCall:
             spent = Spent(reply.usage, reply.price(profile))
             return reply
         except BaseException as error:
-            spent = lost(error, profile)
+            spent = spent_by_failure(error, profile)
             raise
         finally:
             if permit is not None:
@@ -295,7 +295,7 @@ class WorkerCall:
                     reply = await self._team.answer_within(request, (account,))
         except (WorkerError, TimeoutError) as error:
             if isinstance(error, TimeoutError):
-                spent = lost(error, worker.profile)
+                spent = spent_by_failure(error, worker.profile)
                 error = WorkerError(f"No answer within {timeout:g} s.", kind="timeout", retryable=True)
                 charge(error, spent)
             self._record(started, hedge, error.kind, str(error), error)
@@ -327,7 +327,7 @@ class WorkerCall:
         error: BaseException | None = None,
     ) -> None:
         """Record an attempt that ends now; `error` has what it took."""
-        spent = Spent() if error is None else lost(error, self._worker.profile)
+        spent = Spent() if error is None else spent_by_failure(error, self._worker.profile)
         self._attempts.append(
             Attempt(
                 worker=self._worker.profile.name,

@@ -18,7 +18,7 @@ from podium.executor.accounts import UNLIMITED_USD, Account
 from podium.executor.ledger import Reservation
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash
-from podium.rollout.judging import graded
+from podium.rollout.judging import grade_answer
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import Span, Trace
@@ -199,7 +199,7 @@ class RunBudget:
     async def grade(self, task: Task, response: str) -> Grade | None:
         """Grade a response; None: the budget refused the judge."""
         try:
-            return await graded(task, response, self.dispatcher, self.accounts)
+            return await grade_answer(task, response, self.dispatcher, self.accounts)
         except BudgetError as error:
             self.refusal = self.refusal or str(error)
             return None

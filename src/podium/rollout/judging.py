@@ -15,7 +15,7 @@ from podium.executor.worker_call import first_reservation
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
 from podium.types import Budget, Spent
-from podium.workers.base import Reply, Request, Worker, lost
+from podium.workers.base import Reply, Request, Worker, spent_by_failure
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class JudgePayment:
                 reply = await call()
                 spent = Spent(reply.usage, reply.price(worker.profile))
             except BaseException as error:
-                spent = lost(error, worker.profile)
+                spent = spent_by_failure(error, worker.profile)
                 raise
             finally:
                 ledger.settle(reservation, spent.usage, spent.cost_usd)
@@ -58,7 +58,7 @@ class JudgePayment:
         return await (pay() if cache is None else cache.reply(worker, request, pay))
 
 
-async def graded(
+async def grade_answer(
     task: Task, answer: str | None, dispatcher: Dispatcher, accounts: Sequence[SpendLimit] = ()
 ) -> Grade:
     """Grade the answer. Each call of a judge is paid by the dispatcher's accounts and by `accounts`. No answer has

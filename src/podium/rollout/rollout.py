@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from podium.errors import BudgetError
 from podium.executor import Dispatcher
-from podium.rollout.judging import graded
+from podium.rollout.judging import grade_answer
 from podium.rollout.reward import Reward, RewardSettings, reward
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
@@ -100,7 +100,7 @@ async def roll(
     """
     trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
     _check_accounts(runner.dispatcher, trace)
-    grade = await graded(task, trace.answer, runner.dispatcher)
+    grade = await grade_answer(task, trace.answer, runner.dispatcher)
     return Rollout(
         task_id=task.id,
         trace=trace,

@@ -120,7 +120,7 @@ def read_together(store: AsyncTraceStore, siblings: Siblings) -> None:
     """Let each process find the traces of all, also those that were made a moment ago and are not written yet."""
 
     async def answer(_: object, write: Write) -> None:
-        await store.flushed()
+        await store.wait_until_flushed()
         await write(b"written")
 
     siblings.answers["write"] = answer

@@ -229,7 +229,7 @@ class _QuestionRun:
             plan, seconds, error = ready.plan, ready.seconds, ready.error
             self._emit(ready)
             if self._journal is not None:
-                await self._journal.written()
+                await self._journal.wait_until_written()
             match plan.decision:
                 case Workflow() as workflow:
                     await self._run_round(number, plan, workflow, seconds, error)

@@ -145,9 +145,9 @@ class AsyncTraceStore:
         """
         return await self._database.call(self._database.read, statement)
 
-    async def flushed(self) -> None:
+    async def wait_until_flushed(self) -> None:
         """Wait until the traces that were added so far are written, or spilled to files."""
-        await asyncio.wrap_future(self._queue.flushed())
+        await asyncio.wrap_future(self._queue.next_flush())
 
     async def export(self, filters: Filters) -> AsyncIterator[str]:
         """The traces that pass the filters, oldest first, each as one line of JSON without the line break.
@@ -186,6 +186,6 @@ class AsyncTraceStore:
         return await self._database.call(work, *args)
 
     async def _wait_for_writes(self) -> None:
-        flushed = self._queue.flushed()
+        flushed = self._queue.next_flush()
         if not flushed.done():
             await asyncio.wait([asyncio.wrap_future(flushed)], timeout=_READ_AFTER_WRITE_S)

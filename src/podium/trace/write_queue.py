@@ -107,7 +107,7 @@ class WriteQueue:
             if len(self._waiting) in (1, _BATCH):  # In between the thread gathers, and need not wake.
                 self._changed.notify()
 
-    def flushed(self) -> Future[None]:
+    def next_flush(self) -> Future[None]:
         """A future that is done when all rows that were put before are written or spilled."""
         flushed: Future[None] = Future()
         with self._changed:

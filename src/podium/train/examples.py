@@ -21,7 +21,7 @@ from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import Outcome
 from podium.planners.controls import random_workflow
-from podium.rollout.judging import graded
+from podium.rollout.judging import grade_answer
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.tasks import Task
 from podium.tasks.overlap import question_key
@@ -174,7 +174,7 @@ async def _from_traces(
 
 
 async def _score(session: ScoringSession, task: Task, trace: Trace) -> float:
-    return (await graded(task, trace.answer, session.dispatcher)).score if trace.status == "ok" else 0.0
+    return (await grade_answer(task, trace.answer, session.dispatcher)).score if trace.status == "ok" else 0.0
 
 
 def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> Iterator[Demonstration]:

@@ -98,7 +98,7 @@ class Reply:
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
 
-def lost(error: BaseException, profile: Profile) -> Spent:
+def spent_by_failure(error: BaseException, profile: Profile) -> Spent:
     """Tokens and dollars, at the prices of `profile`, of a call that ended with `error`.
 
     The exception has them as a `WorkerError` has: a worker that is cancelled sets `usage` or `cost_usd` on the
@@ -112,7 +112,7 @@ def lost(error: BaseException, profile: Profile) -> Spent:
 
 
 def charge(error: BaseException, spent: Spent) -> None:
-    """Let `error` carry what was spent, so that `lost` finds it."""
+    """Let `error` carry what was spent, so that `spent_by_failure` finds it."""
     vars(error).update(usage=spent.usage, cost_usd=spent.cost_usd)
 
 

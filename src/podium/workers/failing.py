@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from podium.errors import WorkerError
 from podium.types import Limits
-from podium.workers.base import Reply, Request, Worker, lost
+from podium.workers.base import Reply, Request, Worker, spent_by_failure
 
 ENVIRONMENT = "environment"
 """The kind of its failures: they are part of the question, and so not left out as those of infrastructure are."""
@@ -51,7 +51,7 @@ class ReplacedWorker:
         try:
             reply = await self._other.answer(request)
         except (WorkerError, asyncio.CancelledError) as error:
-            vars(error)["cost_usd"] = lost(error, self._other.profile).cost_usd
+            vars(error)["cost_usd"] = spent_by_failure(error, self._other.profile).cost_usd
             raise
         return replace(reply, cost_usd=reply.price(self._other.profile))
 

@@ -1,9 +1,9 @@
 """The budget of one key in one period, as one replica sees it: a `SpendLimit` for the ledgers of its questions.
 
 A ledger reserves without waiting, but a register over a network must be awaited. So a replica reserves a sum in the
-register first and hands out parts of it; `settled` is where a call waits for more. A moment after a call ends its cost
-is settled in the register and the rest given back. All replicas together never pass the limit. What a killed replica
-had reserved counts as spent.
+register first and hands out parts of it; `wait_until_settled` is where a call waits for more. A moment after a call
+ends its cost is settled in the register and the rest given back. All replicas together never pass the limit. What a
+killed replica had reserved counts as spent.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class KeyBudget:
             return spent + amount <= self._allowance.nano
         return self._in_flight > 0 and spent + others + amount <= self._allowance.nano
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until a call was settled, or the register has answered for the waiting calls.
 
         Raises:

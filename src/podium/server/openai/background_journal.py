@@ -177,7 +177,7 @@ class ResponseJournal:
             await asyncio.Event().wait()
         self._open.add((round, position))
         self._note("began", _BEGAN, _Began(round, position, max(0.0, time.time() - self._row.created)))
-        await self.written()
+        await self.wait_until_written()
 
     def observe(self, event: Event) -> None:
         """Keep an event of the question, if it is not known already."""
@@ -192,7 +192,7 @@ class ResponseJournal:
             case QuestionEnded(trace=trace):
                 self.trace = trace
 
-    async def written(self) -> None:
+    async def wait_until_written(self) -> None:
         """See `CallJournal.written`."""
         while self._pending:
             if self._writing is None or self._writing.done():

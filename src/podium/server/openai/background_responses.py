@@ -269,12 +269,12 @@ class BackgroundResponses:
                 why = _BUG
             if run.journal is None or run.journal.trace is None:
                 if run.journal is not None:
-                    await run.journal.written()
+                    await run.journal.wait_until_written()
                     entries = await self.table.entries(row.id)
                 return unfinished_trace(row, kept, entries, "failed", why)
         assert run.journal is not None
         assert run.journal.trace is not None
-        await run.journal.written()
+        await run.journal.wait_until_written()
         return run.journal.trace
 
     async def _caller(self, row: BackgroundRow) -> Caller:
@@ -293,14 +293,14 @@ class BackgroundResponses:
         if row.id not in await self.table.renew(self._holder, self._lease_s):
             return
         store.add(trace)
-        await store.flushed()
+        await store.wait_until_flushed()
         if not await self.table.end(row.id, self._holder) and await self.table.find(row.id) is None:
             await store.delete(row.id)  # It was deleted a moment ago.
 
     async def _leave(self, run: _Run, row: BackgroundRow) -> None:
         try:
             if run.journal is not None:
-                await run.journal.written()
+                await run.journal.wait_until_written()
             await self.table.release(row.id, self._holder)
         except StoreError as error:
             _LOG.error("The response %s is taken over only when its lease ends: %s", row.id, error)

@@ -22,7 +22,7 @@ from podium.tasks.task import Grade
 from podium.thoughts import without_thoughts
 from podium.types import Message
 from podium.workers.answer import last_line
-from podium.workers.base import Reply, Request, Worker, charge, lost
+from podium.workers.base import Reply, Request, Worker, charge, spent_by_failure
 from podium.workers.build import build_worker
 from podium.workers.retry import attempts
 from podium.workers.spec import AnySpec
@@ -189,7 +189,7 @@ class Judge(GraderSettings):
                             one_try() if self._pay is None else self._pay(worker, request, one_try)
                         )
                     except WorkerError as error:
-                        bill.append(lost(error, worker.profile).cost_usd)
+                        bill.append(spent_by_failure(error, worker.profile).cost_usd)
                         raise
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
@@ -203,7 +203,7 @@ async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
             return await worker.answer(request)
     except TimeoutError as error:
         late = WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True)
-        charge(late, lost(error, worker.profile))
+        charge(late, spent_by_failure(error, worker.profile))
         raise late from None
 
 
