@@ -32,9 +32,11 @@ from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
 
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import Codec
+from podium.executor import Dispatcher
 from podium.planner import PlanRequest
-from podium.rollout import FixedPlan, Scorer
+from podium.rollout import FixedPlan, roll
 from podium.tasks import Task
+from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.train.engine import TrainingJob
 from podium.train.run import run_grpo
@@ -174,12 +176,18 @@ class Peer:
         """What Podium's scorer gives for the same plans."""
 
         async def score_all() -> list[float | None]:
-            pool, scorer = open_pool(self.settings.pool), Scorer(reward=self.settings.reward)
+            pool, dispatcher, settings = open_pool(self.settings.pool), Dispatcher(), self.settings.reward
             scores = [
-                scorer.roll(FixedPlan(text), self.tasks[which], pool, seed=f"peer/{place}")
+                roll(
+                    Runner(FixedPlan(text), pool, dispatcher=dispatcher),
+                    self.tasks[which],
+                    seed=f"peer/{place}",
+                    settings=settings,
+                )
                 for place, (text, which) in enumerate(zip(completions, number, strict=True))
             ]
-            return [rollout and rollout.reward.total for rollout in await asyncio.gather(*scores)]
+            rollouts = await asyncio.gather(*scores)
+            return [None if one.infrastructure_failed else one.reward.total for one in rollouts]
 
         with ThreadPoolExecutor(1) as thread:  # An event loop already runs in this one.
             return thread.submit(asyncio.run, score_all()).result()

@@ -22,9 +22,10 @@ from random import Random
 import podium_lab
 from podium.evals.stats import accuracy_interval
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.rollout import FixedPlan, Scorer
+from podium.rollout import FixedPlan, roll
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.types import Question
 from podium.workers.pool import Pool
@@ -84,7 +85,7 @@ async def right(
         for place, part in enumerate(parts)
     ]
     plan = FixedPlan(render(Workflow((replace(steps[0], access=Access()), *steps[1:]))))
-    rollout = await Scorer().run(plan, task, pool, seed=task.id)
+    rollout = await roll(Runner(plan, pool), task, seed=task.id)
     return rollout.reward.correct > 0
 
 

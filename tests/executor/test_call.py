@@ -6,7 +6,7 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.call import CallAnswered, CallUnanswered, call
+from podium.executor.call import NoAnswer, WorkerAnswer, call
 from podium.executor.ledger import Reservation
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Usage
 from podium.workers.base import Reply, Request
@@ -53,7 +53,7 @@ async def test_what_may_pass_is_tried_again(make_context):
     worker = ScriptedWorker("a", [BUSY, BUSY, "4"], limits=Limits(retries=2))
     attempts = []
     answered = await call(make_context([worker]), worker, REQUEST, attempts)
-    assert isinstance(answered, CallAnswered)
+    assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("a", "4")
     assert [attempt.error_kind for attempt in attempts] == ["status", "status", None]
     assert all(a.ended_s <= b.started_s for a, b in pairwise(attempts))
@@ -62,12 +62,12 @@ async def test_what_may_pass_is_tried_again(make_context):
 async def test_retries_are_no_further_calls_and_are_limited(make_context):
     worker = ScriptedWorker("a", [BUSY] * 9, limits=Limits(retries=2))
     question_context, attempts = make_context([worker], budget=Budget(calls=1)), []
-    assert await call(question_context, worker, REQUEST, attempts) == CallUnanswered(
+    assert await call(question_context, worker, REQUEST, attempts) == NoAnswer(
         "a: Status 503.", refused=False
     )
     assert (len(attempts), len(worker.requests), question_context.ledger.calls) == (3, 3, 1)
     again = await call(question_context, worker, REQUEST, [])
-    assert again == CallUnanswered("The budget of 1 calls is used up.", refused=True)
+    assert again == NoAnswer("The budget of 1 calls is used up.", refused=True)
     assert len(worker.requests) == 3
 
 
@@ -75,7 +75,7 @@ async def test_what_cannot_pass_is_not_tried_again(make_context):
     worker = ScriptedWorker("a", [WRONG_KEY, "4"])
     attempts = []
     unanswered = await call(make_context([worker]), worker, REQUEST, attempts)
-    assert unanswered == CallUnanswered("a: Status 401.", refused=False)
+    assert unanswered == NoAnswer("a: Status 401.", refused=False)
     assert [(a.error_kind, a.error) for a in attempts] == [("status", "Status 401.")]
 
 
@@ -91,14 +91,14 @@ async def test_retry_after_is_obeyed(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=0.1)
     worker = ScriptedWorker("a", [told, "4"])
     attempts = []
-    assert isinstance(await call(make_context([worker]), worker, REQUEST, attempts), CallAnswered)
+    assert isinstance(await call(make_context([worker]), worker, REQUEST, attempts), WorkerAnswer)
     assert attempts[1].started_s - attempts[0].ended_s >= 0.1
 
 
 async def test_a_worker_that_requests_too_long_a_wait_has_failed_for_good(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=3_600)
     worker = ScriptedWorker("a", [told, "4"])
-    assert isinstance(await call(make_context([worker]), worker, REQUEST, []), CallUnanswered)
+    assert isinstance(await call(make_context([worker]), worker, REQUEST, []), NoAnswer)
     assert len(worker.requests) == 1
 
 
@@ -109,7 +109,7 @@ async def test_a_worker_that_wants_a_long_rest_has_it_and_its_fallback_answers(m
     for _ in range(3):
         async with asyncio.timeout(5):
             answered = await call(question_context, a, REQUEST, [])
-        assert isinstance(answered, CallAnswered)
+        assert isinstance(answered, WorkerAnswer)
         assert answered.worker == "b"
     assert len(a.requests) == 1
     assert question_context.dispatcher.status[0].state == "open"
@@ -121,7 +121,7 @@ async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(make_contex
     )
     attempts = []
     unanswered = await call(make_context([worker]), worker, REQUEST, attempts)
-    assert unanswered == CallUnanswered("a: No answer within 0.02 s.", refused=False)
+    assert unanswered == NoAnswer("a: No answer within 0.02 s.", refused=False)
     assert [attempt.error_kind for attempt in attempts] == ["timeout", "timeout"]
 
 
@@ -130,7 +130,7 @@ async def test_a_chain_of_fallbacks_is_followed_to_its_end(make_context):
     b = ScriptedWorker("b", [WRONG_KEY] * 9, fallback="c")
     c = ScriptedWorker("c", [WRONG_KEY] * 9)
     unanswered = await call(make_context([a, b, c]), a, REQUEST, [])
-    assert unanswered == CallUnanswered("a: Status 401. b: Status 401. c: Status 401.", refused=False)
+    assert unanswered == NoAnswer("a: Status 401. b: Status 401. c: Status 401.", refused=False)
     assert [len(worker.requests) for worker in (a, b, c)] == [1, 1, 1]
 
 
@@ -140,7 +140,7 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_
     b = ScriptedWorker("b", ["four"], profile=dear)
     question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
     answered = await call(question_context, a, REQUEST, attempts)
-    assert isinstance(answered, CallAnswered)
+    assert isinstance(answered, WorkerAnswer)
     assert answered.worker == "b"
     assert answered.spent.cost_usd == dear.price.cost(answered.reply.usage) > 0
     assert question_context.ledger.usd == answered.spent.cost_usd
@@ -151,7 +151,7 @@ async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=Profile(name="b", price=Price(output=1e6)))
     unanswered = await call(make_context([a, b], budget=Budget(usd=1.0)), a, REQUEST, [])
-    assert isinstance(unanswered, CallUnanswered)
+    assert isinstance(unanswered, NoAnswer)
     assert not unanswered.refused
     assert unanswered.error.startswith("a: Status 401. The call could cost $4096.000000, ")
     assert b.requests == []
@@ -169,8 +169,8 @@ async def test_the_budget_keeps_aside_what_images_tools_and_schemas_cost(make_co
     worker = ScriptedWorker("a", ["4"], limits=Limits(max_tokens=10))
     request = Request((Message(role="user", content="2 + 2?", images=images),), seed="0", options=options)
     refused = await call(make_context([worker], budget=Budget(tokens=1000)), worker, request, [])
-    assert isinstance(refused, CallUnanswered)
-    assert isinstance(await call(make_context([worker]), worker, request, []), CallAnswered)
+    assert isinstance(refused, NoAnswer)
+    assert isinstance(await call(make_context([worker]), worker, request, []), WorkerAnswer)
 
 
 async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
@@ -191,7 +191,7 @@ async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(make
     question_context, attempts = make_context([down, b]), []
     for _ in range(5):
         answered = await call(question_context, down, REQUEST, attempts)
-        assert isinstance(answered, CallAnswered)
+        assert isinstance(answered, WorkerAnswer)
         assert answered.worker == "b"
     assert len(down.requests) == 1
     assert [attempt.error_kind for attempt in attempts] == ["timeout"] + [None] * 5
@@ -205,7 +205,7 @@ async def test_a_resting_worker_is_waited_for_if_its_fallback_cannot_answer(make
     b = ScriptedWorker("b", [WRONG_KEY] * 9)
     question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
     answered = await call(question_context, a, REQUEST, attempts)
-    assert isinstance(answered, CallAnswered)
+    assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("a", "4")
     assert [attempt.worker for attempt in attempts] == ["a", "b", "a"]
 
@@ -214,10 +214,10 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_rest(make_contex
     limits = Limits(failures=2, retries=1, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
     question_context = make_context([worker])
-    assert isinstance(await call(question_context, worker, REQUEST, []), CallUnanswered)
+    assert isinstance(await call(question_context, worker, REQUEST, []), NoAnswer)
     assert question_context.dispatcher.status[0].state == "open"
     answered = await asyncio.gather(*(call(question_context, worker, REQUEST, []) for _ in range(2)))
-    assert all(isinstance(outcome, CallAnswered) for outcome in answered)
+    assert all(isinstance(outcome, WorkerAnswer) for outcome in answered)
     assert question_context.dispatcher.status[0].state == "closed"
 
 
@@ -226,7 +226,7 @@ async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context
     worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
     question_context = make_context([worker])
     outcomes = await asyncio.gather(*(call(question_context, worker, REQUEST, []) for _ in range(20)))
-    assert all(isinstance(outcome, CallUnanswered) for outcome in outcomes)
+    assert all(isinstance(outcome, NoAnswer) for outcome in outcomes)
     assert len(worker.requests) < 30
 
 
@@ -249,7 +249,7 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make
     worker.slow = 1
     attempts = []
     answered = await call(question_context, worker, REQUEST, attempts)
-    assert isinstance(answered, CallAnswered)
+    assert isinstance(answered, WorkerAnswer)
     assert [(a.hedge, a.error_kind) for a in attempts] == [(True, None), (False, "cancelled")]
     assert question_context.dispatcher.status[0].hedges == 1
     assert question_context.dispatcher.status[0].in_flight == 0
@@ -270,7 +270,7 @@ async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(make_
     tight = make_context([worker], budget=Budget(tokens=150), dispatcher=question_context.dispatcher)
     worker.slow, worker.delay = 1, 0.2
     attempts = []
-    assert isinstance(await call(tight, worker, REQUEST, attempts), CallAnswered)
+    assert isinstance(await call(tight, worker, REQUEST, attempts), WorkerAnswer)
     assert [attempt.hedge for attempt in attempts] == [False]
 
 
@@ -283,7 +283,7 @@ async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_co
     spent, attempts = question_context.ledger.usd, []
     worker.slow, worker.gate = 2, asyncio.Event()
     answered = await call(question_context, worker, REQUEST, attempts)
-    assert isinstance(answered, CallAnswered)
+    assert isinstance(answered, WorkerAnswer)
     assert len(attempts) == 2
     assert sum(attempt.cost_usd for attempt in attempts) == answered.spent.cost_usd == 1.0
     assert question_context.ledger.usd - spent == 2.0
@@ -296,7 +296,7 @@ async def test_when_both_requests_fail_the_first_error_is_reported(make_context)
         await call(question_context, worker, REQUEST, [])
     worker.slow, worker.delay, worker.broken = 2, 0.05, True
     attempts = []
-    assert await call(question_context, worker, REQUEST, attempts) == CallUnanswered(
+    assert await call(question_context, worker, REQUEST, attempts) == NoAnswer(
         "a: Status 503.", refused=False
     )
     assert sorted(attempt.hedge for attempt in attempts) == [False, True]
@@ -323,7 +323,7 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
     cut = Cut("a", Price(output=1e4), fallback="b")
     question_context, attempts = make_context([cut, ScriptedWorker("b", {"": "4"})]), []
     answered = await call(question_context, cut, REQUEST, attempts)
-    assert isinstance(answered, CallAnswered)
+    assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("b", "4")
     assert [(a.worker, a.error_kind, a.cost_usd) for a in attempts] == [
         ("a", "length", 1.0),
@@ -341,7 +341,7 @@ async def test_from_a_cache_a_cut_answer_and_its_replacement_cost_as_before(make
             cut.identity, b.identity, b.finish = {"model": "a"}, {"model": "b"}, "stop"
             question_context, attempts = make_context([cut, b], dispatcher=dispatcher), []
             answered = await call(question_context, cut, REQUEST, attempts)
-            assert isinstance(answered, CallAnswered)
+            assert isinstance(answered, WorkerAnswer)
             paid = answered.spent.cost_usd + sum(attempt.cost_usd for attempt in attempts)
             assert paid + answered.spent.saved_usd == pytest.approx(1.01)
             saved.append(answered.spent.saved_usd)
@@ -357,7 +357,7 @@ async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(m
         for calls in (1, 1):  # b's answers are not kept.
             question_context = make_context([cut, b], dispatcher=Dispatcher(cache=cache))
             answered = await call(question_context, cut, REQUEST, [])
-            assert isinstance(answered, CallAnswered)
+            assert isinstance(answered, WorkerAnswer)
             assert (answered.worker, question_context.ledger.calls) == ("b", calls)
 
 
@@ -367,7 +367,7 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
         cut = Cut("a", Price(output=1e4), fallback="b")
         question_context, attempts = make_context([cut, other]), []
         answered = await call(question_context, cut, REQUEST, attempts)
-        assert isinstance(answered, CallAnswered)
+        assert isinstance(answered, WorkerAnswer)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
         assert answered.spent.cost_usd + sum(attempt.cost_usd for attempt in attempts) == spent
         assert question_context.ledger.usd == spent
@@ -375,11 +375,11 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
 
 async def test_a_cut_answer_stays_without_a_fallback_or_where_short_is_wanted(make_context):
     alone = Cut("a", Price())
-    assert isinstance(await call(make_context([alone]), alone, REQUEST, []), CallAnswered)
+    assert isinstance(await call(make_context([alone]), alone, REQUEST, []), WorkerAnswer)
     cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
     short = replace(REQUEST, options=AnswerOptions(max_tokens=5))
     answered = await call(make_context([cut, b]), cut, short, [])
-    assert isinstance(answered, CallAnswered)
+    assert isinstance(answered, WorkerAnswer)
     assert answered.worker == "a"
 
 
@@ -402,11 +402,11 @@ async def test_a_cancelled_call_gives_its_hold_back_and_leaves_its_attempt(make_
     assert task.cancelled()
     assert [attempt.error_kind for attempt in attempts] == ["cancelled"]
     quick = ScriptedWorker("b", ["4"], limits=Limits(max_tokens=100))
-    assert isinstance(await call(question_context, quick, REQUEST, []), CallAnswered)
+    assert isinstance(await call(question_context, quick, REQUEST, []), WorkerAnswer)
 
 
 async def test_a_worker_without_retries_is_tried_once(make_context):
     worker = ScriptedWorker("a", [BUSY, "4"], limits=Limits(retries=0))
     unanswered = await call(make_context([worker]), worker, REQUEST, [])
-    assert unanswered == CallUnanswered("a: Status 503.", refused=False)
+    assert unanswered == NoAnswer("a: Status 503.", refused=False)
     assert len(worker.requests) == 1

@@ -13,7 +13,7 @@ from podium.conductor.policy import WorkerPolicy
 from podium.errors import BudgetError, WorkerError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.accounts import Account
-from podium.executor.call import CallAnswered, CallUnanswered, call
+from podium.executor.call import NoAnswer, WorkerAnswer, call
 from podium.executor.checkup import check
 from podium.executor.input_bound import InputBound
 from podium.planners.voting import Single
@@ -75,7 +75,7 @@ async def _step(make_context, pool, accounts, budget) -> tuple[float, int]:
     answered = await call(context, pool[0], REQUEST, attempts)
     usd = sum(attempt.cost_usd for attempt in attempts)
     tokens = sum(attempt.usage.tokens for attempt in attempts)
-    if isinstance(answered, CallAnswered):
+    if isinstance(answered, WorkerAnswer):
         usd, tokens = usd + answered.spent.cost_usd, tokens + answered.reply.usage.tokens
     assert context.ledger.usd == pytest.approx(usd)
     assert context.ledger.tokens == tokens
@@ -91,7 +91,7 @@ async def _hedged(make_context, pool, accounts, budget) -> tuple[float, int]:
     again = make_context(pool, ledger=Ledger(budget, accounts=accounts), dispatcher=context.dispatcher)
     attempts: list[Any] = []
     answered = await call(again, pool[0], REQUEST, attempts)
-    assert isinstance(answered, CallAnswered)
+    assert isinstance(answered, WorkerAnswer)
     assert sum(attempt.hedge for attempt in attempts) == 1
     return again.ledger.usd, again.ledger.tokens
 
@@ -210,7 +210,7 @@ async def test_the_budget_is_checked_before_each_try(
 async def test_a_refused_retry_says_why_the_first_try_failed(make_context: Any) -> None:
     worker = Paid((EMPTY,))
     unanswered = await call(make_context([worker], budget=Budget(usd=0.05)), worker, REQUEST, [])
-    assert isinstance(unanswered, CallUnanswered)
+    assert isinstance(unanswered, NoAnswer)
     assert unanswered.error.startswith("a: It wrote nothing. It is not tried again: The call could cost $0.0")
 
 
@@ -296,7 +296,7 @@ async def test_a_question_the_budget_pays_is_answered_before_anything_is_known(
     prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")
     worker = Paid()
     tight = make_context([worker], budget=Budget(usd=0.0541))
-    assert isinstance(await call(tight, worker, prose, []), CallAnswered)
+    assert isinstance(await call(tight, worker, prose, []), WorkerAnswer)
 
 
 async def test_only_one_call_at_a_time_goes_beyond_its_bound(make_context: Any) -> None:

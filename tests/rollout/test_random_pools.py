@@ -10,7 +10,7 @@ from podium.config import build
 from podium.errors import ConfigError
 from podium.executor import Dispatcher
 from podium.planner import Plan, PlanRequest
-from podium.rollout import FixedPlan, Rollout, Scorer
+from podium.rollout import FixedPlan, Rollout, roll
 from podium.rollout.random_pools import PoolDraw, PoolSource
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -102,8 +102,9 @@ def plan(*workers: int) -> str:
 
 
 async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None) -> Rollout | None:
-    scorer = Scorer() if dispatcher is None else Scorer(dispatcher=dispatcher)
-    return await scorer.roll(FixedPlan(plan(*workers)), TASK, pool, seed="s")
+    runner = Runner(FixedPlan(plan(*workers)), pool, dispatcher=dispatcher)
+    rollout = await roll(runner, TASK, seed="s")
+    return None if rollout.infrastructure_failed else rollout
 
 
 def test_each_worker_fails_at_the_rate_and_alike_for_a_group() -> None:

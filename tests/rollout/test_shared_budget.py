@@ -16,7 +16,8 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import Account
 from podium.planner import Planner
 from podium.planners import Committee, SelfConsistency, Single
-from podium.rollout import FixedPlan, Scorer, roll
+from podium.rollout import roll
+from podium.scoring import RolloutRequest, ScoringSession, ScoringSettings
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -146,14 +147,14 @@ async def test_a_vote_that_stopped_early_wants_nothing_an_account_refused(
 async def test_a_trainings_batch_is_given_up_once_calls_in_flight_are_answered(
     account: Account, meter: Meter
 ) -> None:
-    scorer = Scorer(dispatcher=Dispatcher(accounts=[account]))
-    plan = FixedPlan('model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]')
-    tasks, pool = Sums("test", 256), Pool([meter])
+    plan = 'model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
+    tasks = {task.id: task for task in Sums("test", 256)}
+    session = ScoringSession(ScoringSettings(), tasks, Pool([meter]), Dispatcher(accounts=[account]))
 
     async def score() -> None:
         async with asyncio.TaskGroup() as group:
-            for task in tasks:
-                group.create_task(scorer.roll(plan, task, pool, seed=task.id))
+            for name in tasks:
+                group.create_task(session.score(RolloutRequest(task=name, seed=name, plans=(plan,))))
 
     with pytest.raises(BaseExceptionGroup) as stopped:
         await score()

@@ -3,7 +3,6 @@
 from podium.planner import FixedPlan
 from podium.rollout.reward import PENALTY_CAP, Reward, RewardSettings, reward, round_reward
 from podium.rollout.rollout import Rollout, roll
-from podium.rollout.scorer import Scorer
 
 __all__ = [
     "PENALTY_CAP",
@@ -11,7 +10,6 @@ __all__ = [
     "Reward",
     "RewardSettings",
     "Rollout",
-    "Scorer",
     "reward",
     "roll",
     "round_reward",

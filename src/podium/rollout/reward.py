@@ -5,13 +5,12 @@ It is a pure function of a trace and a grade. `rollout` runs and grades.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pydantic import Field
 
 from podium.config import Settings
 from podium.tasks.task import Grade
 from podium.trace import RoundTrace, Trace
+from podium.types import Value
 
 HALF = 0.5
 """The reward for valid plans, and the reward that a right answer adds."""
@@ -35,8 +34,7 @@ class RewardSettings(Settings):
     """Reward lost for each second along the critical path, without the time that calls wait for limits or retries."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reward:
+class Reward(Value):
     """One rollout's reward. `cost`, `calls` and `latency` are penalties: positive, and not yet capped."""
 
     format: float

@@ -17,10 +17,10 @@ from types import MappingProxyType
 
 from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
-from podium.errors import ConfigError
+from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Outcome, Plan, PlanRequest, outcomes_of
-from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
+from podium.rollout import FixedPlan, RewardSettings, Rollout, roll, round_reward
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
 from podium.scoring.draws import Draws
@@ -28,6 +28,7 @@ from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
+from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.trace import Trace
 from podium.trace.store import TraceStore
@@ -152,7 +153,7 @@ class ScoringSession:
         self._keep(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
         if rollout.infrastructure_failed:
             return _left_out(rollout)
-        return _score(rollout, self._scorer(request), self.settings.rounds)
+        return _score(rollout, self._reward(request), self.settings.rounds)
 
     def task(self, task_id: str) -> Task:
         """The task with this id.
@@ -177,31 +178,35 @@ class ScoringSession:
         levels = len(self.settings.cost_weights)
         return self._draws.level(request, levels) if levels else 0
 
-    def _scorer(self, request: RolloutRequest) -> Scorer:
+    def _reward(self, request: RolloutRequest) -> RewardSettings:
+        """The weights of the reward at the level of the rollout's group."""
         settings = self.settings
-        reward = settings.reward
-        if settings.cost_weights:
-            reward = reward.model_copy(update={"cost": settings.cost_weights[self._level(request)]})
-        return Scorer(
-            reward=reward,
-            budget=Budget(rounds=max(1, len(request.plans))),
-            max_steps=settings.max_steps,
-            execution=ExecutionSettings(early_stop=settings.early_stop),
-            dispatcher=self.dispatcher,
-        )
+        if not settings.cost_weights:
+            return settings.reward
+        return settings.reward.model_copy(update={"cost": settings.cost_weights[self._level(request)]})
 
     async def _roll(self, request: RolloutRequest, task: Task) -> Rollout:
         """Run the rollout. If it was just scored, reuse it for the prompt of its next round."""
         rolled = trace_id(request)
         if rolled in self._rolled:
             return self._rolled[rolled]
-        rollout = await self._scorer(request).run(
+        runner = Runner(
             WrittenPlans(request.plans, self.settings.prompt.access, request.cut),
-            task,
             self.pool_of(request),
-            seed=self._draws.calls(request),
-            trace_id=rolled,
+            budget=Budget(rounds=max(1, len(request.plans))),
+            max_steps=self.settings.max_steps,
+            settings=ExecutionSettings(early_stop=self.settings.early_stop),
+            dispatcher=self.dispatcher,
         )
+        seed, weights = self._draws.calls(request), self._reward(request)
+        try:
+            rollout = await roll(runner, task, seed=seed, settings=weights, trace_id=rolled)
+        except BudgetError:
+            # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
+            # paid for, and so their responses are kept.
+            for account in self.dispatcher.accounts:
+                await account.wait_until_unreserved()
+            raise
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:
             self._rolled[rolled] = rollout
             if len(self._rolled) > _REMEMBERED:
@@ -286,10 +291,10 @@ def _left_out(rollout: Rollout) -> Score:
     )
 
 
-def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:
+def _score(rollout: Rollout, reward: RewardSettings, rounds: int) -> Score:
     trace = rollout.trace
     last = trace.rounds[-1]
-    earned = round_reward(trace, rollout.grade, scorer.reward)
+    earned = round_reward(trace, rollout.grade, reward)
     workflow = last.workflow
     return Score(
         reward=earned.total,

@@ -6,7 +6,7 @@ from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.planners import Single
-from podium.rollout import FixedPlan, RewardSettings, Rollout, Scorer, roll
+from podium.rollout import FixedPlan, RewardSettings, Rollout, roll
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -34,6 +34,20 @@ def pool(*replies: str | WorkerError) -> Pool:
     )
 
 
+async def scored(
+    plan: FixedPlan,
+    pool: Pool,
+    *,
+    task: Task = TASK,
+    seed: str = "0",
+    reward: RewardSettings | None = None,
+    **limits,
+) -> Rollout | None:
+    """The rollout of a plan; None: it is left out."""
+    rollout = await roll(Runner(plan, pool, **limits), task, seed=seed, settings=reward)
+    return None if rollout.infrastructure_failed else rollout
+
+
 BROKEN = WorkerError("It is down.", kind="status")
 
 
@@ -49,7 +63,7 @@ BROKEN = WorkerError("It is down.", kind="status")
     ],
 )
 async def test_right_wrong_and_unreadable_completions(text, total):
-    rollout = await Scorer().roll(FixedPlan(text), TASK, pool("Answer: 42", "Answer: 41"), seed="0")
+    rollout = await scored(FixedPlan(text), pool("Answer: 42", "Answer: 41"))
     assert rollout is not None
     assert rollout.reward.total == total
     assert rollout.plan_text == text
@@ -60,7 +74,7 @@ async def test_right_wrong_and_unreadable_completions(text, total):
 async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
     text = "model_id = [0, 0]\nsubtasks = ['Do it.', 'Check it.']\naccess_list = [[], [0]]"
     for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
-        rollout = await Scorer().roll(FixedPlan(text, access=access), TASK, pool("Answer: 42"), seed="0")
+        rollout = await scored(FixedPlan(text, access=access), pool("Answer: 42"), seed="0")
         assert rollout is not None
         assert rollout.reward.total == total
 
@@ -68,32 +82,29 @@ async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
 async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
     draft = "<think>Perhaps so:\n" + completion(0)
     for cut, total in ((True, 0.0), (False, 1.0)):
-        rollout = await Scorer().roll(FixedPlan(draft, cut=cut), TASK, pool("42"), seed="s")
+        rollout = await scored(FixedPlan(draft, cut=cut), pool("42"), seed="s")
         assert rollout is not None
         assert rollout.reward.total == total
 
 
 async def test_a_failed_worker_leaves_the_rollout_out():
     workers = pool("Answer: 42", BROKEN)
-    assert await Scorer().roll(FixedPlan(completion(1)), TASK, workers, seed="0") is None
-    assert await Scorer().roll(FixedPlan(completion(1, 0)), TASK, workers, seed="0") is None, (
-        "degraded is not fair either"
-    )
+    assert await scored(FixedPlan(completion(1)), workers, seed="0") is None
+    assert await scored(FixedPlan(completion(1, 0)), workers, seed="0") is None, "degraded is not fair either"
 
 
 async def test_a_vote_on_failed_workers_leaves_the_rollout_out_on_nothing_not():
     workers = Pool([*pool(BROKEN, "Answer: 42"), VoteWorker("vote")])
-    assert await Scorer().roll(FixedPlan(completion(0, 2)), TASK, workers, seed="0") is None
-    blind = await Scorer().roll(FixedPlan(completion(1, 2, access="none")), TASK, workers, seed="0")
+    assert await scored(FixedPlan(completion(0, 2)), workers, seed="0") is None
+    blind = await scored(FixedPlan(completion(1, 2, access="none")), workers, seed="0")
     assert blind is not None
     assert (blind.trace.status, blind.trace.answer) == ("ok", NOTHING)
     assert (blind.correct, blind.reward.total) == (False, 0.5)
 
 
 async def test_a_vote_on_steps_that_the_budget_refused_is_the_plans_own_fault():
-    scorer = Scorer(budget=Budget(usd=0.0))
     workers = Pool([*pool("Answer: 42"), VoteWorker("vote")])
-    rollout = await scorer.roll(FixedPlan(completion(0, 1)), TASK, workers, seed="0")
+    rollout = await scored(FixedPlan(completion(0, 1)), workers, budget=Budget(usd=0.0))
     assert rollout is not None
     assert (rollout.trace.status, rollout.trace.answer, rollout.reward.total) == ("failed", None, 0.5)
     assert [span.status for span in rollout.trace.spans] == ["refused", "refused"]
@@ -107,7 +118,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
     }
     judge = build({"kind": "judge", "worker": worker}, Judge)
     task = Task(id="t/1", question=TASK.question, gold="42", grader=judge)
-    assert await Scorer().roll(FixedPlan(completion(0)), task, pool("Answer: 42"), seed="0") is None
+    assert await scored(FixedPlan(completion(0)), pool("Answer: 42"), task=task) is None
     rollout = await roll(Runner(Single("w0"), pool("Answer: 42")), task, seed="0")
     assert "It is down" in (rollout.grade.failure or "")
     assert rollout.infrastructure_failed
@@ -115,9 +126,10 @@ async def test_a_failed_grader_leaves_the_rollout_out():
 
 
 async def test_a_failed_step_that_nothing_needs_does_not():
-    scorer = Scorer(execution=ExecutionSettings(run_all=True))
-    rollout = await scorer.roll(
-        FixedPlan(completion(1, 0, access="none")), TASK, pool("Answer: 42", BROKEN), seed="0"
+    rollout = await scored(
+        FixedPlan(completion(1, 0, access="none")),
+        pool("Answer: 42", BROKEN),
+        settings=ExecutionSettings(run_all=True),
     )
     assert rollout is not None
     assert rollout.correct
@@ -126,17 +138,18 @@ async def test_a_failed_step_that_nothing_needs_does_not():
 
 
 async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
-    scorer = Scorer(budget=Budget(calls=1))
-    rollout = await scorer.roll(FixedPlan(completion(1, 0)), TASK, pool("Answer: 42", "Answer: 41"), seed="0")
+    rollout = await scored(
+        FixedPlan(completion(1, 0)), pool("Answer: 42", "Answer: 41"), budget=Budget(calls=1)
+    )
     assert rollout is not None
     assert not rollout.infrastructure_failed
     assert (rollout.correct, rollout.reward.total) == (False, 0.5)
 
 
 async def test_what_was_spent_is_taken_off():
-    scorer = Scorer(reward=RewardSettings(cost=0.01, calls=0.1))
-    one = await scorer.roll(FixedPlan(completion(0)), TASK, pool("Answer: 42"), seed="0")
-    two = await scorer.roll(FixedPlan(completion(0, 0)), TASK, pool("Answer: 42"), seed="0")
+    weights = RewardSettings(cost=0.01, calls=0.1)
+    one = await scored(FixedPlan(completion(0)), pool("Answer: 42"), reward=weights)
+    two = await scored(FixedPlan(completion(0, 0)), pool("Answer: 42"), reward=weights)
     assert one is not None
     assert two is not None
     assert one.reward.cost == pytest.approx(0.01 * one.trace.cost_usd)
