@@ -167,7 +167,7 @@ async def test_one_seed_gives_one_story(place: Path) -> None:
     assert stories[0] == stories[1] != stories[2]
 
 
-async def test_simulated_seconds_are_those_along_the_team_s_slowest_chain() -> None:
+async def test_claimed_seconds_are_those_along_the_team_s_slowest_chain() -> None:
     class Claims(ScriptedWorker):
         async def answer(self, request: Request) -> Reply:
             return Reply("5", Usage(), latency_s=3.0)

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from podium.errors import LostLeaseError
 from podium.trace import background_table
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.background_table import BackgroundEntry, BackgroundTable
+from podium.trace.background_table import BackgroundTable, EventRow
 from podium.trace.schema import BACKGROUND
 
 LONG = 600.0
@@ -38,7 +38,7 @@ async def test_a_server_writes_nothing_once_another_has_the_response(kept: Async
     table = BackgroundTable(kept.rows)
     await add(table, "r", holder="one", lease_s=LONG)
     assert await table.take("two", LONG) is None
-    await table.append("r", "one", BackgroundEntry(0, "plan", "{}"))
+    await table.append("r", "one", EventRow(0, "plan", "{}"))
     assert await table.renew("one", 0.0) == {"r": False}
     await table.cancel("r")
     await asyncio.sleep(0.01)
@@ -46,7 +46,7 @@ async def test_a_server_writes_nothing_once_another_has_the_response(kept: Async
     assert taken is not None
     assert (taken.holder, taken.cancelled, taken.owner, taken.caller) == ("two", True, "ann", "pk-1")
     with pytest.raises(LostLeaseError):
-        await table.append("r", "one", BackgroundEntry(1, "step", "{}"))
+        await table.append("r", "one", EventRow(1, "step", "{}"))
     assert (await table.renew("one", LONG), await table.renew("two", LONG)) == ({}, {"r": True})
     assert [await table.end("r", holder) for holder in ("one", "two", "two")] == [False, True, False]
     assert [entry.number for entry in await table.entries("r")] == [0]
@@ -60,7 +60,7 @@ async def test_rows_go_with_their_trace_or_an_hour_after_the_end(
     table = BackgroundTable(kept.rows)
     for name in ("kept", "gone", "running"):
         await add(table, name, holder="one", lease_s=LONG)
-        await table.append(name, "one", BackgroundEntry(0, "plan", "{}"))
+        await table.append(name, "one", EventRow(0, "plan", "{}"))
         kept.add(make_trace(name))
         if name != "running":
             await table.end(name, "one")

@@ -53,7 +53,7 @@ class BackgroundRow:
 
 
 @dataclass(frozen=True, slots=True)
-class BackgroundEntry:
+class EventRow:
     """A part of a response, as a server kept it."""
 
     number: int
@@ -107,7 +107,7 @@ class BackgroundTable:
         held = update(BACKGROUND).where(_B.id == id, _B.holder == holder, _B.ended.is_(None))
         await self._rows(held.values(lease=0, holder=""))
 
-    async def append(self, id: str, holder: str, entry: BackgroundEntry) -> None:
+    async def append(self, id: str, holder: str, entry: EventRow) -> None:
         """Add an entry.
 
         Raises:
@@ -120,10 +120,10 @@ class BackgroundTable:
         if not await self._rows(added.returning(_E.number)):
             raise LostLeaseError(f"The response {id} is no longer this server's.", retryable=False)
 
-    async def entries(self, id: str, start: int = 0) -> list[BackgroundEntry]:
+    async def entries(self, id: str, start: int = 0) -> list[EventRow]:
         """The entries from number `start` on."""
         found = select(_E.number, _E.kind, _E.document).where(_E.id == id, _E.number >= start)
-        return [BackgroundEntry(*row) for row in await self._rows(found.order_by(_E.number))]
+        return [EventRow(*row) for row in await self._rows(found.order_by(_E.number))]
 
     async def cancel(self, id: str) -> None:
         """Ask the server that makes a response to cancel it."""

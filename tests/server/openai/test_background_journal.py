@@ -22,7 +22,7 @@ from podium.server.requests import ChatRequest
 from podium.team import Runner
 from podium.team.journal import LOST
 from podium.trace import RoundTrace, Trace
-from podium.trace.background_table import BackgroundEntry, BackgroundTable
+from podium.trace.background_table import BackgroundTable, EventRow
 from podium.trace.store import open_store
 from podium.types import Budget, Message, Price, Profile, Question, Spent, Usage
 from podium.workers.pool import Pool
@@ -70,7 +70,7 @@ async def table(tmp_path: Path) -> AsyncIterator[BackgroundTable]:
 async def answer(
     table: BackgroundTable,
     id: str,
-    entries: Sequence[BackgroundEntry] = (),
+    entries: Sequence[EventRow] = (),
     names: Sequence[str] = ("a", "b"),
     budget: Budget = Budget(rounds=2),
 ) -> tuple[Trace, Counter[str]]:

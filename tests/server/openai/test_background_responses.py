@@ -19,7 +19,7 @@ from podium.server.openai import background_responses
 from podium.server.openai.background_journal import BackgroundRequest
 from podium.server.requests import ChatRequest
 from podium.team import runner
-from podium.trace.background_table import BackgroundEntry, BackgroundTable
+from podium.trace.background_table import BackgroundTable, EventRow
 from podium.trace.store import open_store
 from podium.types import Question
 
@@ -181,7 +181,7 @@ def test_a_plan_during_which_every_server_ended_is_not_asked_for_again(
         await table.add("0" * 32, holder="killed", **added)
         for number in range(5):
             began = json.dumps({"round": 0, "position": None, "at_s": 0.0})
-            await table.append("0" * 32, "killed", BackgroundEntry(number, "began", began))
+            await table.append("0" * 32, "killed", EventRow(number, "began", began))
         await store.close()
 
     asyncio.run(leave_behind())

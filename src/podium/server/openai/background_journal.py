@@ -27,7 +27,7 @@ from podium.server.requests import ChatRequest
 from podium.team import Event, Past, PlanReady, QuestionEnded
 from podium.team.journal import LOST
 from podium.trace import Attempt, Span, Trace, TraceStatus
-from podium.trace.background_table import BackgroundEntry, BackgroundRow, BackgroundTable
+from podium.trace.background_table import BackgroundRow, BackgroundTable, EventRow
 from podium.trace.serialization import clean
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Workflow
@@ -159,7 +159,7 @@ class ResponseJournal:
         self._number = number
         self._workers = workers
         self._patience_s = patience_s
-        self._pending: deque[BackgroundEntry] = deque()
+        self._pending: deque[EventRow] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._open: set[tuple[int, int | None]] = set()
         self._on_quiet: Callable[[], None] | None = None
@@ -200,7 +200,7 @@ class ResponseJournal:
             await asyncio.shield(self._writing)
 
     def _note(self, kind: str, adapter: TypeAdapter[T], value: T) -> None:
-        self._pending.append(BackgroundEntry(self._number, kind, _write(adapter, value)))
+        self._pending.append(EventRow(self._number, kind, _write(adapter, value)))
         self._number += 1
 
     def _leave_if_quiet(self) -> None:
@@ -224,7 +224,7 @@ class ResponseJournal:
                 self.changed = asyncio.Event()
 
 
-def is_readable(row: BackgroundRow, entries: Sequence[BackgroundEntry]) -> bool:
+def is_readable(row: BackgroundRow, entries: Sequence[EventRow]) -> bool:
     """Whether a server can go on with the response. Not if something of it is damaged, or of another Podium's form."""
     try:
         _REQUEST.validate_json(row.document)
@@ -233,9 +233,7 @@ def is_readable(row: BackgroundRow, entries: Sequence[BackgroundEntry]) -> bool:
     return len(list(_values(entries))) == len(entries)
 
 
-def read_past(
-    row: BackgroundRow, entries: Sequence[BackgroundEntry], names: Sequence[str] | None = None
-) -> Past:
+def read_past(row: BackgroundRow, entries: Sequence[EventRow], names: Sequence[str] | None = None) -> Past:
     """What the entries say of a response.
 
     Args:
@@ -290,7 +288,7 @@ def read_past(
 
 
 def read_events(
-    entries: Sequence[BackgroundEntry], names: list[str], plans: dict[int, PlanReady]
+    entries: Sequence[EventRow], names: list[str], plans: dict[int, PlanReady]
 ) -> Iterator[Event]:
     """The events that the entries stand for.
 
@@ -313,18 +311,14 @@ def read_events(
                 yield value
 
 
-def worker_names(entries: Sequence[BackgroundEntry]) -> list[str]:
+def worker_names(entries: Sequence[EventRow]) -> list[str]:
     """The names of all workers that the plans could have named."""
     planned = (value for value in _values(entries) if isinstance(value, _Planned))
     return list(dict.fromkeys(name for plan in planned for name in plan.workers))
 
 
 def unfinished_trace(
-    row: BackgroundRow,
-    kept: BackgroundRequest,
-    entries: Sequence[BackgroundEntry],
-    status: TraceStatus,
-    error: str,
+    row: BackgroundRow, kept: BackgroundRequest, entries: Sequence[EventRow], status: TraceStatus, error: str
 ) -> Trace:
     """The trace of a response for which the runner made none, from what was kept of it."""
     past, request = read_past(row, entries), kept.request
@@ -383,7 +377,7 @@ def _spans(past: Past, round: int, workflow: Workflow, names: Sequence[str]) -> 
     )
 
 
-def _values(entries: Sequence[BackgroundEntry]) -> Iterator[_Began | _Planned | StepEnded]:
+def _values(entries: Sequence[EventRow]) -> Iterator[_Began | _Planned | StepEnded]:
     """What the entries say, up to the first that cannot be read."""
     for entry in entries:
         try:
