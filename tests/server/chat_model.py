@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from chat_worker import chat_worker
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker
@@ -115,7 +116,7 @@ class ChatModel:
         stream, send_seed = told.pop("stream", False), told.pop("send_seed", False)
         profile = Profile(name=name, price=Price(input=1.0, output=2.0), **told)
         limits = Limits(timeout=20, retries=2)
-        return OpenAIWorker(
+        return chat_worker(
             profile,
             ChatClient(self.url),
             "m",

@@ -16,10 +16,10 @@ from chat_model import ChatModel, Say, chat_model
 from openai import OpenAI
 from running_server import Serve
 
+from chat_worker import chat_worker
 from podium.server import streaming
 from podium.types import Limits, Profile
 from podium.workers.chat.client import ChatClient
-from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
@@ -139,7 +139,7 @@ def test_the_anthropic_client_skips_what_is_no_event(serve: Serve) -> None:
 
 
 def test_a_failure_after_a_sign_of_life_is_told_in_the_stream(serve: Serve, model: ChatModel) -> None:
-    slow = OpenAIWorker(
+    slow = chat_worker(
         Profile(name="wren"), ChatClient(model.url), "m", limits=Limits(timeout=0.3, retries=0)
     )
     url = serve(Pool([slow]), planner="single:wren")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from chat_worker import chat_worker
 from podium.errors import APIError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
@@ -11,7 +12,6 @@ from podium.testing import FaultServer
 from podium.types import Price, Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.chat.client import ChatClient
-from podium.workers.openai import OpenAIWorker
 from podium.workflow import PlanError
 
 ADA = ScriptedWorker("ada", ["yes"])
@@ -39,7 +39,7 @@ async def test_a_plan_the_budget_stopped_is_no_sign_that_the_conductor_answers(k
 async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> None:
     with FaultServer("No plan.").in_thread() as endpoint:
         profile = Profile(name="large", price=Price(output=1.0))
-        pool = Pool([OpenAIWorker(profile, ChatClient(endpoint.url), "m")])
+        pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
         known = Planners(pool, TeamSettings(), Dispatcher(accounts=[Account(None, "day", 0.0)]))
         assert (await known.check()).error == "budget"
         await known.close()

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from chat_endpoint import KEY, MESSAGES, Endpoint
 
+from chat_worker import chat_worker
 from podium.errors import ConfigError
 from podium.types import Limits, Profile
 from podium.workers import Pool, Request, load_pool
 from podium.workers.chat.client import ChatClient
 from podium.workers.connections import Connections
-from podium.workers.openai import OpenAIWorker
 
 FILE = """
 [[worker]]
@@ -30,7 +30,7 @@ def _load(folder: Path, more: str, url: str = "https://models.invalid/v1") -> Po
 
 
 async def test_a_worker_puts_its_system_prompt_first_and_keeps_to_its_limits(endpoint: Endpoint) -> None:
-    worker = OpenAIWorker(
+    worker = chat_worker(
         Profile(name="w"),
         ChatClient(endpoint.url, KEY),
         "m",
@@ -55,7 +55,7 @@ async def test_a_worker_puts_its_system_prompt_first_and_keeps_to_its_limits(end
 
 
 async def test_a_seed_is_sent_if_the_pool_file_says_so_and_differs_between_calls(endpoint: Endpoint) -> None:
-    worker = OpenAIWorker(Profile(name="w"), ChatClient(endpoint.url), "m", send_seed=True)
+    worker = chat_worker(Profile(name="w"), ChatClient(endpoint.url), "m", send_seed=True)
     for seed in ("7/0/0", "7/0/1", "7/0/0"):
         await worker.answer(Request(MESSAGES, seed=seed))
     await worker.close()
@@ -68,7 +68,7 @@ async def test_the_workers_of_a_pool_share_their_connections(endpoint: Endpoint)
     shared = Connections()
     pool = Pool(
         [
-            OpenAIWorker(Profile(name=name), ChatClient(endpoint.url, KEY, connections=shared), name)
+            chat_worker(Profile(name=name), ChatClient(endpoint.url, KEY, connections=shared), name)
             for name in ("a", "b")
         ]
     )

@@ -134,18 +134,7 @@ def _openai(spec: OpenAISpec, context: BuildContext) -> Worker:
         )
     except ConfigError as error:
         raise ConfigError(f"{owner}: {error}", ("base_url",)) from None
-    return OpenAIWorker(
-        spec.to_profile(),
-        client,
-        spec.model,
-        limits=spec.limits,
-        fallback=spec.fallback,
-        system=spec.system,
-        temperature=spec.temperature,
-        extra=spec.extra,
-        stream=spec.stream,
-        send_seed=spec.send_seed,
-    )
+    return OpenAIWorker(spec, client, spec.model)
 
 
 def _gguf(spec: GgufSpec, context: BuildContext) -> Worker:

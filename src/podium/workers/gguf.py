@@ -84,17 +84,7 @@ class GgufWorker:
         """What asks the server. A new process has a new address."""
         if self._endpoint is None or self._endpoint[0] != address:
             client = ChatClient(f"{address}/v1", None, connections=self._connections)
-            worker = OpenAIWorker(
-                self.profile,
-                client,
-                Path(self._spec.file).stem,
-                limits=self.limits,
-                system=self._spec.system,
-                temperature=self._spec.temperature,
-                extra=self._spec.extra,
-                stream=self._spec.stream,
-                send_seed=self._spec.send_seed,
-            )
+            worker = OpenAIWorker(self._spec, client, Path(self._spec.file).stem)
             self._endpoint = address, worker
         return self._endpoint[1]
 

@@ -75,7 +75,34 @@ _SECRET = re.compile(
 """Keys of `extra` that hold a secret; prompt_cache_key, for one, sounds like one and is none."""
 
 
-class OpenAISpec(WorkerSpec):
+class ModelSpec(WorkerSpec):
+    """A language model that is sent chats: what every way to it has."""
+
+    system: str | None = None
+    """The worker's own system prompt, the first message of every call."""
+    temperature: float | None = Field(default=None, ge=0)
+    """None: none is sent; some models refuse any."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further keys of the request, sent as they are: reasoning_effort, thinking, top_p, top_k, ..."""
+
+
+class ChatSpec(ModelSpec):
+    """A language model behind a server that speaks OpenAI's /chat/completions."""
+
+    calls_tools: bool = True
+    """Whether it can call the caller's tools."""
+    stream: bool = False
+    """Whether to ask for streamed replies; needed for `limits.first_token_timeout`."""
+    send_seed: bool = False
+    """Whether each call sends a seed, a number of 31 bits that is derived from the question's seed, the round and the
+    step, so that a repeated run of the question sends the same seeds. An endpoint may ignore it."""
+
+    def to_profile(self, description: str = "") -> Profile:
+        """The profile with what the model can do."""
+        return super().to_profile(description).model_copy(update={"calls_tools": self.calls_tools})
+
+
+class OpenAISpec(ChatSpec):
     """An endpoint that speaks OpenAI's /chat/completions."""
 
     kind: Literal["openai"]
@@ -94,25 +121,12 @@ class OpenAISpec(WorkerSpec):
     """Further headers that are secrets: header -> name of the environment variable that holds its value."""
     sees: bool = False
     """Whether the model understands images; only then it gets them."""
-    calls_tools: bool = True
-    """Whether it can call the caller's tools."""
-    system: str | None = None
-    """The worker's own system prompt, the first message of every call."""
-    temperature: float | None = Field(default=None, ge=0)
-    """None: none is sent; some models refuse any."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Request key for `limits.max_tokens`; None: max_completion_tokens for api.openai.com, else max_tokens."""
-    stream: bool = False
-    """Whether to ask for streamed replies; needed for `limits.first_token_timeout`."""
-    send_seed: bool = False
-    """Whether each call sends a seed, a number of 31 bits. A repeated run of the question sends the same seeds."""
-    extra: dict[str, Any] = Field(default_factory=dict)
-    """Further keys of the request's body, sent as they are: reasoning_effort, thinking, top_p, top_k, ..."""
 
     def to_profile(self, description: str = "") -> Profile:
         """The profile with what the model can do."""
-        can = {"sees": self.sees, "calls_tools": self.calls_tools}
-        return super().to_profile(description).model_copy(update=can)
+        return super().to_profile(description).model_copy(update={"sees": self.sees})
 
     @field_validator("headers")
     @classmethod
@@ -151,7 +165,7 @@ class OpenAISpec(WorkerSpec):
         return self
 
 
-class GgufSpec(WorkerSpec):
+class GgufSpec(ChatSpec):
     """A model in a GGUF file, which a child process of Podium's serves."""
 
     kind: Literal["gguf"]
@@ -165,22 +179,8 @@ class GgufSpec(WorkerSpec):
     """Tokens of a call, prompt and answer, for which memory is taken in each slot."""
     threads: int | None = Field(default=None, ge=1)
     """Threads that compute; None: llama.cpp's choice, the machine's cores."""
-    calls_tools: bool = True
-    """Whether it can call the caller's tools."""
-    system: str | None = None
-    """The worker's own system prompt, the first message of every call."""
-    temperature: float | None = Field(default=None, ge=0)
-    """None: none is sent."""
     stream: bool = True
-    """Whether to ask for streamed replies."""
     send_seed: bool = True
-    """Whether each call sends a seed, so that a repeated run samples the same answers."""
-    extra: dict[str, Any] = Field(default_factory=dict)
-    """Further keys of the request's body, as llama.cpp's server reads them: top_k, min_p, chat_template_kwargs, ..."""
-
-    def to_profile(self, description: str = "") -> Profile:
-        """The profile with what the model can do."""
-        return super().to_profile(description).model_copy(update={"calls_tools": self.calls_tools})
 
 
 class LocalSpec(WorkerSpec):
@@ -268,7 +268,7 @@ class FunctionSpec(WorkerSpec):
     """Whether its answers may be cached: it must give the same answer to the same messages, and seed if it has one."""
 
 
-class LiteLLMSpec(WorkerSpec):
+class LiteLLMSpec(ModelSpec):
     """A model of any provider that litellm supports."""
 
     kind: Literal["litellm"]
@@ -280,12 +280,6 @@ class LiteLLMSpec(WorkerSpec):
     """Name of the environment variable that holds the key; None: litellm finds one by its own rules."""
     env: tuple[str, ...] = ()
     """Variables that litellm reads by itself. They must be set, and their values are removed from its answers."""
-    system: str | None = None
-    """The worker's own system prompt, the first message of every call."""
-    temperature: float | None = Field(default=None, ge=0)
-    """None: none is sent."""
-    extra: dict[str, Any] = Field(default_factory=dict)
-    """Further arguments of litellm's acompletion, such as reasoning_effort, top_p, aws_region_name."""
 
     @field_validator("extra")
     @classmethod

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from running_server import Serve
 
+from chat_worker import chat_worker
 from podium.testing import FaultServer, capable
 from podium.types import Limits, Profile
 from podium.workers.chat.client import ChatClient
-from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
 
 PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
@@ -32,7 +32,7 @@ def endpoint() -> Iterator[FaultServer]:
 def url(endpoint: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     starting = Serve()
     profile = Profile(name="quill", calls_tools=True, sees=True)
-    worker = OpenAIWorker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
+    worker = chat_worker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
     store: Path = tmp_path_factory.mktemp("kept") / "traces.sqlite"
     yield starting(Pool([worker]), planner="single:quill", store=store)
     starting.stop_all()

@@ -11,6 +11,7 @@ import pytest
 from anthropic import Anthropic
 from running_server import Serve
 
+from chat_worker import chat_worker
 from podium.testing import Answer, FaultServer, Rule, Status, capable
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.client import ChatClient
@@ -27,7 +28,7 @@ WEATHER: Any = {
 
 def worker(endpoint: FaultServer, name: str = "quill", *, sees: bool = True) -> OpenAIWorker:
     profile = Profile(name=name, calls_tools=True, sees=sees, price=Price(input=1.0, output=2.0))
-    return OpenAIWorker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
+    return chat_worker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 from openai import OpenAI
 from running_server import Serve
 
+from chat_worker import chat_worker
 from podium.testing import Answer, FaultServer, capable
 from podium.types import Limits, Profile
 from podium.workers.chat.client import ChatClient
@@ -48,7 +49,7 @@ def client(url: str) -> OpenAI:
 
 def worker(endpoint: FaultServer, name: str = "quill") -> OpenAIWorker:
     profile = Profile(name=name, calls_tools=True, sees=True)
-    return OpenAIWorker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
+    return chat_worker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
 
 
 @pytest.fixture(scope="module")

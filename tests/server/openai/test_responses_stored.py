@@ -12,10 +12,10 @@ import pytest
 from openai import OpenAI
 from running_server import Serve
 
+from chat_worker import chat_worker
 from podium.testing import FaultServer, capable
 from podium.types import Limits, Profile
 from podium.workers.chat.client import ChatClient
-from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
 
 WEATHER: Any = {
@@ -34,7 +34,7 @@ def endpoint() -> Iterator[FaultServer]:
 @pytest.fixture(scope="module")
 def client(endpoint: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
     starting = Serve()
-    worker = OpenAIWorker(
+    worker = chat_worker(
         Profile(name="quill", calls_tools=True, sees=True),
         ChatClient(endpoint.url),
         "m",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chat_worker import chat_worker
 from podium.errors import WorkerError
 from podium.testing import Fault, FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
 from podium.types import AnswerOptions, Limits, Message, Profile
@@ -22,7 +23,7 @@ TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type
 def worker(server: FaultServer, *, context_tokens: int | None = None, **settings: Any) -> OpenAIWorker:
     profile = Profile(name="m", context_tokens=context_tokens)
     limits = settings.pop("limits", Limits(max_tokens=100))
-    return OpenAIWorker(profile, ChatClient(server.url), "m", limits=limits, **settings)
+    return chat_worker(profile, ChatClient(server.url), "m", limits=limits, **settings)
 
 
 async def ask(
@@ -86,7 +87,7 @@ async def test_a_stream_that_is_refused_comes_whole() -> None:
 async def test_a_limit_takes_its_other_name_and_stays(keys: tuple[str, str]) -> None:
     old, new = keys
     async with FaultServer("4", rules=rules(RefusedParameters(names=(old,)))) as server:
-        asked = OpenAIWorker(
+        asked = chat_worker(
             Profile(name="m"),
             ChatClient(server.url, max_tokens_key=old),  # type: ignore[arg-type]
             "m",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from chat_worker import chat_worker
 from podium.testing import FaultServer, Rule, Verbatim
 from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall
 from podium.workers.base import Request
@@ -19,7 +20,7 @@ ASKED = (Message(role="user", content="How is the weather in Oslo?"),)
 
 
 def worker(server: FaultServer, key: str | None = None, **settings: object) -> OpenAIWorker:
-    return OpenAIWorker(
+    return chat_worker(
         Profile(name="m"), ChatClient(server.url, key), "m", limits=Limits(max_tokens=100), **settings
     )
 
