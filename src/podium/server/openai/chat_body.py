@@ -153,6 +153,32 @@ class StreamOptions(BodyPart):
     include_usage: bool | None = None
 
 
+class OpenAIBody(Body):
+    """What the bodies of both of OpenAI's APIs have."""
+
+    model: Name
+    """podium, podium/PLANNER or a worker's name."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    parallel_tool_calls: bool | None = None
+    metadata: Metadata | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    """OpenAI's new name for `user`."""
+    prompt_cache_key: str | None = None
+    """A hint for a provider's cache; accepted without effect."""
+    store: bool | None = None
+    """False: the trace is not kept, so no later request can go on from it."""
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    podium: PodiumOptions | None = None
+
+    @property
+    def end_user(self) -> str | None:
+        """Whom the caller asks for."""
+        return self.user if self.user is not None else self.safety_identifier
+
+
 class JsonSchema(SentPart):
     name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str | None = None
@@ -169,7 +195,7 @@ class SchemaFormat(BodyPart):
     json_schema: JsonSchema
 
 
-class ChatBody(Body):
+class ChatBody(OpenAIBody):
     """The body of a chat completion."""
 
     unsupported: ClassVar[Mapping[str, Unsupported]] = {
@@ -186,33 +212,17 @@ class ChatBody(Body):
         "web_search_options": Unsupported("the pool decides what workers can do."),
     }
 
-    model: Name
-    """podium, podium/PLANNER or a worker's name."""
     messages: Annotated[ListOf[ChatMessage], Field(min_length=1)]
     max_tokens: int | None = Field(default=None, ge=1, le=10**9)
     max_completion_tokens: int | None = Field(default=None, ge=1, le=10**9)
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, gt=0, le=1)
     stop: str | Annotated[ListOf[str], Field(max_length=4)] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), le=2**63 - 1)
     """The seed of the question's randomness."""
     n: int | None = Field(default=None, ge=1, le=8)
     """Number of independent answers."""
-    user: str | None = None
-    safety_identifier: str | None = None
-    """OpenAI's new name for `user`."""
-    prompt_cache_key: str | None = None
-    """A hint for a provider's cache; accepted without effect."""
-    metadata: Metadata | None = None
-    store: bool | None = None
-    """False: the trace is not kept."""
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
     response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] | None = None
     tools: Tools | None = None
     tool_choice: ToolChoice | None = None
-    parallel_tool_calls: bool | None = None
-    podium: PodiumOptions | None = None
 
 
 async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatRequest:
@@ -239,7 +249,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
         worker=worker,
         seed=token_hex(8) if body.seed is None else str(body.seed),
         metadata=body.metadata or {},
-        user=body.user if body.user is not None else body.safety_identifier,
+        user=body.end_user,
         keep=body.store is not False,
         ignored=leftover.ignored,
     )

@@ -9,22 +9,21 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, StringConstraints, Tag
+from pydantic import Discriminator, Field, Tag
 
 from podium.config import suggestion
 from podium.server.answers import from_trace
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.leniency import Leftover, settle_leftover, takes_extra
-from podium.server.openai.chat_body import HINTS, ChatBody, StreamOptions
+from podium.server.openai.chat_body import HINTS, ChatBody, JsonSchema, OpenAIBody, PlainFormat
 from podium.server.openai.conversation import (
     MAX_TOOLS,
     Choice,
     FlatChoice,
     ForeignChoice,
     ForeignTool,
-    FunctionName,
-    SentPart,
+    Function,
     check_tool_choice,
     stay_with_worker,
     to_question,
@@ -33,13 +32,9 @@ from podium.server.openai.conversation import (
 from podium.server.openai.response_items import Item, find_trace, to_conversation, to_messages
 from podium.server.requests import (
     NO_OPTIONS,
-    Body,
     BodyPart,
     ChatRequest,
     ListOf,
-    Metadata,
-    Name,
-    PodiumOptions,
     Unsupported,
     with_options,
 )
@@ -55,14 +50,10 @@ BACKGROUND_KEY = "podium.background"
 OWN_KEYS = (INSTRUCTIONS_KEY, BACKGROUND_KEY)
 
 
-class FlatTool(SentPart):
+class FlatTool(Function):
     """A function, in the flat form that the Responses API uses."""
 
     type: Literal["function"]
-    name: FunctionName
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    strict: bool | None = None
 
 
 _AnyTool = Annotated[
@@ -77,16 +68,9 @@ _ToolChoice = (
 )
 
 
-class PlainText(BodyPart):
-    type: Literal["text", "json_object"]
-
-
-class SchemaText(SentPart):
+class SchemaText(JsonSchema):
     type: Literal["json_schema"]
-    name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     schema_: dict[str, Any] = Field(alias="schema")
-    description: str | None = None
-    strict: bool | None = None
 
 
 class TextOptions(BodyPart):
@@ -94,10 +78,10 @@ class TextOptions(BodyPart):
         "verbosity": ChatBody.unsupported["verbosity"]._replace(values=("medium",))
     }
 
-    format: Annotated[PlainText | SchemaText, Field(discriminator="type")] | None = None
+    format: Annotated[PlainFormat | SchemaText, Field(discriminator="type")] | None = None
 
 
-class ResponseBody(Body):
+class ResponseBody(OpenAIBody):
     """The body of a request for a response."""
 
     unsupported: ClassVar[Mapping[str, Unsupported]] = {
@@ -115,32 +99,16 @@ class ResponseBody(Body):
         "truncation": Unsupported("Podium never truncates the input.", ("disabled",)),
     }
 
-    model: Name
-    """podium, podium/PLANNER or a worker's name."""
     input: str | Annotated[ListOf[Item], Field(min_length=1)]
     instructions: str | None = None
     """The first system message. A response that continues this one does not inherit it."""
     max_output_tokens: int | None = Field(default=None, ge=1, le=10**9)
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, gt=0, le=1)
     tools: Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: _ToolChoice | None = None
-    parallel_tool_calls: bool | None = None
     text: TextOptions | None = None
-    metadata: Metadata | None = None
-    user: str | None = None
-    safety_identifier: str | None = None
-    """OpenAI's new name for `user`."""
-    prompt_cache_key: str | None = None
-    """A hint for a provider's cache; accepted without effect."""
     previous_response_id: str | None = None
-    store: bool | None = None
-    """False: the trace is not kept, so no later response can continue this one."""
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
     background: bool | None = None
     """True: the reply comes at once, and the response is made without its caller."""
-    podium: PodiumOptions | None = None
 
 
 async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
@@ -174,7 +142,7 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
         worker=worker,
         seed=token_hex(8),
         metadata=metadata,
-        user=body.user if body.user is not None else body.safety_identifier,
+        user=body.end_user,
         keep=body.store is not False,
         ignored=leftover.ignored,
     )
