@@ -23,7 +23,7 @@ from podium.team.settings import TeamSettings
 from podium.types import Budget, Message, Question
 from podium.workers.chat.request_body import seed_number
 
-B = TypeVar("B", bound="Body")
+B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
 
 _INLINE_BYTES = 64 * 2**10
@@ -118,7 +118,7 @@ QUESTION_ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
 
 
 @cache
-def body_schema(model: type[Body]) -> dict[str, Any]:
+def body_schema(model: type[BaseModel]) -> dict[str, Any]:
     """What a route that parses its own body adds to its OpenAPI description."""
     schema = {"schema": model.model_json_schema()}
     return {"requestBody": {"required": True, "content": {"application/json": schema}}}

@@ -19,15 +19,10 @@ from podium.errors import APIError, PodiumError
 from podium.server.api_errors import error_responses, invalid, missing
 from podium.server.approval import ApprovedPlan
 from podium.server.keys import Caller
-from podium.server.leniency import settle_leftover
 from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import (
-    Body,
-    BudgetLimits,
     ChatRequest,
     ListOf,
-    Name,
-    Names,
     OwnPart,
     PodiumOptions,
     body_schema,
@@ -47,26 +42,15 @@ class PastMessage(OwnPart):
     content: str
 
 
-class AskBody(Body):
-    """The body of POST /api/ask."""
+class AskBody(PodiumOptions):
+    """The body of POST /api/ask: what other routes have in their object `podium`, at its top level."""
 
     question: Annotated[str, StringConstraints(min_length=1)] | None = None
     """None: that of the plan."""
     history: Annotated[ListOf[PastMessage], Field(max_length=200)] | None = None
     """What was said before, oldest first."""
-    planner: Name | None = None
-    """The planner; None: the configured one."""
-    allow: Names | None = None
-    deny: Names | None = None
-    budget: BudgetLimits | None = None
-    max_steps: int | None = Field(default=None, ge=1)
-    early_stop: bool | None = None
-    rounds: int | None = Field(default=None, ge=1)
+    max_rounds: int | None = Field(default=None, ge=1, alias="rounds")
     """As budget.rounds; the smaller of the two applies."""
-    dry_run: bool | None = None
-    plan_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
-    workflow: Annotated[str, StringConstraints(min_length=1)] | None = None
-    """As in the object `podium` of the other routes."""
 
 
 class BackgroundQuestions:
@@ -143,9 +127,11 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     async def ask(request: Request, response: Response) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(AskBody, await request.body(), service.parse_lock)
-        settle_leftover(body)
         try:
-            chat_request = await _to_request(body, service, caller)
+            asked = ChatRequest(
+                await _question(body, service, caller), planner=body.planner, seed=token_hex(8)
+            )
+            chat_request = with_options(asked, body, service.settings)
             question = await OpenedQuestion.open(service, chat_request, caller)
             if chat_request.dry_run:
                 response.status_code = 200
@@ -157,7 +143,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
                 # Here, since nobody waits for what the background raises.
                 await service.plans.take(planner.planned)
                 chat_request = replace(chat_request, plan_id=None)
-        except APIError as error:  # This body has the fields of `podium` at its top level.
+        except APIError as error:
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
@@ -183,23 +169,6 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         return Response(status_code=204)
 
     return router
-
-
-async def _to_request(body: AskBody, service: Service, caller: Caller) -> ChatRequest:
-    options = PodiumOptions(
-        budget=body.budget,
-        allow=body.allow,
-        deny=body.deny,
-        max_rounds=body.rounds,
-        max_steps=body.max_steps,
-        early_stop=body.early_stop,
-        dry_run=body.dry_run,
-        plan_id=body.plan_id,
-        workflow=body.workflow,
-    )
-    question = await _question(body, service, caller)
-    request = ChatRequest(question, planner=body.planner, seed=token_hex(8))
-    return with_options(request, options, service.settings)
 
 
 async def _question(body: AskBody, service: Service, caller: Caller) -> Question:
