@@ -18,7 +18,7 @@ from podium.cli.team_file import found_store
 from podium.errors import UsageError
 from podium.server.keys.caller import NANO_PER_USD, Caller, KeyAllowance
 from podium.server.keys.keys import open_register
-from podium.server.keys.register import Secret, Spending, StoredKey
+from podium.server.keys.register import KeySpending, Secret, StoredKey
 
 StorePlace = Annotated[
     str | None,
@@ -129,7 +129,7 @@ async def _remove(name: str, store: str | None) -> bool:
         await register.close()
 
 
-async def _list(store: str | None) -> Sequence[tuple[StoredKey, Spending]]:
+async def _list(store: str | None) -> Sequence[tuple[StoredKey, KeySpending]]:
     register = open_register(store or found_store(), create=False)
     try:
         return await register.spendings(datetime.now(UTC))
@@ -146,7 +146,7 @@ def _names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
-def _document(kept: StoredKey, spending: Spending) -> dict[str, object]:
+def _document(kept: StoredKey, spending: KeySpending) -> dict[str, object]:
     caller = kept.caller
     return {
         "name": caller.name,
@@ -162,7 +162,7 @@ def _document(kept: StoredKey, spending: Spending) -> dict[str, object]:
     }
 
 
-def _print(found: Sequence[tuple[StoredKey, Spending]]) -> None:
+def _print(found: Sequence[tuple[StoredKey, KeySpending]]) -> None:
     rows = [("name", "key", "added (UTC)", "rpm", "budget", "spent", "reserved", "workers")]
     for kept, spending in found:
         caller = kept.caller

@@ -63,7 +63,7 @@ class Quota:
             admission.tokens = tokens
 
 
-class Provider:
+class FakeProvider:
     """Answers the requests to a `FaultServer`, which explains the arguments."""
 
     def __init__(

@@ -25,7 +25,7 @@ from aiohttp import web
 from podium.testing.completion import AnswerFunction, AnswerLike, echo, error
 from podium.testing.exchange import Exchange, Received
 from podium.testing.port import HOST, Port, self_signed
-from podium.testing.provider import Provider
+from podium.testing.provider import FakeProvider
 from podium.testing.rule import Rule
 
 _LARGEST_REQUEST = 256 * 2**20
@@ -72,7 +72,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
             tls: whether to serve https, with a new self-signed certificate; needs the openssl program.
             port: the port; 0: a free one.
         """
-        self._provider = Provider(
+        self._provider = FakeProvider(
             answer,
             models=models,
             prices=prices or {},

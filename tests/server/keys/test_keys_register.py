@@ -13,7 +13,7 @@ from keys_place import Place
 
 from podium.errors import UsageError
 from podium.server.keys.keys import FILE
-from podium.server.keys.register import Register, Secret, Spending, StoredKey
+from podium.server.keys.register import KeySpending, Register, Secret, StoredKey
 
 
 async def test_what_was_kept_of_a_key_is_what_was_given(place: Place) -> None:
@@ -43,30 +43,32 @@ async def test_a_removed_key_can_neither_ask_nor_spend_and_takes_its_past(place:
     _, caller = await place.added("web", rpm=2, budget="5/day")
     register, key = place.open(), caller.id
     assert await register.count_request(key) is None
-    assert await register.reserve(key, "today", 100, 60) == Spending(0, 60)
+    assert await register.reserve(key, "today", 100, 60) == KeySpending(0, 60)
     assert await register.remove("web")
     assert not await register.remove("web")
     assert await register.keys() == ()
     assert await register.count_request(key) == 60.0
     assert await register.reserve(key, "today", 100, 1) is None
-    assert await register.settle(key, "today", 10, 60) == Spending(), "a call in flight ends in peace"
-    assert await register.spending(key, "today") == Spending()
+    assert await register.settle(key, "today", 10, 60) == KeySpending(), "a call in flight ends in peace"
+    assert await register.spending(key, "today") == KeySpending()
     await register.close()
 
 
 async def test_a_sum_is_reserved_spent_and_given_back_within_the_limit(place: Place) -> None:
     _, caller = await place.added(budget="1")
     register, key = place.open(), caller.id
-    assert await register.spending(key, "x") == Spending(0, 0)
+    assert await register.spending(key, "x") == KeySpending(0, 0)
     assert await register.reserve(key, "x", 100, 101) is None
-    assert await register.reserve(key, "x", 100, 60) == Spending(0, 60)
+    assert await register.reserve(key, "x", 100, 60) == KeySpending(0, 60)
     assert await register.reserve(key, "x", 100, 41) is None
-    assert await register.reserve(key, "x", 100, 40) == Spending(0, 100)
-    assert await register.reserve(key, "y", 100, 100) == Spending(0, 100), "periods are apart"
-    assert await register.settle(key, "x", 25, 60) == Spending(25, 40)
-    assert await register.reserve(key, "x", 100, 35) == Spending(25, 75)
-    assert await register.settle(key, "x", 5 * 10**15, 75) == Spending(25 + 5 * 10**15, 0), "sums are large"
-    assert await register.settle(key, "z", 7, 0) == Spending(7, 0), (
+    assert await register.reserve(key, "x", 100, 40) == KeySpending(0, 100)
+    assert await register.reserve(key, "y", 100, 100) == KeySpending(0, 100), "periods are apart"
+    assert await register.settle(key, "x", 25, 60) == KeySpending(25, 40)
+    assert await register.reserve(key, "x", 100, 35) == KeySpending(25, 75)
+    assert await register.settle(key, "x", 5 * 10**15, 75) == KeySpending(25 + 5 * 10**15, 0), (
+        "sums are large"
+    )
+    assert await register.settle(key, "z", 7, 0) == KeySpending(7, 0), (
         "a payment without a reservation counts too"
     )
     await register.close()
@@ -79,7 +81,7 @@ async def test_replicas_that_reserve_at_once_never_reserve_more_than_the_limit(p
         *(replica.reserve(caller.id, "x", 100, 7) for _ in range(20) for replica in replicas)
     )
     assert sum(spending is not None for spending in taken) == 100 // 7
-    assert await replicas[0].spending(caller.id, "x") == Spending(0, 98)
+    assert await replicas[0].spending(caller.id, "x") == KeySpending(0, 98)
     for replica in replicas:
         await replica.close()
 

@@ -17,7 +17,7 @@ import pytest
 from keys_place import Place
 
 from podium.server.keys.caller import NANO_PER_USD
-from podium.server.keys.register import Spending
+from podium.server.keys.register import KeySpending
 
 POOL = """
 [[worker]]
@@ -105,7 +105,7 @@ class WorkerCall:
                 self.answered += 1
 
 
-async def spending(place: Place, key: str, period: str = "") -> Spending:
+async def spending(place: Place, key: str, period: str = "") -> KeySpending:
     register = place.open()
     try:
         return await register.spending(key, period)
@@ -173,7 +173,7 @@ async def test_what_killed_replicas_had_reserved_stays_counted(place: Place, run
         await questions
     counted = await spending(place, caller.id or "")
     assert asking.answered == 0
-    assert counted == Spending(0, 16 * round(MOST_USD * NANO_PER_USD)), "what was in flight may be billed"
+    assert counted == KeySpending(0, 16 * round(MOST_USD * NANO_PER_USD)), "what was in flight may be billed"
 
 
 async def test_replicas_that_shut_down_settle_what_their_last_questions_paid(
@@ -186,4 +186,4 @@ async def test_replicas_that_shut_down_settle_what_their_last_questions_paid(
     assert await asyncio.to_thread(running.end) == [0, 0]
     await questions
     assert asking.answered == 16, "what was in flight ended"
-    assert await spending(place, caller.id or "") == Spending(16 * round(PAID_USD * NANO_PER_USD), 0)
+    assert await spending(place, caller.id or "") == KeySpending(16 * round(PAID_USD * NANO_PER_USD), 0)

@@ -85,7 +85,7 @@ class ContentSource(BodyPart):
     content: str | ListOf[Annotated[Text | Image, Field(discriminator="type")]]
 
 
-class Document(BodyPart):
+class DocumentBlock(BodyPart):
     type: Literal["document"]
     source: Annotated[
         Annotated[TextSource, Tag("text")]
@@ -122,7 +122,7 @@ class OtherBlock(BaseModel):
 ResultPart = Annotated[
     Annotated[Text, Tag("text")]
     | Annotated[Image, Tag("image")]
-    | Annotated[Document, Tag("document")]
+    | Annotated[DocumentBlock, Tag("document")]
     | Annotated[SearchResult, Tag("search_result")]
     | Annotated[OtherBlock, Tag("foreign")],
     part_kind("text", "image", "document", "search_result"),
@@ -137,7 +137,7 @@ def images_of(content: str | tuple[Any, ...]) -> list[str]:
     for part in content:
         if isinstance(part, Image) and part.source.address is not None:
             found.append(part.source.address)
-        elif isinstance(part, Document) and isinstance(part.source, ContentSource):
+        elif isinstance(part, DocumentBlock) and isinstance(part.source, ContentSource):
             found += images_of(part.source.content)
     return found
 
@@ -147,11 +147,11 @@ def text_of(content: str | tuple[Any, ...]) -> str:
     return content if isinstance(content, str) else "\n".join(filter(None, map(_part_text, content)))
 
 
-def _part_text(part: Text | Image | Document | SearchResult | OtherBlock) -> str:
+def _part_text(part: Text | Image | DocumentBlock | SearchResult | OtherBlock) -> str:
     match part:
         case Image():
             return "[An image that cannot be read here.]" if part.source.address is None else ""
-        case Document(source=source):
+        case DocumentBlock(source=source):
             head = " ".join(filter(None, ("Document", part.title, part.context)))
             if isinstance(source, UnreadSource):
                 return f"[{head}: {source.media_type or source.type}, which cannot be read here.]"

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from podium.server.anthropic.content_blocks import (
-    Document,
+    DocumentBlock,
     Image,
     OtherBlock,
     ResultPart,
@@ -87,7 +87,7 @@ class Thinking(BodyPart):
 Block = Annotated[
     Annotated[Text, Tag("text")]
     | Annotated[Image, Tag("image")]
-    | Annotated[Document, Tag("document")]
+    | Annotated[DocumentBlock, Tag("document")]
     | Annotated[SearchResult, Tag("search_result")]
     | Annotated[ToolUse, Tag("tool_use")]
     | Annotated[ToolResult, Tag("tool_result")]
@@ -126,7 +126,7 @@ def _tool_kind(tool: Any) -> str:
     return "foreign" if isinstance(tool, dict) and tool.get("type") not in (None, "custom") else "function"
 
 
-class Choice(BodyPart):
+class ToolChoiceOption(BodyPart):
     type: Literal["auto", "any", "tool", "none"]
     name: str | None = None
     disable_parallel_tool_use: bool | None = None
@@ -184,7 +184,7 @@ class MessagesBody(Body):
         ]
         | None
     ) = None
-    tool_choice: Choice | None = None
+    tool_choice: ToolChoiceOption | None = None
     output_config: OutputConfig | None = None
     output_format: JsonOutput | None = None
     """The older place of output_config.format."""
@@ -305,7 +305,7 @@ def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
         extra: further keys for the endpoint of the one worker.
     """
     functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
-    choice = body.tool_choice or Choice(type="auto")
+    choice = body.tool_choice or ToolChoiceOption(type="auto")
     output = body.output_format if body.output_config is None else body.output_config.format
     named = {"type": "function", "function": {"name": _worker_name(choice.name or "")}}
     wanted = {"auto": None, "any": "required", "none": "none", "tool": named}[choice.type]

@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from podium.errors import StoreError
 from podium.server.keys.caller import NANO_PER_USD, Caller
-from podium.server.keys.register import Register, Spending
+from podium.server.keys.register import KeySpending, Register
 
 _SETTLE_DELAY_S = 0.05
 """Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""
@@ -46,7 +46,7 @@ class KeyBudget:
         self._name = caller.name
         self._allowance = caller.allowance
         self._period = period
-        self._spending = Spending()
+        self._spending = KeySpending()
         """What all replicas have spent and reserved, as last read from the register."""
         self._reserved = 0
         """Reserved in the register by this replica: for calls in flight, paid, or free."""
@@ -243,7 +243,7 @@ class KeyBudget:
         """Whether the register denied as much a moment ago."""
         return self._denied is not None and amount >= self._denied[0] and self._now() < self._denied[1]
 
-    def _update(self, spending: Spending) -> None:
+    def _update(self, spending: KeySpending) -> None:
         self._spending = spending
         self.refreshed_s = self._now()
 

@@ -64,7 +64,7 @@ class StoredKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class KeySpending:
     """The state of a key's budget in one period over all replicas, in billionths of a dollar."""
 
     spent: int = 0
@@ -202,7 +202,7 @@ class Register:
         # None: other requests are taking all rows at this moment, or the key was just removed and has none.
         return WINDOW_S if wait is None else max(0.0, float(wait))
 
-    async def reserve(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
+    async def reserve(self, key: str, period: str, limit: int, amount: int) -> KeySpending | None:
         """Reserve `amount`. None: that would pass `limit`, or the key was removed."""
         fits = literal(amount, BigInteger) <= literal(limit, BigInteger)
         reserved = self._insert_spending(key, period, spent=0, held=amount, where=fits).on_conflict_do_update(
@@ -212,20 +212,20 @@ class Register:
         )
         return await self._spending(reserved.returning(_S.spent, _S.held))
 
-    async def settle(self, key: str, period: str, paid: int, back: int) -> Spending:
+    async def settle(self, key: str, period: str, paid: int, back: int) -> KeySpending:
         """Add `paid` to what was spent, and release `back` of what was reserved."""
         settled = self._insert_spending(key, period, spent=paid, held=0).on_conflict_do_update(
             index_elements=[_S.key, _S.period],
             set_={"spent": _S.spent + paid, "held": case((_S.held > back, _S.held - back), else_=0)},
         )
-        return await self._spending(settled.returning(_S.spent, _S.held)) or Spending()
+        return await self._spending(settled.returning(_S.spent, _S.held)) or KeySpending()
 
-    async def spending(self, key: str, period: str) -> Spending:
+    async def spending(self, key: str, period: str) -> KeySpending:
         """What was spent and is reserved."""
         found = select(_S.spent, _S.held).where(_S.key == key, _S.period == period)
-        return await self._spending(found) or Spending()
+        return await self._spending(found) or KeySpending()
 
-    async def spendings(self, now: datetime) -> tuple[tuple[StoredKey, Spending], ...]:
+    async def spendings(self, now: datetime) -> tuple[tuple[StoredKey, KeySpending], ...]:
         """All keys, the oldest first, each with what it spent in its current period; nothing for one without a budget.
 
         Args:
@@ -233,7 +233,7 @@ class Register:
         """
         found = []
         for stored in await self.keys():
-            allowance, spending = stored.caller.allowance, Spending()
+            allowance, spending = stored.caller.allowance, KeySpending()
             if allowance is not None:
                 spending = await self.spending(stored.caller.id or "", allowance.period(now))
             found.append((stored, spending))
@@ -254,9 +254,9 @@ class Register:
             names, there if where is None else there.where(where)
         )
 
-    async def _spending(self, statement: Executable) -> Spending | None:
+    async def _spending(self, statement: Executable) -> KeySpending | None:
         rows = await self._rows(statement)
-        return Spending(*rows[0]) if rows else None
+        return KeySpending(*rows[0]) if rows else None
 
     async def _rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
         return await self._database.call(self._database.read, statement)
