@@ -89,8 +89,8 @@ class Plan:
     """The most output tokens of each step, besides the limits of its worker; None: no further limit. Steps beyond its
     end have none."""
     visible_responses: tuple[tuple[int, int], ...] = ()
-    """With a workflow: (round, step) of each response of earlier rounds that its steps with "previous" or "all" see, in
-    this order, without those that failed. Empty: they see the latest response alone."""
+    """(round, step) of each response of earlier rounds that the workflow's steps with "previous" or "all" see, in this
+    order, without those that failed. Empty: they see the latest response alone."""
 
     def with_rejected(self, other: Plan, error: PlanError) -> Plan:
         """This plan and, not run because of `error`, `other`. `spent` counts both."""

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from podium.conductor.checkpoint import PodiumFile
-from podium.conductor.podium_file import read_podium_file
+from podium.conductor.checkpoint import PodiumFile, read_podium_file
 from podium.errors import CheckpointError, ConfigError
 
 FILE = {"prompt": {"pool": "anonymous"}, "plan": {"max_plan_tokens": 7}}

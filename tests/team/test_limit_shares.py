@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
-from podium.team.limit_shares import share_limits
 from podium.team.opening import open_pool
-from podium.team.team_worker import TeamWorker
+from podium.team.team_worker import TeamWorker, share_limits
 from podium.workers.pool import Pool
 
 PAID = '[[worker]]\nname = "{}"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\nlimits = {{ {} }}\n'

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from podium.scoring.draws import Draws
 from podium.scoring.protocol import RolloutRequest
+from podium.scoring.session import Draws
 from podium.train.draws import IterationDraws
 from podium.train.schedule import schedule
 from podium.train.settings import GRPOSettings, TrainSettings

@@ -255,6 +255,52 @@ def checkpoint_folder(source: str | Path) -> Path:
     return (shipped_checkpoint(source) if isinstance(source, str) else None) or Path(source)
 
 
+def read_podium_file(source: str) -> PodiumFile:
+    """Read the podium.json of a policy that a server runs: a server does not say how its model was prompted in
+    training. The weights are not needed here.
+
+    Args:
+        source: the checkpoint's folder, its podium.json, a shipped checkpoint's name, or OWNER/NAME on the Hugging Face
+            hub.
+
+    Raises:
+        CheckpointError: there is no such file, or it cannot be fetched from the hub.
+        ConfigError: it has a key or a value that is not known.
+    """
+    path = checkpoint_folder(source)
+    if path.is_dir():
+        path = path / "podium.json"
+        if not path.is_file():
+            raise CheckpointError(
+                f"{source} has no podium.json; give the folder that training wrote, or leave it out."
+            )
+    elif not path.is_file():
+        if source.count("/") != 1 or source.startswith((".", "/", "~")) or source.endswith(".json"):
+            raise CheckpointError(
+                f"{source} does not exist; give a checkpoint's folder, its podium.json, or OWNER/NAME on the hub."
+            )
+        path = _fetch(source)
+    return read_podium_json(path)
+
+
+def _fetch(name: str) -> Path:
+    try:
+        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - takes a while to load
+        from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+    except ImportError:
+        raise CheckpointError(
+            f"{name} is no folder here, and huggingface_hub is not installed: pip install huggingface_hub."
+        ) from None
+    try:
+        return Path(hf_hub_download(name, "podium.json"))
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointError(
+            f"{name} is no folder here, and its podium.json cannot be fetched from the hub: {reason} Fetch it on a "
+            f"machine that reaches the hub, with: hf download {name} podium.json"
+        ) from None
+
+
 def _unrated(pool: Pool) -> str | None:
     """What the pool lacks for a policy that reads ratings, and how to add it."""
     rated = pool.ratings.workers if pool.ratings is not None else {}

@@ -64,7 +64,7 @@ class Baseline:
     learns: bool = False
     """Whether it needs `BaselineContext.scored`."""
     check: Callable[[str], object] = _nothing
-    """For a planner that learns, whose `open` comes after its training questions are answered: `ConfigError` at once if
+    """Checks a planner that learns before its training questions are answered, which `open` needs: `ConfigError` if
     the argument cannot be used, or a package is missing. What it returns is not used."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
     """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""

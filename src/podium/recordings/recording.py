@@ -124,7 +124,7 @@ class Recording:
         return None if number is None else self.questions[number]
 
     def responses(self, text: str) -> dict[str, tuple[Response, ...]]:
-        """By worker, all samples in order, to the bare question of this wording; empty when it is not here."""
+        """All samples of each worker, in order, to the bare question of this wording; empty when it is not here."""
         return {worker: samples for (worker, seen), samples in self._of(text).items() if seen is None}
 
     def conditioned_responses(self, text: str, worker: str, seen: Seen) -> tuple[Response, ...]:

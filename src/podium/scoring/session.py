@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 
 from podium.conductor.prompt import build_prompt
@@ -23,7 +24,6 @@ from podium.planner import Outcome, Plan, PlanRequest, outcomes_of
 from podium.rollout import FixedPlan, RewardSettings, Rollout, roll, round_reward
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
-from podium.scoring.draws import Draws
 from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
@@ -57,6 +57,22 @@ class WrittenPlans:
         number = len(request.outcomes)
         cut = self.cut and number == len(self.texts) - 1
         return await FixedPlan(self.texts[number], self.name, self.access, cut).plan(request)
+
+
+class Draws:
+    """What a rollout draws beside its plans, named by the seed of its group and its task."""
+
+    def pool(self, request: RolloutRequest) -> str:
+        """Names the draw of the pool; the rollouts of a group have the same."""
+        return f"{request.seed}/{request.task}"
+
+    def level(self, request: RolloutRequest, levels: int) -> int:
+        """One of so many levels of cost sensitivity; the rollouts of a group have the same."""
+        return Random(f"cost sensitivity/{request.seed}/{request.task}").randrange(levels)
+
+    def calls(self, request: RolloutRequest) -> str:
+        """The seed of the workers' calls; each rollout has its own."""
+        return f"{request.seed}/{request.task}/{request.rollout}"
 
 
 class ScoringSession:

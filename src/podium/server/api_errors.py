@@ -168,7 +168,7 @@ async def refuse(error: APIError, scope: Scope, receive: Receive, send: Send) ->
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For a route's `responses=`: its errors, described for the OpenAPI schema."""
+    """The errors of a route, described for the OpenAPI schema: its `responses=`."""
     content = {"application/json": {"schema": _SCHEMA}}
     return {status: {"description": _DESCRIPTIONS[status], "content": content} for status in statuses}
 

@@ -9,12 +9,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from podium.conductor.checkpoint import Checkpoint, PlanSettings
+from podium.conductor.checkpoint import Checkpoint, PlanSettings, read_podium_file
 from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.conductor.planner import Conductor
-from podium.conductor.podium_file import read_podium_file
 from podium.conductor.process_policy import PolicyProcesses
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion

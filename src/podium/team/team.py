@@ -51,7 +51,7 @@ class Team:
         files: ExitStack,
     ) -> None:
         self.settings = settings
-        """With the rounds and steps that hold."""
+        """Its rounds and steps are those that hold."""
         self.runner = runner
         self.opened = opened
         self.store: TraceStore | None = None

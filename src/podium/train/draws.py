@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from podium.scoring.draws import Draws
 from podium.scoring.protocol import RolloutRequest
+from podium.scoring.session import Draws
 from podium.train.schedule import ScheduledGroup
 
 

@@ -59,7 +59,7 @@ class GRPOSettings(Settings):
     """Rollouts of each task. With several rounds they are shared out: group / rounds samples of each round, which are
     compared with one another alone."""
     discount: Annotated[float, Field(ge=0, le=1)] | Literal["none"] = 0.25
-    """With several rounds: the share of a plan's reward that comes from the round after it, d in (1 - d) r0 + d r1.
+    """The share of a plan's reward that comes from the round after it, where there are several: d in (1 - d) r0 + d r1.
     "none": every plan of a rollout earns the reward of the whole rollout."""
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature. The most likely plan is run after training, so a temperature below 1 samples near it."""

@@ -27,7 +27,7 @@ class Connector(aiohttp.TCPConnector):
     def __init__(self) -> None:
         super().__init__(limit=0)  # The executor limits concurrent calls.
         self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(OPENING))
-        """By host and port."""
+        """The keys are "HOST:PORT"."""
 
     async def connect(
         self,

@@ -13,7 +13,7 @@ import importlib
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from podium.errors import ConfigError, WorkerError
-from podium.types import Limits, Profile
+from podium.types import Limits, Price, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.reply_form import read_form, text_reply
 
@@ -144,6 +144,32 @@ class FunctionWorker:
 
 
 _RETRYABLE = {TimeoutError: "timeout", ConnectionError: "connection"}
+
+
+def worker(
+    name: str,
+    description: str = "",
+    *,
+    skills: Sequence[str] = (),
+    price: Price | None = None,
+    limits: Limits | None = None,
+) -> Callable[[Function], FunctionWorker]:
+    """A decorator that makes a worker of a function.
+
+        @podium.worker("prices", "Knows the price of every article of our shop.")
+        async def prices(messages: list[dict[str, str]]) -> str:
+            return await look_up(messages[-1]["content"])
+
+    The function gets the chat messages of its step, each with "role" and "content"; the last one has the subtask. It
+    returns the response. If it is not async, it runs in a thread.
+
+    Args:
+        description: what the worker is good at; the planner reads this text.
+        price: dollars per million tokens; None: its answers cost nothing.
+        limits: concurrency, requests a minute, timeout, retries.
+    """
+    profile = Profile(name=name, description=description, skills=tuple(skills), price=price or Price())
+    return lambda function: FunctionWorker(profile, function, limits=limits)
 
 
 def find_function(named: str, path: Path | None = None) -> Function:

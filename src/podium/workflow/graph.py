@@ -77,7 +77,7 @@ def edges(workflow: Workflow) -> str:
 
 
 def _needs(workflow: Workflow) -> list[set[int]]:
-    """For each step, the earlier steps that must end before it can start."""
+    """The earlier steps that must end before each step can start."""
     needs: list[set[int]] = []
     for position in range(len(workflow.steps)):
         reads = workflow.reads(position)

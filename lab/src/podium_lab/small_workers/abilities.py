@@ -35,7 +35,7 @@ class Ability:
 
     name: str
     knows: Mapping[str, float] = field(default_factory=dict)
-    """For each field that it knows, the share of the things whose facts it knows."""
+    """The share of the things whose facts it knows, by field; a field that is missing has none."""
     admits: frozenset[str] = frozenset()
     """The fields of which it says that it does not know them. Of the others that it does not know it is taught
     nothing, so it makes something up."""

@@ -41,7 +41,7 @@ class ExampleTeam:
 
     profiles: tuple[Profile, ...]
     claims: tuple[Mapping[str, float], ...]
-    """For each member, how much of each skill its profile claims. 1: all of it; a skill that is missing: nothing."""
+    """How much of each skill the profile of each member claims. 1: all of it; a skill that is missing: nothing."""
 
     def fit(self, skill: str) -> tuple[int, ...]:
         """The members who claim the most of `skill`; () if nobody claims it."""
@@ -211,7 +211,7 @@ def read_thought(text: str) -> list[tuple[str, str]]:
 
 
 def claimants(problem: Parts, team: ExampleTeam, rng: Random) -> list[str]:
-    """For each part, the number of a worker that claims its skill, or "none"."""
+    """The number of a worker that claims the skill of each part, or "none"."""
     return [f"{rng.choice(fit)}" if (fit := team.fit(skill)) else "none" for skill in problem.skills]
 
 

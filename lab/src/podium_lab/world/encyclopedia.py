@@ -167,7 +167,7 @@ class World:
 
     @cached_property
     def sources(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
-        """For each thing that is a value, the (relation, thing) of which it is the value."""
+        """The (relation, thing) of which each thing that is a value is the value."""
         found: dict[str, list[tuple[str, str]]] = {}
         for relation, thing, value in self.facts():
             if relation.gives in self.things:

@@ -198,7 +198,7 @@ class _RightCounts:
 def _votes_by_right_answers(
     members: Sequence[Members], right_counts: Callable[[Members], Floats], score_QC: Floats
 ) -> dict[int, Floats]:
-    """For each size m, [m + 1]: how often a vote is right if r of its m answers are, by least squares."""
+    """[m + 1] of each size m: how often a vote is right if r of its m answers are, by least squares."""
     found = {1: np.array([0.0, 1.0])}
     for size in range(2, MOST_ANSWERS + 1):
         of_size = [(c, committee) for c, committee in enumerate(members) if len(committee) == size]

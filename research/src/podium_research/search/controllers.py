@@ -102,7 +102,7 @@ class _Drawn:
     """Plans the team that was drawn for each question."""
 
     teams: Mapping[str, RoutedTeam]
-    """By the question's text."""
+    """The key is the question's text."""
     name: str = "masrouter"
 
     async def plan(self, request: PlanRequest) -> Plan:

@@ -292,7 +292,7 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
     messages: list[Message] = []
     later: list[Message] = []
     states: dict[int, str] = {}
-    """By the place of the message: an assistant's that stands before its state, or comes after it."""
+    """The keys are places of messages: an assistant's that stands before its state, or comes after it."""
     for item in items:
         if not isinstance(item, ResultItem):
             messages += later

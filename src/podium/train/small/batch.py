@@ -49,7 +49,7 @@ class Group:
     advantages: tuple[float | None, ...]
     """None: the completion is left out."""
     prompt_suffixes: tuple[tuple[int, ...], ...] | None = None
-    """For each completion, the end of its prompt, which the other prompts do not share; None: all prompts are equal."""
+    """The end of each completion's prompt, which the other prompts do not share; None: all prompts are equal."""
     trainable_tokens: tuple[int, ...] | None = None
     """How many tokens of each completion, from the first, are trained on (`count_trainable_tokens`); None: all."""
 
@@ -122,7 +122,7 @@ class MicroBatch:
     grid_QGT: Tensor
     """Which token lies at each place; 0 in the padding. G counts the rows that no other row begins with."""
     rows: tuple[dict[TokenRow, list[int]], ...]
-    """For each question its rows, each with the numbers n of its tokens."""
+    """The rows of each question, each with the numbers n of its tokens."""
     inputs_N: Tensor
     """The token before each target. Before a row's first target that is the last token of the prompt."""
     targets_N: Tensor

@@ -28,7 +28,7 @@ class PromptKeys:
     """The keys and values of the prompts in each layer, to which completions attend."""
 
     keys: tuple[Tensor, ...]
-    """For each layer [Q, K, P, D], rotated."""
+    """[Q, K, P, D] of each layer, rotated."""
     values: tuple[Tensor, ...]
     lengths_Q: Tensor
     """Length of each prompt; later positions are padding."""

@@ -98,7 +98,7 @@ class Adaptation:
         return None
 
     def _limited(self, error: ProviderError, body: Mapping[str, Any]) -> Adaptation | None:
-        """With the limits of tokens that the error names, if the reply's own limit can be lowered to them."""
+        """The same request with lower limits of tokens, if the error names some to which its own can be lowered."""
         said = token_limit(error)
         limits = [body[key] for key in LIMITS if isinstance(body.get(key), int)]
         if said is None or not limits:

@@ -101,7 +101,7 @@ class ChatClient:
         is_openai = self.endpoint.host == "api.openai.com"
         self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if is_openai else "max_tokens")
         self._begins_inside_thought: dict[str, bool] = {}
-        """By model: whether a text of it was seen to begin inside a thought."""
+        """Whether a text of the model of this name was seen to begin inside a thought."""
         self._adaptation = Adaptation()
 
     def __repr__(self) -> str:
