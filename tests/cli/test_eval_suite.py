@@ -79,7 +79,7 @@ def test_a_run_on_test_is_declared_first_and_tables_count_the_looks(
     both = podium("report", "runs/r", "runs/q")
     assert both.out == "runs/r/report.html\n"
     assert Path("runs/r/report.html").read_text().count("<section>") == 2
-    assert "only suites share a page" in one_sentence(podium("report", "runs/r", "runs"))
+    assert "runs has neither metrics nor suite.json" in one_sentence(podium("report", "runs/r", "runs"))
 
 
 def test_a_run_on_validation_can_be_declared_too(podium: Podium) -> None:
@@ -115,7 +115,7 @@ def test_an_evaluation_by_options_counts_its_look_and_says_if_undeclared(podium:
         (("--questions", "5"), "The file of a suite takes the place of --questions; set it in s.toml."),
         (("--conductor", "x"), "The file of a suite takes the place of --conductor; set it in s.toml."),
         (("planer.name=x",), "unknown key 'planer'; did you mean 'planner'?"),
-        (("split=train", "--declare", "x"), "this suite has neither, so leave it out."),
+        (("split=train", "--declare", "x"), "this one has neither, so leave it out."),
         (("pool.0.name=gone.toml",), "gone.toml: there is no such file"),
         (("ray=local", "--cache", "c.sqlite"), "hold in one process; leave out ray"),
         (('planner.0.controls=["all-access"]',), "a recording has only answers to the bare question"),

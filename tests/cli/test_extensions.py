@@ -66,7 +66,7 @@ def test_it_is_listed_with_podiums_own_and_has_its_own_errors(podium):
 @pytest.mark.usefixtures("outside")
 def test_it_has_a_row_in_every_comparison(podium):
     asked = ("--tasks", str(write_sums(Path("sums.jsonl"))), "--questions", "3", "eval.tuning=0")
-    conductor = ("--conductor", str(write_policy(Path("policy"))), "--untrained", "none")
+    conductor = ("--conductor", str(write_policy(Path("policy"))))
     compared = podium("eval", *asked, *conductor, "--pool", str(write_team(Path("two.toml"))), "--json")
     rows = json.loads(compared.out)["rows"]
     assert [row["kind"] for row in rows if row["label"] == "The last worker"] == ["other"]

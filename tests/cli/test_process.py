@@ -175,7 +175,7 @@ def test_an_evaluation_whose_plans_several_processes_write_is_that_of_one(podium
     command = (
         *("eval", "--tasks", "sums", "--pool", "simulated.toml"),
         *("--conductor", str(write_policy(Path("policy"), FIRST, FIRST.replace("0", "1", 1)))),
-        *("--questions", "12", "eval.tuning=0", "--untrained", "none", "--json"),
+        *("--questions", "12", "eval.tuning=0", "--json"),
     )
     alone, together = podium(*command, "plan.processes=1"), podium(*command, "plan.processes=2")
     assert (together.status, together.err) == (0, "")

@@ -196,7 +196,7 @@ def test_a_run_of_ones_own_comes_before_the_file(podium):
     assert "none" in podium("eval", "--tasks", str(tasks), "--questions", "1").err
     write_policy(Path("run/policy"))
     Path("run/config.json").write_text(json.dumps({"tasks": str(tasks), "pool": str(pool)}))
-    compared = podium("eval", "--run", "run", "--questions", "1", "eval.tuning=0", "--untrained", "none")
+    compared = podium("eval", "--run", "run", "--questions", "1", "eval.tuning=0")
     assert compared.status == 0, compared.err
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from podium.evals import Comparison, evaluate
-from podium.evals.comparison import example, row
-from podium.evals.constant_search import search_constant
+from podium.evals.comparison import example_plan, row
 from podium.evals.table import notes, percent
 from podium.executor import Dispatcher
 from podium.planners import Single
@@ -51,7 +50,7 @@ async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_paid_one(di
     before, after = (row("single", "w", evaluation) for evaluation in (paid, cached))
     assert (before.saved_usd, after.saved_usd) == (0, after.cost_usd)
     assert after.cost_usd == before.cost_usd
-    assert example(TASKS[0], cached.rollouts[0]).after.cost_usd == paid.rollouts[0].trace.cost_usd
+    assert example_plan(cached.rollouts[0]).cost_usd == paid.rollouts[0].trace.cost_usd
 
 
 async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
@@ -69,14 +68,3 @@ async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
     assert said in list(notes(comparison))
     without = comparison.model_copy(update={"rows": (rows[0], rows[2])})
     assert not any("response cache" in note for note in notes(without))
-
-
-async def test_constant_plans_are_searched_at_their_cost_when_paid_for(dispatcher):
-    pool = Pool([Paid("one"), Paid("another")])
-    first, second = [
-        await search_constant(pool, TASKS, max_steps=1, rungs=((20, 2), (4, 4)), dispatcher=dispatcher)
-        for _ in range(2)
-    ]
-    assert second == first
-    assert all(plan.cost_usd > 0 for plan in second.plans)
-    assert len(pool[0].requests) == len({request.messages[0].content for request in pool[0].requests})

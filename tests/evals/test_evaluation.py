@@ -5,7 +5,7 @@ from made import POOL, rollout
 
 from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
-from podium.evals import Evaluation, evaluate, merge_evaluations
+from podium.evals import Evaluation, evaluate
 from podium.evals.comparison import row
 from podium.planners import Constant, RandomPlans, Single
 from podium.tasks.graders.judge import Judge
@@ -166,13 +166,3 @@ async def test_progress_ends_at_the_number_of_rollouts():
     pool = Pool([scripted("w")])
     await evaluate(Single("w"), TASKS, pool, repeats=2, on_progress=lambda *at: seen.append(at))
     assert seen == [(k, 8) for k in range(1, 9)]
-
-
-async def test_seeds_of_one_method_join_as_repeats():
-    pool = Pool([scripted("w")])
-    each = [await evaluate(Single("w"), TASKS, pool, seed=seed) for seed in ("0", "1")]
-    both = merge_evaluations(each)
-    assert [len(rollouts) for rollouts in both.by_question.values()] == [2, 2, 2, 2]
-    assert both.accuracy.mean == 0.25
-    with pytest.raises(UsageError, match="different questions"):
-        merge_evaluations([each[0], await evaluate(Single("w"), TASKS[:2], pool)])

@@ -32,7 +32,6 @@ def answers_of(
         cost_QW=np.asarray(cost_QW, dtype=float).reshape(len(texts), 2),
         samples=2,
         texts=tuple(texts),
-        families=("",) * len(texts),
     )
 
 

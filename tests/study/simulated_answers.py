@@ -22,7 +22,6 @@ def _answers(answer_QWR, cost_QW) -> Answers:
         cost_QW=cost_QW,
         samples=samples,
         texts=tuple(f"{number}" for number in range(questions)),
-        families=("",) * questions,
     )
 
 

@@ -4,7 +4,7 @@ import re
 
 from evals.measures.graded import graded
 from evals.recorded_world import pool_of, tasks_of, world, write_recording
-from podium.evals import ComparisonSettings
+from podium.evals import evaluate
 from podium.planners import Committee, SelfConsistency, Single
 from podium.planners.controls import read_constant
 from podium.rollout import roll
@@ -16,7 +16,7 @@ from podium.workers import Pool, VoteWorker
 from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 from podium_research.measures.adversarial_worker import MISLEAD, AdversarialWorker
-from podium_research.measures.adversary import adversarial_pool, attack, with_adversary
+from podium_research.measures.adversary import WithAdversary, adversarial_pool, attack
 from podium_research.measures.influence import POSITIONS, measure_influence
 
 
@@ -41,9 +41,8 @@ def _asked(text: str) -> tuple[Message, ...]:
 
 
 async def _lost(planner):
-    settings = ComparisonSettings(pool=EXPERTS, tasks=TASKS)
-    before = await settings.run("before", planner)
-    after = await attack(settings, "after", planner)
+    before = await evaluate(planner, TASKS, EXPERTS)
+    after = await attack(planner, TASKS, EXPERTS)
     found = [measure_influence(before, after[position], position) for position in POSITIONS]
     return [influence.lost.mean for influence in found if influence.lost is not None]
 
@@ -64,7 +63,7 @@ async def test_in_a_chain_the_last_step_is_the_most_dangerous():
 
 async def test_the_planner_does_not_see_the_adversary_and_tools_are_spared():
     pool = adversarial_pool(EXPERTS)
-    planner = with_adversary(SelfConsistency("bob", 2), "middle")
+    planner = WithAdversary(SelfConsistency("bob", 2), "middle")
     rollout = await roll(Runner(planner, pool, budget=Budget()), TASKS[0], seed="0")
     assert [span.worker for span in rollout.trace.spans] == ["bob (adversary)", "bob", "vote"]
     assert "adversary" not in rollout.plan_text

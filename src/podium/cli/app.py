@@ -193,7 +193,7 @@ VERBS = (
     Verb(
         "eval",
         "podium.cli.evaluation:compare_planners",
-        "Compare planners on held-out questions: the Conductor and every baseline, or those of a file.",
+        "Compare planners on held-out questions: the team's with workers alone, votes and others, or those of a file.",
         "podium eval --run runs/mine\npodium eval --questions 100 eval.tuning=0 --markdown\n"
         'podium eval configs/eval/world.toml questions=50 --run runs/world --declare "A first try."',
     ),

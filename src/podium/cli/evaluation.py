@@ -1,71 +1,48 @@
-"""`podium eval` compares the Conductor with every baseline on the same held-out questions.
-
-`podium.cli.suite` runs the suites of `podium eval FILE.toml`.
+"""`podium eval` compares planners on held-out questions: those of a suite's file, or without one the team's planner
+with what else its workers can do. Without a file it writes the suite that it runs into the run's folder.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.eval_setup import (
-    conductor_label,
-    conductors_to_compare,
-    is_named,
-    refuse_without_conductor,
-    second_conductor,
-    team_to_compare,
-)
-from podium.cli.looking import EvaluationDeclaration
 from podium.cli.options import Flag
-from podium.cli.questions import open_questions
-from podium.cli.suite import suite_from_options
+from podium.cli.questions import check_size
+from podium.cli.suite import SuiteRunner
+from podium.cli.team_file import find_team
 from podium.cli.team_options import EvalOptions, Keys
-from podium.cli.terminal import open_console
-from podium.conductor.checkpoint import PlanSettings
-from podium.conductor.process_policy import PolicyProcesses, processes_for
+from podium.conductor.process_policy import processes_for
+from podium.conductor.settings import SOURCES
+from podium.config import load
+from podium.config.toml_text import toml_text
 from podium.errors import UsageError
-from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
-from podium.evals.compare import SECOND_CONDUCTOR, CompareProgress
-from podium.evals.report import COMPARISON, write_report
-from podium.evals.table import markdown as to_markdown
-from podium.evals.table import terminal
-from podium.executor import ExecutionSettings
-from podium.tasks import ALL, warnings_of
+from podium.evals.suite.cells import tables_of
+from podium.evals.suite.of_team import suite_of_team
+from podium.evals.suite.open_table import OpenTable
+from podium.evals.suite.opening import Checked
+from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
+from podium.executor import Dispatcher
+from podium.rollout.run_folder import RunFolder, replace_file
+from podium.rows import is_table
 from podium.team.dispatching import open_dispatcher
-from podium.team.opening import open_pool
-from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
-from podium.team.settings import TeamSettings
-from podium.types import Budget
+from podium.team.opening import TeamFile, open_pool
+from podium.workers.pool import has_paid_workers, pool_file
 
-Opening = Callable[[TeamSettings], AbstractAsyncContextManager[OpenedPlanner]]
-"""Opens the planner of a team, with what all methods share."""
+SUITE_FILE = "suite.toml"
+"""In a run's folder: the suite that was written for it."""
+_OF_SUITES = frozenset({"cache", "day_budget_usd", "run_budget_usd"})
+"""The options of a team that a suite takes from the command line."""
 Versus = Annotated[
     str | None,
-    Parameter(
-        help="The checkpoint of a second Conductor, to compare with in the same table.",
-    ),
+    Parameter(help="The checkpoint of a second Conductor, to compare with in the same table."),
 ]
-_STOPPED = (
-    "In every row votes stopped early: once a vote was certain and no round could follow, no further worker "
-    "was called."
-)
-_SAMPLES_NOTE = "Self-consistency has as many answers as the Conductor's cost buys without early stopping."
 
 
 def compare_planners(
@@ -75,24 +52,22 @@ def compare_planners(
     declare: str | None = None,
     versus: Versus = None,
     untrained: str | None = None,
-    constant_plans: Path | None = None,
     seed: int = 0,
     json: Flag = False,
     markdown: Flag = False,
 ) -> int:
-    """Compare the Conductor with every baseline, or run a suite: planners, task sets, pools and seeds from a file.
+    """Compare the team's planner with each worker alone, votes and others; or run a suite: planners, task sets, pools
+    and seeds from a file.
 
-    With --run, the same command resumes what was stopped. A suite, FILE.toml, is the first argument; the others are
-    then key=value for its own settings.
+    The same command resumes what was stopped. A suite, FILE.toml, is the first argument; the others are then key=value
+    for its own settings. Without a file, RUN/suite.toml has the suite that was run.
 
     Args:
-        run: A run's folder. Its policy is compared, over the pool and on the tasks of its training unless the command
-            names others; the comparison and the report are written into the folder. Default: the team's Conductor is
-            compared, and nothing is written.
+        run: A run's folder. That of a training gives its policy, pool and tasks unless the command names others.
+            Default without a suite: eval.
         declare: What a run on the test or validation split is for. It is written into the ledger of looks before the
             run begins; a suite on test needs it.
         untrained: The checkpoint before training, to compare with. Default: none.
-        constant_plans: A file of constant plans that an earlier search found, instead of a new search.
         seed: Seeds the choice of questions and all other randomness.
         json: Print the comparison as one line of JSON; of a suite, a line for each table.
         markdown: Print the table as Markdown.
@@ -100,199 +75,142 @@ def compare_planners(
     if json and markdown:
         raise UsageError("--json and --markdown exclude each other; give one of them.")
     if keys and "=" not in keys[0]:
-        others = {
-            "versus": versus,
-            "untrained": untrained,
-            "constant-plans": constant_plans,
-            "seed": seed or None,
-        }
-        return suite_from_options(keys, team, others, run=run, declare=declare, json=json, markdown=markdown)
-    chosen = team_to_compare(team, keys, run)
-    if chosen.plan.planner != "conductor":
-        raise UsageError("This command compares all baselines with the Conductor; leave --planner out.")
-    table = chosen.eval
-    if table.tasks is None:
-        raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
-    tasks, split, questions, repeats = table.tasks, table.split, table.questions, table.repeats
-    recorded = tasks.endswith(".parquet")
-    choosing = "train" if recorded else "validation"
-    tuning = table.tuning
-    if tuning is None:
-        tuning = ALL if recorded else 0
-    if recorded and constant_plans:
-        raise UsageError("--constant-plans are for live workers; on a recording fixed plans are chosen anew.")
-    if recorded and untrained not in {None, "none"}:
-        raise UsageError("--untrained is not shown on a recording; give the checkpoint with --versus.")
-    if (tuning or constant_plans is not None) and split == choosing:
-        raise UsageError(
-            f"Baselines make their choices on {choosing} questions; evaluate on another --split."
-        )
-    if recorded and not is_named(chosen):
-        refuse_without_conductor(chosen, versus)
-    workers = open_pool(chosen)
-    measured = {
-        **{"tasks": tasks, "split": split, "questions": questions, "tuning": tuning, "repeats": repeats},
-        **{"pool": chosen.workers_file, "seed": seed, "versus": versus, "untrained": untrained},
-        "constant_plans": constant_plans,
+        file, *overrides = keys
+        _refuse_options(file, team, {"versus": versus, "untrained": untrained, "seed": seed or None})
+        if run is None:
+            raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
+        return _of_file(Path(file), overrides, team, SuiteRunner(run, declare, json, markdown))
+    runner = SuiteRunner(run or Path("eval"), declare, json, markdown)
+    found = _team_to_compare(team, keys, run)
+    return _of_team(found, runner, versus=versus, untrained=untrained, seed=seed)
+
+
+# --- a suite's file ----------------------------------------------------------------------------------------
+
+
+def _refuse_options(file: str, options: EvalOptions, others: dict[str, object]) -> None:
+    """Refuse the options that the file of a suite takes the place of."""
+    given = {
+        field.name.replace("_", "-"): getattr(options, field.name)
+        for field in fields(options)
+        if field.name not in _OF_SUITES
     }
-    looking = EvaluationDeclaration.of(measured, chosen, workers, run, declare)
-    constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
-    early_stop = chosen.plan.early_stop
-    with _progress() as report:
-        held_out = open_questions(tasks, split, size=questions, seed=seed, pool=workers)
-        settings = ComparisonSettings(
-            workers,
-            list(held_out),
-            tasks_name=held_out.name,
-            tuning=list(open_questions(tasks, choosing, size=tuning, seed=seed, pool=workers))
-            if tuning
-            else (),
-            repeats=repeats,
-            concurrency=table.concurrency,
-            seed=str(seed),
-            on_progress=report,
-            execution=ExecutionSettings(early_stop=early_stop),
-            notes=(
-                *warnings_of(held_out),
-                *([_STOPPED] if early_stop else []),
-                *([_SAMPLES_NOTE] if early_stop and not recorded else []),
-            ),
+    option = next((name for name, value in {**given, **others}.items() if value), None)
+    if option is not None:
+        raise UsageError(f"The file of a suite takes the place of --{option}; set it in {file}.")
+
+
+def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: SuiteRunner) -> int:
+    settings = load(file, SuiteSettings, overrides)
+    shares = calls.cache is not None or calls.day_budget_usd is not None
+    if settings.ray is not None and shares:
+        raise UsageError(
+            "A response cache and a budget hold in one process; leave out ray, or --cache and --day-budget-usd."
         )
-        before = untrained or "none"
+    configuration = SuiteRun(suite=settings)
+    RunFolder.check(runner.run, configuration, changeable=CHANGEABLE)
 
-        async def measure(processes: PolicyProcesses) -> Comparison:
-            with open_dispatcher(
-                workers,
-                cache=chosen.cache,
-                replay=chosen.replay,
-                day_usd=chosen.budget.day_usd,
-                run_usd=chosen.budget.run_usd,
-                pays=pays_for_plans(chosen, workers),
-                run=run,
-            ) as dispatcher:
-                shared = dataclasses.replace(settings, dispatcher=dispatcher)
-                opening = partial(
-                    _opened, pool=workers, seed=str(seed), dispatcher=dispatcher, processes=processes
-                )
-                if recorded:
-                    return await _compare_recorded(
-                        shared, chosen, dict(conductors_to_compare(chosen, versus)), opening
-                    )
-                return await _compare(
-                    shared,
-                    chosen,
-                    opening,
-                    versus=versus,
-                    untrained=before,
-                    constant_front=constant_front,
-                )
+    def begin() -> None:
+        RunFolder.open(runner.run, configuration, changeable=CHANGEABLE)
 
-        count = chosen.plan.processes or processes_for(len(settings.tasks) * repeats)
-        with PolicyProcesses(count) as processes:
-            comparison = _with_look(asyncio.run(measure(processes)), looking)
-    # Shown before it is saved: if the folder cannot be written, the result is not lost.
-    _show(comparison, json=json, markdown=markdown)
-    if run is not None:
-        comparison.save(run / COMPARISON)
-        print(f"Written to {write_report(run)}", file=sys.stderr)
+    @contextmanager
+    def open_calls(checked: Checked) -> Iterator[Dispatcher | None]:
+        """A response cache and an account in the folder where anything costs money, else many processes."""
+        if not checked.pays and not shares:
+            yield None
+            return
+        # The first pool that costs money decides that there are a cache and an account; all pools share them.
+        pools = [open_pool(entry.name) for entry in settings.pool]
+        paid = next((pool for pool in pools if has_paid_workers(pool)), pools[0])
+        with open_dispatcher(
+            paid,
+            cache=calls.cache,
+            day_usd=calls.day_budget_usd,
+            run_usd=calls.run_budget_usd,
+            pays=checked.pays,
+            run=runner.run,
+        ) as dispatcher:
+            yield dispatcher
+
+    runner.show(*asyncio.run(runner.answer(settings, begin=begin, open_calls=open_calls)))
     return 0
 
 
-def _with_look(comparison: Comparison, looking: EvaluationDeclaration | None) -> Comparison:
-    """The comparison with a sentence on the look that it was."""
-    looked = () if looking is None else looking.count()
-    return comparison.model_copy(update={"notes": (*comparison.notes, *looked)})
+# --- a team ------------------------------------------------------------------------------------------------
 
 
-def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:
-    if json:
-        print(comparison.model_dump_json())
-    elif markdown:
-        print(to_markdown(comparison), end="")
-    else:
-        open_console().print(terminal(comparison))
+def _of_team(
+    found: TeamFile, runner: SuiteRunner, *, versus: str | None, untrained: str | None, seed: int
+) -> int:
+    team = found.read()
+    if team.eval.tasks is not None:
+        check_size(team.eval.questions, team.eval.tasks)
+    pool = open_pool(team)
+    settings = suite_of_team(team, pool, found.overrides, versus=versus, untrained=untrained, seed=seed)
+    count = team.plan.processes or processes_for(settings.questions * settings.repeats)
+    led = team.model_copy(update={"plan": team.plan.model_copy(update={"processes": count})})
+    (table,) = tables_of(settings)
+    opened = OpenTable.of_pool(table, pool, led)
+
+    def begin() -> None:
+        written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+        runner.run.mkdir(parents=True, exist_ok=True)
+        replace_file(runner.run / SUITE_FILE, toml_text(written).encode())
+
+    @contextmanager
+    def open_calls(checked: Checked) -> Iterator[Dispatcher]:
+        with open_dispatcher(
+            pool,
+            cache=team.cache,
+            replay=team.replay,
+            day_usd=team.budget.day_usd,
+            run_usd=team.budget.run_usd,
+            pays=checked.pays,
+            run=runner.run,
+        ) as dispatcher:
+            yield dispatcher
+
+    async def answer() -> None:
+        try:
+            runner.show(*await runner.answer(settings, begin=begin, open_calls=open_calls, given=opened))
+        finally:
+            await opened.pool.close()
+
+    asyncio.run(answer())
+    return 0
 
 
-@asynccontextmanager
-async def _opened(team: TeamSettings, **shared: Any) -> AsyncIterator[OpenedPlanner]:
-    """The planner of a team; its connections are closed at the end."""
-    opened = open_planner(team, **shared)
-    try:
-        yield opened
-    finally:
-        await opened.close()
+def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None) -> TeamFile:
+    """The team whose planner is compared. What the command does not name, the run's training says: the pool, the tasks,
+    and the policy.
+
+    Raises:
+        UsageError: the run was trained on a file that cannot be found from this folder.
+        RunMismatchError: the folder's config.json is not that of a run.
+    """
+    given = {text.partition("=")[0].strip() for text in (*options.overrides(), *keys)}
+    if run is None:
+        return find_team(options, keys)
+    if (run / "config.json").is_file():
+        had = RunFolder(run).configuration
+        if "eval.tasks" not in given and "tasks" in had:
+            tasks = str(had["tasks"])
+            is_file = tasks.endswith(".toml") or is_table(Path(tasks))
+            _check(run, tasks, there=not is_file or Path(tasks).is_file())
+            options = replace(options, tasks=tasks)
+        if "pool" not in given and options.team is None and "pool" in had:
+            pool = str(had["pool"])
+            _check(run, pool, there=pool_file(pool).is_file())
+            options = replace(options, pool=pool)
+    named = given & {"plan.planner", *(f"conductor.{key}" for key in SOURCES)}
+    if not named and (run / "policy").is_dir():
+        options = replace(options, planner="conductor", conductor=str(run / "policy"))
+    return find_team(options, keys)
 
 
-def _as_trained(
-    settings: ComparisonSettings, team: TeamSettings, opened: OpenedPlanner | None
-) -> ComparisonSettings:
-    """The settings with the steps and rounds that the team names, or with which its Conductor was trained."""
-    trained = PlanSettings() if opened is None else opened.trained
-    return dataclasses.replace(
-        settings,
-        max_steps=team.plan.max_steps or trained.max_steps,
-        budget=Budget(rounds=team.budget.given_rounds or trained.rounds),
-    )
-
-
-async def _compare(
-    settings: ComparisonSettings,
-    team: TeamSettings,
-    opening: Opening,
-    *,
-    versus: str | None,
-    untrained: str,
-    constant_front: ConstantPlanFront | None,
-) -> Comparison:
-    try:
-        second = None if versus is None else second_conductor(versus, team)
-        async with (
-            opening(team) as trained,
-            nullcontext() if second is None else opening(second) as other,
-            nullcontext() if untrained == "none" else opening(team.with_checkpoint(untrained)) as first,
-        ):
-            return await compare(
-                _as_trained(settings, team, trained),
-                trained.planner,
-                label=conductor_label("Conductor", team.plan.cost_sensitivity),
-                versus=None if other is None else other.planner,
-                versus_label=conductor_label(
-                    SECOND_CONDUCTOR, None if second is None else second.plan.cost_sensitivity
-                ),
-                untrained=None if first is None else first.planner,
-                constant_plans=constant_front,
-            )
-    finally:
-        await settings.pool.close()
-
-
-async def _compare_recorded(
-    settings: ComparisonSettings, team: TeamSettings, conductors: Mapping[str, TeamSettings], opening: Opening
-) -> Comparison:
-    try:
-        async with AsyncExitStack() as stack:
-            opened = {
-                label: await stack.enter_async_context(opening(led)) for label, led in conductors.items()
-            }
-            first = next(iter(opened.values()), None) if is_named(team) else None
-            planners = {label: each.planner for label, each in opened.items()}
-            return await compare_recorded(_as_trained(settings, team, first), planners)
-    finally:
-        await settings.pool.close()
-
-
-@contextmanager
-def _progress() -> Iterator[CompareProgress | None]:
-    """A bar for what is being evaluated, on a terminal's stderr."""
-    console = open_console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("")
-
-        def report(label: str, done: int, total: int) -> None:
-            progress.update(task, description=label, completed=done, total=total)
-
-        yield report
+def _check(run: Path, name: str, *, there: bool) -> None:
+    if not there:
+        raise UsageError(
+            f"{run} was trained on {name}, which cannot be found from this folder; run the command in the folder of "
+            "the training, or name --pool and --tasks."
+        )

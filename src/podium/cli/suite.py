@@ -1,161 +1,116 @@
-"""`podium eval FILE.toml` runs a suite, counts the looks, and shows a table for each task set and pool; `podium report`
-writes a run's report.
+"""Runs a suite in a run's folder: declares it, counts its looks, shows a table for each task set and pool, and writes
+the report. `podium eval` opens what it needs; `podium report` writes the report again.
 """
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.team_options import EvalOptions
 from podium.cli.terminal import open_console
-from podium.config import load
 from podium.errors import StoreError, UsageError
 from podium.evals.looks import TEST, TRAIN
-from podium.evals.report import write_report
 from podium.evals.suite.manifest import SUITE, Manifest
+from podium.evals.suite.open_table import OpenTable
 from podium.evals.suite.opening import Checked, check_suite
-from podium.evals.suite.page import write_suite_report
-from podium.evals.suite.results import GradedAnswer, Results
+from podium.evals.suite.page import write_report
+from podium.evals.suite.results import COMPARISON, GradedAnswer, Results
 from podium.evals.suite.run import OnAnswer, answers_left, run_suite
-from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
+from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
-from podium.rollout.run_folder import RunFolder
-from podium.team.dispatching import open_dispatcher
-from podium.team.opening import open_pool
-from podium.workers.pool import has_paid_workers
+from podium.executor import Dispatcher
 
-_OF_SUITES = frozenset({"cache", "day_budget_usd", "run_budget_usd"})
-"""The options of a team that a suite takes from the command line."""
+OpenCalls = Callable[[Checked], AbstractContextManager[Dispatcher | None]]
+"""Opens what all calls of a suite share; None: they share nothing, and many processes may run."""
 
 
-def suite_from_options(
-    suite: Sequence[str],
-    options: EvalOptions,
-    others: Mapping[str, object],
-    *,
-    run: Path | None,
-    declare: str | None,
-    json: bool,
-    markdown: bool,
-) -> int:
-    """Run the suite of a command line; refuse the options that its file takes the place of.
+@dataclass(frozen=True, slots=True)
+class SuiteRunner:
+    """Runs suites as one command line says."""
 
-    Args:
-        suite: the file, then its overrides.
-        others: by option, what else was given; None: it was not.
-    """
-    file, *overrides = suite
-    given = {
-        field.name.replace("_", "-"): getattr(options, field.name)
-        for field in fields(options)
-        if field.name not in _OF_SUITES
-    }
-    option = next((name for name, value in {**given, **others}.items() if value), None)
-    if option is not None:
-        raise UsageError(f"The file of a suite takes the place of --{option}; set it in {file}.")
-    return evaluate_suite(
-        Path(file), overrides, run=run, declare=declare, calls=options, json=json, markdown=markdown
-    )
+    run: Path
+    """The run's folder."""
+    declare: str | None
+    """What a run on the test or validation split is for; None: it is not declared."""
+    json: bool
+    markdown: bool
 
+    async def answer(
+        self,
+        settings: SuiteSettings,
+        *,
+        begin: Callable[[], None],
+        open_calls: OpenCalls,
+        given: OpenTable | None = None,
+    ) -> tuple[Manifest, Results]:
+        """Have all questions answered that have no answer yet.
 
-def evaluate_suite(
-    file: Path,
-    overrides: Sequence[str],
-    *,
-    run: Path | None,
-    declare: str | None,
-    calls: EvalOptions = EvalOptions(),
-    json: bool,
-    markdown: bool,
-) -> int:
-    """Run the suite of a file in a run's folder, or continue it, and print its tables.
+        Args:
+            begin: called when all is checked, before anything is written.
+            given: the only table, if the caller has opened its workers. Then a run on test need not be declared.
 
-    Raises:
-        UsageError: something in the file cannot run, or a run on test was not declared.
-    """
-    if run is None:
-        raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
-    settings = load(file, SuiteSettings, overrides)
-    if settings.ray is not None and _shares(calls):
-        raise UsageError(
-            "A response cache and a budget hold in one process; leave out ray, or --cache and --day-budget-usd."
-        )
-    RunFolder.check(run, SuiteRun(suite=settings), changeable=CHANGEABLE)
-    checked = asyncio.run(check_suite(settings))
-    manifest = Manifest.of(checked, run)
-    _check_declared(manifest, declare)
-    RunFolder.open(run, SuiteRun(suite=settings), changeable=CHANGEABLE)
-    manifest.save(run / SUITE)
-    if declare is not None:
-        _declare(manifest, declare)
-    _count(manifest)
-    with _progress(answers_left(checked, run)) as on_answer:
-        results = asyncio.run(_run(checked, run, calls, on_answer))
-    for table in manifest.tables:
-        comparison = comparison_of(manifest, table, evaluations_of(table, results))
-        if json:
-            print(comparison.model_dump_json())
-        elif markdown:
-            print(f"**{table.label}**\n\n{to_markdown(comparison)}")
-        else:
-            console = open_console()
-            console.print(table.label)
-            console.print(terminal(comparison))
-    print(f"Written to {write_suite_report([run])}", file=sys.stderr)
-    return 0
-
-
-def _shares(calls: EvalOptions) -> bool:
-    """Whether the answers of all processes would share a cache or a budget."""
-    return calls.cache is not None or calls.day_budget_usd is not None
-
-
-async def _run(checked: Checked, run: Path, calls: EvalOptions, on_answer: OnAnswer | None) -> Results:
-    """Run with a response cache and an account in the folder where anything costs money, else in many processes."""
-    if not checked.pays and not _shares(calls):
-        return await run_suite(checked, run, on_answer=on_answer)
-    # The first pool that costs money decides that there are a cache and an account; all pools share them.
-    pools = [open_pool(entry.name) for entry in checked.settings.pool]
-    paid = next((pool for pool in pools if has_paid_workers(pool)), pools[0])
-    try:
-        with open_dispatcher(
-            paid,
-            cache=calls.cache,
-            day_usd=calls.day_budget_usd,
-            run_usd=calls.run_budget_usd,
-            pays=checked.pays,
-            run=run,
-        ) as dispatcher:
-            return await run_suite(checked, run, dispatcher=dispatcher, on_answer=on_answer)
-    finally:
-        for pool in pools:
-            await pool.close()
-
-
-def _check_declared(manifest: Manifest, note: str | None) -> None:
-    """Refuse a run on test that was not declared, and a declaration of nothing."""
-    held_out = [table for table in manifest.tables if table.split != TRAIN]
-    if note is not None and not (note.strip() and held_out):
-        raise UsageError(
-            "--declare NOTE says what a run on the test or validation split is for; "
-            + ("write a note." if held_out else "this suite has neither, so leave it out.")
-        )
-    on_test = [table for table in manifest.tables if table.split == TEST]
-    for table in on_test if note is None else ():
-        if table.looks is not None and not table.looks.is_declared(TEST, table.config):
-            raise UsageError(
-                f"{table.label}: a run on the test split is declared before it begins: say with --declare NOTE what it "
-                'is for, or choose on split = "validation".'
+        Raises:
+            UsageError: something cannot run, or a run on test was not declared.
+            BudgetError: an account refused a call.
+        """
+        checked = await check_suite(settings, given)
+        manifest = Manifest.of(checked, self.run)
+        self._check_declared(manifest, needed=given is None)
+        begin()
+        manifest.save(self.run / SUITE)
+        for sentence in (notice for table in manifest.tables for notice in table.notes):
+            print(sentence, file=sys.stderr)
+        if self.declare is not None:
+            _declare(manifest, self.declare)
+        _count(manifest)
+        with open_calls(checked) as dispatcher, _progress(answers_left(checked, self.run)) as on_answer:
+            results = await run_suite(
+                checked, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
             )
+        return manifest, results
+
+    def show(self, manifest: Manifest, results: Results) -> None:
+        """Print the tables, then write the comparison and the report: if the folder cannot be written, they are not
+        lost."""
+        comparisons = [
+            comparison_of(manifest, table, evaluations_of(table, results)) for table in manifest.tables
+        ]
+        for table, comparison in zip(manifest.tables, comparisons, strict=True):
+            if self.json:
+                print(comparison.model_dump_json())
+            elif self.markdown:
+                print(f"**{table.label}**\n\n{to_markdown(comparison)}")
+            else:
+                console = open_console()
+                console.print(table.label)
+                console.print(terminal(comparison))
+        if len(comparisons) == 1:
+            comparisons[0].save(self.run / COMPARISON)
+        print(f"Written to {write_report([self.run])}", file=sys.stderr)
+
+    def _check_declared(self, manifest: Manifest, *, needed: bool) -> None:
+        """Refuse a run on test that was not declared, and a declaration of nothing."""
+        note = self.declare
+        held_out = [table for table in manifest.tables if table.split != TRAIN]
+        if note is not None and not (note.strip() and held_out):
+            raise UsageError(
+                "--declare NOTE says what a run on the test or validation split is for; "
+                + ("write a note." if held_out else "this one has neither, so leave it out.")
+            )
+        on_test = [table for table in manifest.tables if table.split == TEST]
+        for table in on_test if needed and note is None else ():
+            if table.looks is not None and not table.looks.is_declared(TEST, table.config):
+                raise UsageError(
+                    f"{table.label}: a run on the test split is declared before it begins: say with --declare NOTE "
+                    'what it is for, or choose on split = "validation".'
+                )
 
 
 def _declare(manifest: Manifest, note: str) -> None:
@@ -201,16 +156,13 @@ def _progress(left: int) -> Iterator[OnAnswer | None]:
 
 
 def report(*runs: Path, title: str | None = None) -> int:
-    """Write a run's report.html, and print its path. Several runs of suites make one page, in the first one's folder.
+    """Write a run's report.html, and print its path. Several runs make one page, in the first one's folder.
 
     Args:
-        runs: The folders of a training, of an evaluation, or of suites.
+        runs: The folders of trainings and evaluations.
         title: The heading. Default: the folder's name, or the suite's title.
     """
     if not runs:
         raise UsageError("A report needs the folder of a run.")
-    suites = [(run / SUITE).is_file() for run in runs]
-    if len(runs) > 1 and not all(suites):
-        raise UsageError(f"{runs[suites.index(False)]} is no run of a suite; only suites share a page.")
-    print(write_suite_report(runs, title=title) if all(suites) else write_report(runs[0], title=title))
+    print(write_report(runs, title=title))
     return 0

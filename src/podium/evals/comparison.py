@@ -1,6 +1,6 @@
 """A comparison: the figures of the Conductor and the baselines on the same questions. Tables and reports show it.
 
-It holds only values, which are stored in one JSON file of a run. `compare` makes them.
+It holds only values. `podium.evals.suite.tables` makes them from the answers of a suite.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from podium.evals.json_file import JsonFile
 from podium.evals.routing import Routing
 from podium.evals.stats import Interval, holm, paired_difference, permutation_test
 from podium.rollout import Rollout
-from podium.tasks.task import Task
 from podium.types import Value
 
 Kind = Literal[
@@ -31,8 +30,6 @@ SIMULATED = (
     "and say nothing of real models."
 )
 """The sentence under every figure to which a simulated worker contributed."""
-_LONGEST = 2000
-"""Most characters of a gold answer that are stored: tests of programs may have megabytes."""
 RECORDED = (
     "Recorded responses, each given to the bare question: these figures are faithful for choosing, combining, voting "
     "and stopping, and for nothing else."
@@ -125,16 +122,6 @@ class ExamplePlan(Value):
     cost_usd: Figure
 
 
-class BeforeAfter(Value):
-    """One question, before training and after."""
-
-    question: str
-    gold: str
-    hops: int
-    before: ExamplePlan | None
-    after: ExamplePlan
-
-
 class Comparison(JsonFile):
     """All that was measured on one set of questions."""
 
@@ -163,8 +150,6 @@ class Comparison(JsonFile):
     """Spearman's rank correlation of hops and the Conductor's steps; None: it is not defined."""
     reference: str = "Conductor"
     """The planner that the others are compared with, as the table calls it."""
-    examples: tuple[BeforeAfter, ...] = ()
-    """The first question of each number of hops, not selected by hand."""
 
     @property
     def subject(self) -> str:
@@ -246,18 +231,6 @@ def _by_hops(evaluation: Evaluation) -> dict[int, float]:
         if isinstance(hops, int):
             scores[hops].append(score)
     return {hops: sum(found) / len(found) for hops, found in sorted(scores.items())}
-
-
-def example(task: Task, after: Rollout, before: Rollout | None = None) -> BeforeAfter:
-    """The first rounds of a question's plans, as they were run."""
-    hops = task.facts.get("hops", 0)
-    return BeforeAfter(
-        question=task.question.text,
-        gold=task.gold if len(task.gold) <= _LONGEST else f"{task.gold[:_LONGEST]} ...",
-        hops=hops if isinstance(hops, int) else 0,
-        before=None if before is None else example_plan(before),
-        after=example_plan(after),
-    )
 
 
 def example_plan(rollout: Rollout) -> ExamplePlan:

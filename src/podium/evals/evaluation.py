@@ -179,38 +179,13 @@ def _unrecorded(trace: Trace) -> int:
     return nested + sum(kind == "unrecorded" for kind in kinds)
 
 
-def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """Several evaluations of one method on the same questions (seeds of a training, say) as one.
-
-    Their rollouts become repeats, so intervals show how figures vary over questions, and not over seeds.
-    """
-    first = evaluations[0]
-    if any(set(e.by_question) != set(first.by_question) for e in evaluations):
-        raise UsageError("Evaluations on different questions cannot be joined: use the same tasks.")
-    rollouts = tuple(rollout for evaluation in evaluations for rollout in evaluation.rollouts)
-    seeds = ",".join(evaluation.seed for evaluation in evaluations)
-    return Evaluation(first.planner, first.pool, seeds, rollouts, first.facts)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannerPerRepeat:
-    """A planner of its own for each repeat of the questions.
-
-    A planner that learns while it runs would otherwise know in the second repeat what the first has taught it.
-    """
-
-    name: str
-    make: Callable[[int], Planner]
-    """Makes the planner of a repeat, which is counted from 0."""
-
-
 def rollout_seed(seed: str, task_id: str, repeat: int) -> str:
     """The seed of one rollout of an evaluation, by the evaluation's seed."""
     return f"evaluation/{seed}/{task_id}/{repeat}"
 
 
 async def evaluate(
-    planner: Planner | PlannerPerRepeat,
+    planner: Planner,
     tasks: Sequence[Task],
     pool: Pool | Callable[[Task], Pool],
     *,
@@ -247,7 +222,6 @@ async def evaluate(
         raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
     jobs = [(task, repeat) for repeat in range(repeats) for task in tasks]
     pools = {task.id: pool if isinstance(pool, Pool) else pool(task) for task in tasks}
-    planners = [planner.make(r) if isinstance(planner, PlannerPerRepeat) else planner for r in range(repeats)]
     shared = dispatcher or Dispatcher()
     rollouts = {
         index: kept[task.id, repeat] for index, (task, repeat) in enumerate(jobs) if (task.id, repeat) in kept
@@ -266,7 +240,7 @@ async def evaluate(
                 _teach(learner, rollouts[index])
                 continue
             runner = Runner(
-                planners[repeat],
+                planner,
                 pools[task.id],
                 budget=budget or Budget(),
                 max_steps=max_steps,

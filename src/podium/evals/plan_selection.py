@@ -1,22 +1,21 @@
-"""Selects baseline plans on training questions: votes, fixed plans, cascades, and a plan for each family.
+"""Selects baseline plans on training questions: votes, fixed plans, cascades.
 
-It runs no plan: it computes how thousands of them would do from recorded answers (`podium.ratings.answers`).
-`podium.evals.recorded` then runs those that were selected.
+It runs no plan: it computes how thousands of them would do from known answers (`podium.ratings.answers`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, combinations_with_replacement, product
+from itertools import combinations, product
 
 import numpy as np
 
 from podium.executor.early_stopping import known_costs
 from podium.planners import Cascade, Committee
-from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, means_by
+from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members
 from podium.types import Profile
 from podium.workers.pool import Pool
 
@@ -137,40 +136,6 @@ def _wrong_answers(answers: Answers) -> float:
         pairs += int(both_Q.sum())
         same += int((both_Q & (answer_QW[:, one] == answer_QW[:, other])).sum())
     return (pairs + 1) / (same + 1)
-
-
-_TRUST = 2.0
-"""Pseudo-count: this many questions with the mean of all questions are added to a family's few."""
-
-_WORKERS = 10
-"""Plans use only this many workers, the best ones: all votes of five among thirty workers do not fit into memory."""
-
-
-def best_plans_by_family(answers: Answers) -> Mapping[str, Committee]:
-    """For each family of questions, the best vote of one to five answers by the ten best workers.
-
-    A planner with these plans knows each question's family, which a Conductor does not. So a Conductor that beats it is
-    strong; one that does not may be strong too.
-    """
-    plans = list(_plans(answers))
-    right_QP = np.empty((len(answers.texts), len(plans)))
-    for p, plan in enumerate(plans):
-        right_QP[:, p] = answers.voted(plan)
-    return {
-        family: Committee(tuple(answers.workers[w] for w in plans[int(mean_P.argmax())]))
-        for family, mean_P in means_by(answers.families, right_QP, _TRUST).items()
-    }
-
-
-def _plans(answers: Answers) -> Iterator[Members]:
-    """All votes of 1, 3 and 5 answers, also of 2 and 4 if no worker has two answers; the best workers first."""
-    order = np.argsort(-answers.accuracy, kind="stable")[:_WORKERS].tolist()
-    sizes = (1, 3, MAX_ANSWERS) if answers.samples > 1 else range(1, MAX_ANSWERS + 1)
-    for size in sizes:
-        for places in combinations_with_replacement(range(len(order)), size):
-            plan = tuple(order[place] for place in places)
-            if all(plan.count(worker) <= answers.samples_of(worker) for worker in plan):
-                yield plan
 
 
 @dataclass(frozen=True)

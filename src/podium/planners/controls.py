@@ -1,6 +1,6 @@
 """Controls: one constant plan, and random plans.
 
-A Conductor that does not beat the best constant plan does not use the question. `podium.evals.constant_search` finds
+A Conductor that does not beat the best constant plan does not use the question. `podium_research.search.constant` finds
 that plan.
 """
 

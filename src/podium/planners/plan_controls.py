@@ -23,9 +23,10 @@ from podium.planners.voting import SelfConsistency
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workflow import Access, Step, Workflow, render
 
-Need = Literal["best worker", "plans", "ability", "dollars", "untrained"]
+Need = Literal["best worker", "plans", "ability", "vote", "untrained"]
 """What a control needs besides the planner: the worker that was best on training questions; the planner's plans for
-training questions; workers of which something is said; what the planner costs; the planner before training."""
+training questions; workers of which something is said; the best vote on training questions; the planner before
+training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class ControlContext:
     """The planner's first plans for training questions."""
     samples: int = 1
     """How many answers of the best worker the planner's dollars buy."""
+    vote: Planner | None = None
+    """The vote that was most accurate on training questions, of those that the planner's dollars buy."""
     untrained: Planner | None = None
 
 
@@ -201,6 +204,11 @@ def _untrained(planner: Planner, context: ControlContext) -> Planner:
     return context.untrained
 
 
+def _vote(planner: Planner, context: ControlContext) -> Planner:
+    assert context.vote is not None
+    return context.vote
+
+
 def _changing(name: str, change: Change) -> Callable[[Planner, ControlContext], Planner]:
     return lambda planner, context: Changed(planner, name, change, context)
 
@@ -261,11 +269,21 @@ _ALL = (
         "self-consistency",
         "the same dollars are as well spent on votes of the best worker",
         lambda planner, context: SelfConsistency(context.best_worker, context.samples),
-        frozenset({"best worker", "dollars"}),
+        frozenset({"best worker"}),
+    ),
+    PlanControl(
+        "best-vote",
+        "one vote for all questions, of the same dollars, is as good",
+        _vote,
+        frozenset({"best worker", "vote"}),
     ),
 )
 PLAN_CONTROLS: Mapping[str, PlanControl] = {control.name: control for control in _ALL}
 """All controls by name."""
+
+
+CHOSEN_CONTROLS = ("self-consistency", "best-vote")
+"""The controls that take the planner's place with votes, chosen on training questions, of as many dollars."""
 
 
 def find_control(name: str) -> PlanControl:

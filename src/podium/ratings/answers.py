@@ -59,8 +59,6 @@ class Answers:
     """The largest number of samples of any worker."""
     texts: tuple[str, ...]
     """The questions' texts."""
-    families: tuple[str, ...]
-    """The questions' task families; empty strings if unknown."""
     own_samples: tuple[int, ...] = ()
     """Number of samples of each worker; empty: all have `samples`."""
     own_samples_QW: Ints | None = None
@@ -245,7 +243,6 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
         cost_QW=cost,
         samples=samples,
         texts=tuple(task.question.text for task in tasks),
-        families=tuple(str(task.facts.get("family", "")) for task in tasks),
         own_samples=own_samples,
         own_samples_QW=None if (own_QW == samples).all() else own_QW,
     )
@@ -262,24 +259,8 @@ def select(answers: Answers, questions: Ints) -> Answers:
         score_QW=answers.score_QW[questions],
         cost_QW=answers.cost_QW[questions],
         texts=tuple(answers.texts[q] for q in questions),
-        families=tuple(answers.families[q] for q in questions),
         own_samples_QW=None if own_QW is None else own_QW[questions],
     )
-
-
-def means_by(labels: Sequence[str], right_QP: Floats, pseudo_count: float) -> dict[str, Floats]:
-    """For each label, [P]: each plan's mean on the label's questions, shrunk towards its mean on all questions.
-
-    Args:
-        pseudo_count: this many questions with the plan's overall mean are added to the label's own.
-    """
-    label_Q = np.asarray(labels)
-    overall_P = right_QP.mean(axis=0)
-    means: dict[str, Floats] = {}
-    for label in sorted(set(labels)):
-        own_QP = right_QP[label_Q == label]
-        means[label] = (own_QP.sum(axis=0) + pseudo_count * overall_P) / (len(own_QP) + pseudo_count)
-    return means
 
 
 def question_messages(question: str) -> tuple[Message, ...]:

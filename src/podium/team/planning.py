@@ -29,7 +29,7 @@ from podium.team.settings import TeamSettings
 from podium.types import Budget, Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool, real_workers
-from podium.workers.replay import ReplayWorker
+from podium.workers.replay import replays_bare_questions
 from podium.workflow import PlanError
 
 _CHECK = "What is 17 plus 25?"
@@ -204,8 +204,7 @@ def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:
 
 def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     """A baseline. What it needs and the pool cannot give is refused here, before a question is answered."""
-    recorded = any(isinstance(worker, ReplayWorker) for worker in pool)
-    planner = open_baseline(name, pool.profiles, seed=seed, recorded=recorded)
+    planner = open_baseline(name, pool.profiles, seed=seed, recorded=replays_bare_questions(pool))
     found = find_baseline(name)
     if found is not None and VOTE in found[0].needs(found[1]):
         refuse_without_vote(pool.profiles)

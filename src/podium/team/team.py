@@ -248,6 +248,12 @@ class Team:
         """Close connections and files. Calling twice is fine. The team cannot answer afterwards."""
         try:
             await self.pool.close()
+        finally:
+            await self.release()
+
+    async def release(self) -> None:
+        """Close all but the workers, which the caller of `open_team` still uses."""
+        try:
             await self.opened.close()
         finally:
             await asyncio.to_thread(self._files.close)

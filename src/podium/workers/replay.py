@@ -17,7 +17,7 @@ from podium.recordings import RecordedQuestion, Recording, Response, Seen, refer
 from podium.thoughts import split_thoughts, without_thoughts
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
 from podium.workers.answer import final_answer, normalise
-from podium.workers.base import Reply, Request
+from podium.workers.base import Reply, Request, Worker
 from podium.workers.view import View, read_view
 
 
@@ -176,6 +176,16 @@ def seen_in(view: View, question: str) -> Seen | None:
     shown = tuple((step.subtask, step.response) for step in view.earlier)
     subtask = view.subtask if outer is None else f"{view.subtask}\n{outer.document}"
     return Seen(subtask, shown, view.previous)
+
+
+def replays_bare_questions(workers: Iterable[Worker]) -> bool:
+    """Whether any worker gives recorded answers to the bare question, whatever it is shown."""
+    return any(isinstance(w, ReplayWorker) and not w.recording.conditioned for w in workers)
+
+
+def replays_conditioned(workers: Iterable[Worker]) -> bool:
+    """Whether a recording of the workers has responses to other answers."""
+    return any(isinstance(worker, ReplayWorker) and worker.recording.conditioned for worker in workers)
 
 
 def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[str]) -> str | None:

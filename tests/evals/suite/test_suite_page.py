@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from suites import check, data
 
-from podium.errors import ConfigError
+from podium.errors import UsageError
 from podium.evals.looks import EvaluationLedger
 from podium.evals.suite.manifest import SUITE, Manifest
-from podium.evals.suite.page import write_suite_report
+from podium.evals.suite.page import write_report
 from podium.evals.suite.results import RESULTS
 from podium.evals.suite.run import run_suite
 
@@ -89,7 +89,7 @@ class Texts(HTMLParser):
 
 
 def test_the_page_is_whole_by_itself_and_readable_without_the_file(run: Path) -> None:
-    page = write_suite_report([run]).read_text(encoding="utf-8")
+    page = write_report([run]).read_text(encoding="utf-8")
     read = Texts()
     read.feed(page)
     assert read.outside == []
@@ -113,12 +113,12 @@ def test_rows_that_lack_answers_are_named_and_left_out(run: Path, tmp_path: Path
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
         kept = lines[:-1] if "random" in file.name else lines
         (half / RESULTS / file.name).write_text("".join(kept), encoding="utf-8")
-    page = write_suite_report([half, run], title="Both").read_text(encoding="utf-8")
+    page = write_report([half, run], title="Both").read_text(encoding="utf-8")
     assert "Not finished, and so not shown: ours: random-plans." in page
     assert page.count("<section>") == 2
     assert "<h1>Both</h1>" in page
 
 
 def test_a_folder_without_a_suite_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="give a file with the manifest of a suite"):
-        write_suite_report([tmp_path])
+    with pytest.raises(UsageError, match="has neither metrics nor"):
+        write_report([tmp_path])

@@ -87,7 +87,7 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
         "Conductor: best-worker",
         "Conductor: self-consistency",
     ]
-    assert [row.kind for row in comparison.rows] == ["conductor", *["control"] * 3, *["single"] * 5]
+    assert [row.kind for row in comparison.rows] == ["conductor", *["control"] * 3, *["single"] * 5, "oracle"]
     assert (comparison.questions, comparison.seed) == (8, "0, 1")
     first, unseeing, *_ = comparison.rows
     assert first.difference is None

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from podium.evals.compare import ComparisonSettings
-from podium.evals.evaluation import Evaluation, PlannerPerRepeat
+from podium.evals.evaluation import Evaluation, evaluate
 from podium.planner import Plan, Planner, PlanRequest
 from podium.planners.plans import PlannerWrapper
+from podium.tasks.task import Task
 from podium.workers.pool import Pool, is_tool
 from podium.workers.replay import ReplayWorker
 from podium.workflow import Workflow, live_steps
@@ -25,16 +25,15 @@ _SUFFIX = " (adversary)"
 
 
 async def attack(
-    settings: ComparisonSettings,
-    label: str,
-    planner: Planner | PlannerPerRepeat,
+    planner: Planner,
+    tasks: Sequence[Task],
+    pool: Pool,
     positions: Sequence[Position] = POSITIONS,
 ) -> dict[Position, Evaluation]:
-    """Evaluate a planner with the adversary at each position, with the settings of the evaluation without it."""
-    attacked = replace(settings, pool=adversarial_pool(settings.pool))
+    """Evaluate a planner with the adversary at each position."""
+    attacked = adversarial_pool(pool)
     return {
-        position: await attacked.run(f"{label}, adversary {position}", with_adversary(planner, position))
-        for position in positions
+        position: await evaluate(WithAdversary(planner, position), tasks, attacked) for position in positions
     }
 
 
@@ -50,18 +49,11 @@ def adversarial_pool(pool: Pool) -> Pool:
     )
 
 
-def with_adversary(
-    planner: Planner | PlannerPerRepeat, position: Position
-) -> WithAdversary | PlannerPerRepeat:
-    """The planner, for pools that `adversarial_pool` made."""
-    if isinstance(planner, PlannerPerRepeat):
-        return PlannerPerRepeat(planner.name, lambda repeat: WithAdversary(planner.make(repeat), position))
-    return WithAdversary(planner, position)
-
-
 @dataclass(frozen=True, slots=True)
 class WithAdversary(PlannerWrapper):
-    """Gives one step of the planner's workflow to an adversary. Tools are never replaced."""
+    """Gives one step of the planner's workflow to an adversary of a pool that `adversarial_pool` made. Tools are never
+    replaced.
+    """
 
     position: Position
 

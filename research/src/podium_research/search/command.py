@@ -24,8 +24,7 @@ from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
 from podium.errors import BudgetError, ConfigError, UsageError
-from podium.evals import ConstantPlanFront, evaluate
-from podium.evals.constant_search import undominated
+from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planners.plans import rounds_of
 from podium.rollout import Rollout
@@ -36,6 +35,7 @@ from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium_research.planners.trinity_head import sep_cma
+from podium_research.search.constant import ConstantPlanFront, undominated
 from podium_research.search.controllers import train_controller_live
 from podium_research.search.heads import head_workers, train_head_live
 from podium_research.search.settings import AnySearch, ControllerSearch, HeadSearch, WorkflowSearch
@@ -49,7 +49,8 @@ _SETTINGS: Mapping[Method, type[AnySearch]] = {
     "workflows": WorkflowSearch,
 }
 HEAD, CONTROLLER, PLAN, PLANS = "head.json", "controller.json", "plan.txt", "plans.json"
-"""What a run's folder gets: the files of `trinity:FILE`, `masrouter:FILE`, `constant:FILE` and `--constant-plans`."""
+"""What a run's folder gets: the files of `trinity:FILE`, `masrouter:FILE` and `constant:FILE`, and the best plan for
+each cost."""
 _CHANGEABLE = frozenset({"generations", "epochs", "proposals", "concurrency"})
 """Settings that may change when a search continues."""
 

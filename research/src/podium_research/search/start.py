@@ -9,7 +9,6 @@ from rich.console import Console
 
 from podium.cli.printable import dollars
 from podium.errors import UsageError
-from podium.evals.constant_search import FRESH
 from podium.planner import Planner
 from podium.planners import Constant
 from podium.rollout import Rollout
@@ -19,6 +18,7 @@ from podium_research.planners.masrouter import team_workflow
 from podium_research.planners.masrouter_controller import MEAN_CALLS, RoutedTeam
 from podium_research.planners.trinity import Trinity
 from podium_research.planners.trinity_head import Head
+from podium_research.search.constant import FRESH
 from podium_research.search.heads import head_workers
 from podium_research.search.settings import AnySearch, ControllerSearch, HeadSearch
 from podium_research.search.workflows import beginnings

@@ -1,7 +1,7 @@
 """A model searches for constant plans: it reads an archive of workflows with their results, and proposes the next one.
 
 This is the search of ADAS (Hu, Lu & Clune 2024, arXiv 2408.08435) over Podium's workflows in place of Python code, so
-nothing that the model writes is executed as a program. `constant_search` searches without a model, over fixed subtasks.
+nothing that the model writes is executed as a program. `constant` searches without a model, over fixed subtasks.
 """
 
 from __future__ import annotations
@@ -10,14 +10,6 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
 from podium.errors import BudgetError, UsageError
-from podium.evals.constant_search import (
-    FRESH,
-    ConstantPlan,
-    ConstantPlanFront,
-    SearchProgress,
-    Trials,
-    undominated,
-)
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planners import VOTE, Single, read_constant
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
@@ -26,6 +18,14 @@ from podium.team import Runner
 from podium.types import Budget, Message, Question, Value
 from podium.workers.pool import Pool
 from podium.workflow import Access, PlanError, Step, Workflow, parse
+from podium_research.search.constant import (
+    FRESH,
+    ConstantPlan,
+    ConstantPlanFront,
+    SearchProgress,
+    Trials,
+    undominated,
+)
 
 _TRIES = 3
 """How often the model may write one proposal."""

@@ -63,8 +63,7 @@ def measure(evaluations: Mapping[str, Evaluation], *, singles: Mapping[str, str]
     """All measures of these evaluations.
 
     Args:
-        evaluations: by label, all on the same questions. Repeats and seeds of one planner belong into one evaluation
-            (`merge_evaluations`).
+        evaluations: by label, all on the same questions. Repeats and seeds of one planner belong into one evaluation.
         singles: from a worker's name to the label of the evaluation of this worker alone.
 
     Raises:

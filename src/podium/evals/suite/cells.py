@@ -10,14 +10,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
 from podium.evals.fingerprints import digest
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
+from podium.ratings.answers import Answers
 from podium.types import Value
 
 _SHARED = ("repeats", "max_steps", "early_stop", "budget")
 """Settings of the suite on which a single answer depends."""
+_ON_ANSWERS = {"draw", "decline", "keys"}
+"""Settings of a pool, beside its name, on which a single answer depends."""
 _UNKEYED = {"label", "controls"}
 """Settings of a planner that stand in no key."""
 TRAINING = "train"
@@ -68,6 +72,23 @@ class Training(Value):
     texts: tuple[str, ...]
     score_QW: tuple[tuple[float, ...], ...]
     cost_QW: tuple[tuple[float, ...], ...]
+    answer_QW: tuple[tuple[int, ...], ...]
+    """Equal answers to a question have equal numbers; -1: the response has no answer."""
+
+    @property
+    def answers(self) -> Answers:
+        """As arrays, from which votes are chosen."""
+        score_QW = np.array(self.score_QW)
+        return Answers(
+            workers=self.workers,
+            answer_QWR=np.array(self.answer_QW)[:, :, None],
+            alone_QWR=score_QW[:, :, None],
+            voted_QWR=score_QW[:, :, None],
+            score_QW=score_QW,
+            cost_QW=np.array(self.cost_QW),
+            samples=1,
+            texts=self.texts,
+        )
 
 
 class Job(Value):
@@ -144,7 +165,7 @@ def _key(
         "planner": entry.model_dump(mode="json", exclude=_UNKEYED),
         "control": control,
         "seed": seed,
-        **table.pool.model_dump(mode="json", include={"draw", "decline"}, exclude_none=True),
+        **table.pool.model_dump(mode="json", include=_ON_ANSWERS, exclude_none=True),
         "files": files,
     }
     unlabelled = entry.model_copy(update={"label": ""})

@@ -12,24 +12,30 @@ from types import MappingProxyType
 
 import numpy as np
 
+from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
-from podium.evals.compare import samples_within
 from podium.evals.evaluation import Evaluation, evaluate
+from podium.evals.plan_selection import COST_TOLERANCE, best_fixed_plan
 from podium.evals.suite.cells import Cell, Job, Training
-from podium.evals.suite.opening import OpenTable, untrained_of
+from podium.evals.suite.open_table import OpenTable, untrained_of
+from podium.evals.suite.opening import open_table
 from podium.evals.suite.results import GradedAnswer, read_answers
-from podium.executor import Dispatcher, ExecutionSettings, Ledger
+from podium.executor import Dispatcher, Ledger
 from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, paid_plan
+from podium.planners import Single
 from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.planners.plans import PlannerWrapper, rounds_of
 from podium.rollout import Rollout
 from podium.tasks.task import Task
+from podium.team.team import Team
 from podium.types import Budget
 from podium.workers.pool import Pool, is_tool
 from podium.workflow import Workflow
 
 Emit = Callable[[str, str], None]
 """Called with (key of the cell, line) for each graded answer."""
+MAX_SAMPLES = 15
+"""The most answers of a self-consistency vote, however cheap the worker is."""
 _PLANS = 100
 """Training questions whose plans are counted for the most frequent one."""
 
@@ -55,40 +61,43 @@ class Remembered(PlannerWrapper):
         return replace(plan, spent=spent, cost_recorded=False)
 
 
-async def run_job(job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None) -> None:
+async def run_job(
+    job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None, given: OpenTable | None = None
+) -> None:
     """Answer and grade what is not kept yet. The same job gives the same lines, but for times and ids.
 
     Args:
         dispatcher: has the response cache and accounts, for workers that cost money; None: there are none.
+        given: as in `check_suite`.
 
     Raises:
         UsageError: questions that the planner cannot take.
         BudgetError: an account refused a call.
     """
     own, *controls = job.cells
-    opened = OpenTable.open(own.table)
-    try:
-        shared = dispatcher or Dispatcher()
-        async with opened.open_planner(
+    async with (
+        open_table(own.table, given) as opened,
+        opened.open_team(
             own.entry,
+            job.settings,
             seed=own.seed,
             training=job.training,
-            early_stop=job.settings.early_stop,
-            dispatcher=shared,
-        ) as planner:
-            tasks = {task.id: task for task in opened.tasks(own.seed)}
-            if isinstance(planner, BatchPlanner):
-                planner.read_ahead([task.question.text for task in tasks.values()])
-            remembered = Remembered(planner) if controls else planner
-            run = _Run(job, opened, tasks, emit, shared, remembered)
-            if own.entry.best_of > 1:
-                await run.bound(own, planner)
-                return
-            found = await run.cell(own, remembered)
-            for cell in controls:
-                await run.control(cell, found.cost_usd)
-    finally:
-        await opened.pool.close()
+            dispatcher=dispatcher,
+        ) as team,
+    ):
+        tasks = {task.id: task for task in opened.tasks(own.seed)}
+        planner = team.planner
+        if isinstance(planner, BatchPlanner):
+            planner.read_ahead([task.question.text for task in tasks.values()])
+        remembered = Remembered(planner) if controls else planner
+        run = _Run(job, opened, team, tasks, emit, remembered)
+        if own.entry.best_of > 1:
+            assert isinstance(planner, Conductor)
+            await run.bound(own, planner.at_temperature(1.0))
+            return
+        found = await run.cell(own, remembered)
+        for cell in controls:
+            await run.control(cell, found.cost_usd)
 
 
 @dataclass(frozen=True)
@@ -97,10 +106,11 @@ class _Run:
 
     job: Job
     opened: OpenTable
+    team: Team
     tasks: Mapping[str, Task]
     emit: Emit
-    dispatcher: Dispatcher
     planner: Planner
+    """The team's, which plans once for equal requests."""
 
     async def control(self, cell: Cell, cost_usd: float) -> None:
         """Evaluate a control of the planner, which cost so many dollars a question."""
@@ -119,29 +129,39 @@ class _Run:
             best_worker=best,
             plans=await self._plans(training) if "plans" in control.needs else (),
             samples=samples,
+            vote=await self._vote(training, cost_usd) if "vote" in control.needs else None,
         )
-        before = untrained_of(cell.entry, self.opened.pool) if "untrained" in control.needs else None
+        before = untrained_of(cell.entry) if "untrained" in control.needs else None
         if before is None:
             await self.cell(cell, control.wrap(self.planner, context))
             return
-        async with self.opened.open_planner(before, seed=cell.seed, dispatcher=self.dispatcher) as untrained:
-            await self.cell(cell, control.wrap(self.planner, replace(context, untrained=untrained)))
+        async with self.opened.open_team(
+            before, self.job.settings, seed=cell.seed, dispatcher=self.team.runner.dispatcher
+        ) as other:
+            await self.cell(cell, control.wrap(self.planner, replace(context, untrained=other.planner)))
+
+    async def _vote(self, training: Training | None, cost_usd: float) -> Planner:
+        """The best vote on training questions that so many dollars a question buy; else the cheapest worker alone."""
+        assert training is not None
+        answers = await self.opened.answers(training)
+        found = best_fixed_plan(answers, max_cost=cost_usd)
+        return found or Single(answers.workers[int(answers.cost.argmin())])
 
     async def _plans(self, training: Training | None) -> list[Workflow]:
         """The planner's first plans for training questions."""
         assert training is not None
         table = self.opened.table.training.model_copy(update={"questions": _PLANS})
         plans, failed = [], ""
-        for task in OpenTable(table, self.opened.pool, self.opened.team).tasks(0):
+        for task in replace(self.opened, table=table).tasks(0):
             request = PlanRequest(
                 task.question,
                 self.opened.pool.profiles_for(task.question.text),
-                max_steps=self._max_steps(self.job.cells[0]),
+                max_steps=self.team.runner.max_steps,
                 seed=f"most-frequent/{task.id}",
             )
             try:
                 plan = await paid_plan(
-                    self.planner, request, Ledger(Budget(), accounts=self.dispatcher.accounts)
+                    self.planner, request, Ledger(Budget(), accounts=self.team.runner.accounts)
                 )
             except WorkerError as error:
                 if error.kind == "budget":
@@ -156,9 +176,6 @@ class _Run:
                 f"be read; leave the control out.{failed}"
             )
         return plans
-
-    def _max_steps(self, cell: Cell) -> int:
-        return self.job.settings.max_steps or self.opened.trained(cell.entry).max_steps
 
     async def cell(self, cell: Cell, planner: Planner) -> Evaluation:
         """Evaluate a planner on the questions of a cell."""
@@ -207,9 +224,9 @@ class _Run:
         kept: Mapping[tuple[str, int], Rollout] = MappingProxyType({}),
         on_rollout: Callable[[int, Rollout], None] | None = None,
     ) -> Evaluation:
-        settings = self.job.settings
+        settings, runner = self.job.settings, self.team.runner
         rounds = cell.entry.rounds or max(
-            settings.budget.rounds, rounds_of(planner), self.opened.trained(cell.entry).rounds
+            settings.budget.rounds, rounds_of(planner), self.team.opened.trained.rounds
         )
         return await evaluate(
             planner,
@@ -219,9 +236,16 @@ class _Run:
             concurrency=settings.concurrency,
             seed=str(cell.seed),
             budget=settings.budget.model_copy(update={"rounds": rounds}),
-            max_steps=self._max_steps(cell),
-            execution=ExecutionSettings(early_stop=settings.early_stop),
-            dispatcher=self.dispatcher,
+            max_steps=runner.max_steps,
+            execution=runner.settings,
+            dispatcher=runner.dispatcher,
             kept=kept,
             on_rollout=on_rollout,
         )
+
+
+def samples_within(cost_usd: float, single_usd: float) -> int:
+    """How many answers of a worker `cost_usd` pays for, from 0 to `MAX_SAMPLES`."""
+    if single_usd <= 0:
+        return MAX_SAMPLES
+    return min(MAX_SAMPLES, int(cost_usd / single_usd * COST_TOLERANCE))

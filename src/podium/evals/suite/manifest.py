@@ -13,9 +13,10 @@ from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
 from podium.evals.looks import TRAIN, EvaluationLedger, ledger_file
 from podium.evals.suite.cells import Cell, Table
+from podium.evals.suite.open_table import CHOSEN
 from podium.evals.suite.opening import Checked
 from podium.evals.suite.settings import WorkerDegradation
-from podium.planners.plan_controls import PLAN_CONTROLS
+from podium.planners.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
 from podium.types import Value
 
 SUITE = "suite.json"
@@ -41,6 +42,8 @@ class SuiteRow(Value):
     """The label of its planner's row, for a control."""
     by_seed: bool = False
     """Whether each seed has a checkpoint of its own. False for controls."""
+    chosen: bool = False
+    """Whether its planner is chosen on training questions, so that its name says more than the label."""
     cells: tuple[CellFile, ...]
 
 
@@ -130,6 +133,7 @@ def _row(label: str, cells: list[Cell], checked: Checked) -> SuiteRow:
         rules_out="" if first.control is None else PLAN_CONTROLS[first.control].rules_out,
         of=None if first.control is None else first.entry.row,
         by_seed=first.control is None and len({cell.entry.checkpoint for cell in cells}) > 1,
+        chosen=first.control in CHOSEN_CONTROLS or first.entry.planner in CHOSEN,
         cells=tuple(
             CellFile(key=cell.key, seed=cell.seed, answers=checked.answers[cell.key]) for cell in cells
         ),
@@ -141,6 +145,8 @@ def _kind(cell: Cell) -> Kind:
         return "control"
     if cell.entry.best_of > 1:
         return "oracle"
+    if cell.entry.planner in CHOSEN:
+        return "cascade" if cell.entry.planner == "best-cascade" else "committee"
     name = cell.entry.planner.partition(":")[0]
     kinds: tuple[Kind, ...] = get_args(Kind)
     return next((kind for kind in kinds if kind == name), "other")

@@ -1,24 +1,27 @@
-"""The report of suites: one self-contained HTML page that can be read without the suite's file.
+"""The report of runs: one self-contained HTML page that can be read without the suite's file.
 
-It is drawn from the manifest and the kept answers of each run, finished or not. `cases` shows single questions.
+It is drawn from the metrics of a training, and from the manifest and the kept answers of a suite, finished or not.
+`cases` shows single questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from podium.errors import UsageError
 from podium.evals.charts import Html, fragment, pareto_chart, tag, whisker
 from podium.evals.comparison import Comparison, ComparisonRow
+from podium.evals.evaluation import Evaluation
 from podium.evals.looks import TEST
 from podium.evals.measures import Measures, PlannerMeasures, measure
-from podium.evals.report import REPORT, html_page
-from podium.evals.suite.cases import failures, topologies, wins_and_losses
+from podium.evals.report import REPORT, html_page, training_section
+from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
 from podium.evals.suite.manifest import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
 from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
-from podium.evals.table import grid, notes, percent, points, within
-from podium.rollout.run_folder import replace_file
+from podium.evals.table import HEADINGS, grid, notes, percent, points, within
+from podium.rollout.run_folder import RunFolder, replace_file
 
 _SURE = 0.05
 _LIGHT = """
@@ -39,20 +42,30 @@ section h3 { margin-top: 2rem; }
 """
 
 
-def write_suite_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
-    """Write one page about all runs into the folder of the first, and return its path.
+def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
+    """Write one page about all runs into the folder of the first, and return its path: the curves of trainings, and
+    each table of suites.
 
     Raises:
-        ConfigError: a run has no manifest of a suite.
+        UsageError: a folder does not exist, or has neither metrics nor a suite; or its metrics are damaged.
+        ConfigError: a manifest is damaged.
         RunMismatchError: a file of answers is damaged.
     """
-    manifests = [(Manifest.load(run / SUITE), Results(run)) for run in runs]
-    titles = (manifest.title for manifest, _ in manifests if manifest.title)
-    heading = title or next(titles, f"Podium: {runs[0].resolve().name}")
-    with without_garbage_collection():
-        sections = [
-            _section(manifest, table, results) for manifest, results in manifests for table in manifest.tables
-        ]
+    heading, sections = title, []
+    for run in runs:
+        if not run.is_dir():
+            raise UsageError(f"{run}: there is no such run folder; check the path.")
+        metrics = RunFolder(run).rows().read()
+        if metrics:
+            sections.append(training_section(metrics))
+        if (run / SUITE).is_file():
+            manifest, results = Manifest.load(run / SUITE), Results(run)
+            heading = heading or manifest.title
+            with without_garbage_collection():
+                sections += [_section(manifest, table, results) for table in manifest.tables]
+        elif not metrics:
+            raise UsageError(f"{run} has neither metrics nor {SUITE}; give the folder of a run.")
+    heading = heading or f"Podium: {runs[0].resolve().name}"
     page = html_page(
         heading,
         tag("style", Html(_STYLE)),
@@ -87,6 +100,7 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
         tag("p", _setting(manifest, table, comparison), class_="soft"),
         (tag("p", caveat, class_="simulated") for caveat in comparison.caveats),
         tag("p", f"Not finished, and so not shown: {', '.join(lacking)}.") if lacking else "",
+        _tiles(comparison),
         _rows(comparison),
         tag("h3", "Accuracy over cost"),
         pareto_chart(comparison),
@@ -95,8 +109,10 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
             "The line joins the planners that no cheaper planner beats; point at a dot to read it.",
             class_="note",
         ),
+        _by_hops(comparison),
         _measures(measures),
         _controls(table, comparison),
+        _before_and_after(table, evaluations),
         wins_and_losses(first, best, evaluations) if best not in {None, first} else "",
         topologies(first, evaluations[first]),
         failures(evaluations),
@@ -111,6 +127,33 @@ def _setting(manifest: Manifest, table: SuiteTable, comparison: Comparison) -> s
         f"{table.tasks}, drawn with {manifest.seeds} seed{'s' * (manifest.seeds != 1)}, "
         f"{manifest.repeats} answer{'s' * (manifest.repeats != 1)} a question. "
         f"The workers of {table.pool}: {', '.join(comparison.pool)}."
+    )
+
+
+def _tiles(comparison: Comparison) -> Html:
+    """The accuracy of the best row of each kind. Of several Conductors the first one counts."""
+    best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
+    conductors = [shown for shown in comparison.rows if shown.kind == "conductor"]
+    if conductors:
+        best["conductor"] = conductors[0]
+    names = {
+        "conductor": best["conductor"].label if conductors else "",
+        "single": "best single worker",
+        "oracle": best["oracle"].label if "oracle" in best else "",
+    }
+    return tag(
+        "div",
+        (
+            tag(
+                "div",
+                tag("b", percent(best[kind].accuracy.mean)),
+                tag("span", name, class_="soft"),
+                class_="tile",
+            )
+            for kind, name in names.items()
+            if kind in best
+        ),
+        class_="tiles",
     )
 
 
@@ -152,6 +195,30 @@ def _verdict(row: ComparisonRow, reference: str) -> str:
     if row.adjusted_p > _SURE:
         return "none shown"
     return f"{reference} is ahead" if row.difference.mean > 0 else f"{reference} is behind"
+
+
+def _by_hops(comparison: Comparison) -> Html:
+    hops = sorted({count for shown in comparison.rows for count in shown.by_hops})
+    if not hops:
+        return Html("")
+    heads = [f"{count} hop{'s' if count > 1 else ''}" for count in hops]
+
+    def line(shown: ComparisonRow) -> Html:
+        found = (percent(shown.by_hops[count]) if count in shown.by_hops else "" for count in hops)
+        return tag("tr", tag("td", shown.label), (tag("td", cell) for cell in found), class_=shown.kind)
+
+    return fragment(
+        tag("h3", "Accuracy by hops"),
+        tag(
+            "div",
+            tag(
+                "table",
+                tag("thead", tag("tr", tag("th", HEADINGS[0]), (tag("th", head) for head in heads))),
+                tag("tbody", map(line, comparison.rows)),
+            ),
+            class_="scroll",
+        ),
+    )
 
 
 def _measures(measures: Measures) -> Html:
@@ -238,6 +305,15 @@ def _controls(table: SuiteTable, comparison: Comparison) -> Html:
             tag("tbody", (line(row.label, row.rules_out) for row in shown)),
         ),
     )
+
+
+def _before_and_after(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Html:
+    """Plans of the first planner beside those of its checkpoint before training, if that has a row."""
+    first = next(iter(evaluations))
+    before = next(
+        (row.label for row in table.rows if row.of == first and row.label.endswith(": untrained")), ""
+    )
+    return examples(first, before, evaluations) if before in evaluations else Html("")
 
 
 def _ledger(table: SuiteTable) -> Html:

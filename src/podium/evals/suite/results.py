@@ -26,6 +26,8 @@ from podium.types import Profile, Value
 
 RESULTS = "results"
 """The folder of these files in a run's folder."""
+COMPARISON = "comparison.json"
+"""In the folder of a run with one table: the table, for programs."""
 
 
 GOLD = "gold"

@@ -13,12 +13,16 @@ from pathlib import Path
 from podium.child_process import usable_cores
 from podium.evals.suite.cells import Job, Training
 from podium.evals.suite.job import run_job
+from podium.evals.suite.open_table import OpenTable
 from podium.evals.suite.opening import Checked
 from podium.evals.suite.processes import run_in_children
 from podium.evals.suite.ray_cluster import RayCluster
 from podium.evals.suite.results import GradedAnswer, Results, read_answers
 from podium.executor import Dispatcher
 from podium.planners import find_baseline
+from podium.ratings.answers import NO_ANSWER
+from podium.workers.answer import final_answer
+from podium.workers.same_answer import answer_key
 
 OnAnswer = Callable[[str, GradedAnswer], None]
 """Called with (label of the row, answer) for each new answer."""
@@ -29,6 +33,7 @@ async def run_suite(
     run: Path,
     *,
     dispatcher: Dispatcher | None = None,
+    given: OpenTable | None = None,
     on_answer: OnAnswer | None = None,
 ) -> Results:
     """Give every cell all of its answers.
@@ -37,6 +42,7 @@ async def run_suite(
         run: the run's folder.
         dispatcher: has the response cache and the accounts. With one, or if anything costs money, one process runs all
             jobs, so that limits and budgets hold for all of them; Ray is then not used.
+        given: as in `check_suite`; one process then runs all jobs.
 
     Raises:
         UsageError: questions that a planner cannot take.
@@ -44,7 +50,7 @@ async def run_suite(
     """
     results = Results(run)
     wanted = checked.settings.processes or usable_cores()
-    processes = 1 if dispatcher is not None or checked.pays else wanted
+    processes = 1 if dispatcher or given or checked.pays else wanted
     cluster = RayCluster(checked.settings.ray)
 
     async def run_all(jobs: Sequence[Job]) -> None:
@@ -66,7 +72,7 @@ async def run_suite(
             await cluster.run(waiting, emit)
             return
         for job in waiting:
-            await run_job(job, emit, dispatcher=dispatcher)
+            await run_job(job, emit, dispatcher=dispatcher, given=given)
 
     with closing(cluster):
         # Tables that differ in what happens during the test alone share their training questions.
@@ -117,11 +123,25 @@ def _learned(jobs: Iterable[Job], results: Results) -> Training:
         for job in jobs
     }
     columns = list(found.values())
+    texts = tuple(answer.trace.question.text for answer in columns[0])
     return Training(
         workers=tuple(found),
-        texts=tuple(answer.trace.question.text for answer in columns[0]),
+        texts=texts,
+        answer_QW=tuple(
+            _equal_answers([answer.trace.answer for answer in row]) for row in zip(*columns, strict=True)
+        ),
         score_QW=tuple(zip(*([answer.score for answer in column] for column in columns), strict=True)),
         cost_QW=tuple(
             zip(*([answer.trace.uncached_usd for answer in column] for column in columns), strict=True)
         ),
+    )
+
+
+def _equal_answers(responses: Iterable[str | None]) -> tuple[int, ...]:
+    """A number for each response to a question; equal answers have equal numbers."""
+    numbers: dict[str, int] = {}
+    found = (None if response is None else final_answer(response) for response in responses)
+    return tuple(
+        NO_ANSWER if answer is None else numbers.setdefault(answer_key(answer), len(numbers))
+        for answer in found
     )

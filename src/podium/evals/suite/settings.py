@@ -129,7 +129,9 @@ class PoolEntry(Settings):
     """A pool of workers."""
 
     name: str
-    """A pool file, or a shipped pool's name."""
+    """A team file, or a shipped team's name."""
+    keys: tuple[str, ...] | None = None
+    """Keys of this file that are set otherwise, such as "worker.large.limits.timeout=60"."""
     draw: PoolDraw | None = None
     """How the pool of each question is drawn from these workers, as in training. None: all of them, in their order."""
     decline: WorkerDegradation | None = None
@@ -156,8 +158,10 @@ class SuiteSettings(Settings):
 
     title: str = ""
     """The heading of the report."""
+    seed: int = 0
+    """The first seed. A seed draws the questions and all else that is random."""
     seeds: int = Field(default=1, ge=1)
-    """How many seeds, from 0. A seed draws the questions and all else that is random."""
+    """How many seeds, one after the other."""
     split: str = "test"
     """The split that planners are compared on: train, validation or test."""
     questions: int = Field(default=400, ge=1)
@@ -198,6 +202,11 @@ class SuiteSettings(Settings):
                 if name not in pools:
                     raise ValueError(f"the tasks {entry.name} name the pool {name!r}, which no [[pool]] has")
         return self
+
+    @property
+    def all_seeds(self) -> range:
+        """The number of each seed."""
+        return range(self.seed, self.seed + self.seeds)
 
     def split_of(self, tasks: TasksEntry) -> str:
         """The split that a task set is evaluated on."""

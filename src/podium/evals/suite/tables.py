@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation, accuracy
@@ -43,20 +45,22 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
     rows = {row.label: row for row in table.rows}
     first = next(iter(evaluations))
     taken = [len(rollout.trace.rounds) for each in evaluations.values() for rollout in each.rollouts]
+    compared = [
+        _compared(rows[label], evaluation, None if label == first else evaluations[first])
+        for label, evaluation in evaluations.items()
+    ]
+    bound = oracle_of({label: each for label, each in evaluations.items() if rows[label].kind == "single"})
+    if bound is not None:
+        compared.append(row("oracle", ORACLE, bound))
     return Comparison(
         questions=len(evaluations[first].by_question),
         seed=evaluations[first].seed,
         pool=evaluations[first].pool,
         simulated=any(evaluation.simulated for evaluation in evaluations.values()),
         recorded=any(evaluation.recorded for evaluation in evaluations.values()),
-        rows=adjusted(
-            [
-                _compared(rows[label], evaluation, None if label == first else evaluations[first])
-                for label, evaluation in evaluations.items()
-            ]
-        ),
+        rows=adjusted(compared),
         conditioned=table.conditioned,
-        tasks=f"{table.tasks}/{table.split}",
+        tasks=f"{Path(table.tasks).stem}/{table.split}",
         max_steps=manifest.max_steps,
         # A row may have more rounds than the suite, and then its label or its method says so.
         rounds=manifest.rounds if max(taken, default=0) <= manifest.rounds else None,
@@ -64,7 +68,7 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
             *table.notes,
             *_on_looks(table),
             *_on_seeds(table, evaluations),
-            *_on_controls(table),
+            *_on_controls(table, evaluations),
             *_on_decline(table, evaluations),
         ),
         routing=tuple(routing(evaluations[first], alignment=alignment) for alignment in ALIGNMENTS)
@@ -75,15 +79,44 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
     )
 
 
+ORACLE = "Oracle (a bound for one answer)"
+"""The label of the row that is computed from those of the workers alone."""
+
+
+def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
+    """Who chooses one worker for each question and knows which of their answers is right: the cheapest right answer, or
+    where none is right the cheapest. None: there are not two workers.
+
+    It is a bound only for plans that call one worker once: a vote or a later sample may be right where no worker's
+    first answer is.
+    """
+    if len(singles) < 2:
+        return None
+    first, *others = singles.values()
+    answers: list[list[Rollout]] = [[rollout] for rollout in first.rollouts]
+    for other in others:
+        of_other = {(rollout.task_id, rollout.trace.seed): rollout for rollout in other.rollouts}
+        for found in answers:
+            same = of_other.get((found[0].task_id, found[0].trace.seed))
+            if same is not None:
+                found.append(same)
+    best = (max(found, key=lambda one: (one.correct, -one.trace.uncached_usd)) for found in answers)
+    return replace(first, planner="oracle", rollouts=tuple(best))
+
+
 def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:
     found = row(shown.kind, shown.label, evaluation, against=against)
     return found.model_copy(update={"rules_out": shown.rules_out})
 
 
-def _on_controls(table: SuiteTable) -> list[str]:
-    return [
-        f"{row.label}: if this row is as accurate, {row.rules_out}." for row in table.rows if row.rules_out
-    ]
+def _on_controls(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
+    """Which planners were chosen on training questions, and what each control would explain."""
+    for shown in table.rows:
+        found = evaluations.get(shown.label) if shown.chosen else None
+        if found is not None:
+            yield f"{shown.label}: {found.planner}, chosen on training questions."
+        if shown.rules_out:
+            yield f"{shown.label}: if this row is as accurate, {shown.rules_out}."
 
 
 def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:

@@ -4,7 +4,6 @@ import pytest
 
 from podium.errors import ConfigError, UsageError
 from podium.evals import ConstantPlan, ConstantPlanFront, search_constant
-from podium.evals.constant_search import rank_by_front, undominated
 from podium.planners import Constant
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, PHRASES
 from podium.tasks.graders.text_graders import Exact
@@ -13,6 +12,7 @@ from podium.types import Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import check, parse
+from podium_research.search.constant import rank_by_front, undominated
 
 RUNGS = ((60, 4), (12, 8))
 TASKS = [

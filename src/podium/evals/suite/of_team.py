@@ -1,0 +1,186 @@
+"""The suite that `podium eval` writes and runs where no file names one.
+
+It compares the team's planner with each worker alone, with what the same dollars buy (self-consistency, the best vote),
+and with the rows that registered planners add to every comparison. Over recorded workers also with the best votes and
+the best cascade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import ConfigError, UsageError
+from podium.evals.suite.cells import TRAINING
+from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
+from podium.planners import known_baselines, open_baseline
+from podium.planners.voting import Single
+from podium.tasks.open import splits_of
+from podium.team.settings import TeamSettings
+from podium.workers.pool import Pool, is_tool
+from podium.workers.replay import ReplayWorker
+
+SECOND = "Conductor, second"
+"""The label of a second Conductor."""
+_TRAINING, _RECORDED_TRAINING = 100, 400
+"""How many training questions choices are made on, where nobody says how many; recorded answers cost nothing."""
+_OF_WORKERS = ("worker", "ratings")
+_ON_RECORDINGS = {
+    "best-vote": "Best vote of the best workers",
+    "best-weighted-vote": "Best weighted vote of the best workers",
+    "best-committee": "Best vote of any five answers",
+    "best-cascade": "Best cascade",
+}
+
+
+def suite_of_team(
+    team: TeamSettings,
+    pool: Pool,
+    keys: Sequence[str] = (),
+    *,
+    versus: str | None = None,
+    untrained: str | None = None,
+    seed: int = 0,
+) -> SuiteSettings:
+    """The settings of the suite.
+
+    Args:
+        pool: the team's workers, opened.
+        keys: the overrides with which the team was read; those of workers stand in the suite.
+        versus: the checkpoint of a second Conductor.
+        untrained: the team's checkpoint before training.
+        seed: of the suite.
+
+    Raises:
+        UsageError: settings that exclude each other, or a checkpoint that cannot be read.
+    """
+    table, recorded = team.eval, any(isinstance(worker, ReplayWorker) for worker in pool)
+    if table.tasks is None:
+        raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
+    training = _training(team, recorded=recorded)
+    # Without a Conductor that somebody named, there is none over recorded workers.
+    leads = not recorded or not team.plan.conducts or _is_named(team)
+    if not leads and team.plan.cost_sensitivity is not None:
+        raise UsageError(
+            "plan.cost_sensitivity is for a Conductor; on a recording name one with --conductor."
+        )
+    controls = _controls(team, training, untrained)
+    first = _leading(team, controls, untrained, all_levels=recorded) if leads else ()
+    second = () if versus is None else (_second(versus, team),)
+    choosing = _ON_RECORDINGS if recorded and training else {}
+    models = [worker.profile.name for worker in pool if not is_tool(worker)]
+    chosen = (
+        PlannerEntry(planner=planner, label=label)
+        for planner, label in choosing.items()
+        if planner != "best-cascade" or len(models) > 2
+    )
+    return SuiteSettings(
+        seed=seed,
+        split=table.split,
+        questions=table.questions,
+        training=training or 1,
+        repeats=table.repeats,
+        max_steps=team.plan.max_steps,
+        early_stop=team.plan.early_stop,
+        budget=team.budget.of_question(1),
+        concurrency=table.concurrency,
+        planner=(
+            *first,
+            *second,
+            *chosen,
+            PlannerEntry(planner=EACH_WORKER),
+            *_registered(models, recorded=recorded),
+            *_as_recorded(pool, seed),
+        ),
+        tasks=(TasksEntry(name=table.tasks),),
+        pool=(PoolEntry(name=team.workers_file, keys=_keys_of_workers(keys)),),
+    )
+
+
+def _training(team: TeamSettings, *, recorded: bool) -> int:
+    """How many training questions planners make their choices on; 0: none."""
+    table = team.eval
+    assert table.tasks is not None
+    there = TRAINING in splits_of(table.tasks)
+    if table.tuning is None:
+        return (_RECORDED_TRAINING if recorded else _TRAINING) * (there and table.split != TRAINING)
+    if table.tuning and table.split == TRAINING:
+        raise UsageError(
+            "Planners make their choices on train questions; evaluate on another --split, or set eval.tuning=0."
+        )
+    if table.tuning and not there:
+        raise UsageError(f"{table.tasks} has no train questions to make choices on; set eval.tuning=0.")
+    return table.tuning
+
+
+def _controls(team: TeamSettings, training: int, untrained: str | None) -> tuple[str, ...]:
+    if team.plan.quarantine_failing:  # It learns from outcomes, so its row has none.
+        return ()
+    at_equal_cost = ("self-consistency", "best-vote") if training else ()
+    return ("untrained", *at_equal_cost) if untrained is not None else at_equal_cost
+
+
+def _is_named(team: TeamSettings) -> bool:
+    return team.conductor.names_conductor or team.plan.conducting_worker is not None
+
+
+def _leading(
+    team: TeamSettings, controls: tuple[str, ...], untrained: str | None, *, all_levels: bool
+) -> Iterator[PlannerEntry]:
+    """The team's planner; with `all_levels` at each level of cost sensitivity that it knows, if none is named."""
+    plan, source = team.plan, team.conductor.checkpoint
+    levels: Iterable[float | None] = [plan.cost_sensitivity]
+    if all_levels and plan.cost_sensitivity is None and source is not None:
+        levels = range(Checkpoint.read(source).prompt.levels) or levels
+    for place, level in enumerate(levels):
+        yield PlannerEntry(
+            planner=plan.planner,
+            cost_sensitivity=level,
+            quarantine_failing=plan.quarantine_failing,
+            conductor=team.conductor if team.conductor.model_fields_set and plan.conducts else None,
+            rounds=team.budget.given_rounds,
+            label=_label("Conductor", level) if plan.planner == "conductor" else plan.planner,
+            controls=() if place else controls,
+            untrained=None if place else untrained,
+        )
+
+
+def _second(versus: str, team: TeamSettings) -> PlannerEntry:
+    """The Conductor of a checkpoint, at the first one's level of cost sensitivity if it knows levels."""
+    level = team.plan.cost_sensitivity if Checkpoint.read(versus).prompt.levels > 0 else None
+    other = team.with_checkpoint(versus).conductor
+    return PlannerEntry(
+        conductor=other,
+        cost_sensitivity=level,
+        rounds=team.budget.given_rounds,
+        label=_label(SECOND, level),
+    )
+
+
+def _label(label: str, level: float | None) -> str:
+    return label if level is None else f"{label}, cost sensitivity {level:g}"
+
+
+def _registered(models: Sequence[str], *, recorded: bool) -> Iterator[PlannerEntry]:
+    """The rows that planners add to every comparison, those of other packages too."""
+    for baseline in known_baselines().values():
+        if baseline.on_recordings or not recorded:
+            for label, name in baseline.rows(models):
+                yield PlannerEntry(planner=name, label=label)
+
+
+def _as_recorded(pool: Pool, seed: int) -> Iterator[PlannerEntry]:
+    """The planners whose calls `podium record --plans` recorded, as far as they can still be opened."""
+    headers = (worker.recording.header for worker in pool if isinstance(worker, ReplayWorker))
+    for name in dict.fromkeys(plan for header in headers for plan in header.plans):
+        try:
+            planner = open_baseline(name, pool.profiles, seed=str(seed))
+        except ConfigError:
+            continue  # It names a worker that this pool leaves out.
+        if not isinstance(planner, Single):  # One worker alone has a row in any case.
+            yield PlannerEntry(planner=name, label=f"{name}, as recorded")
+
+
+def _keys_of_workers(keys: Sequence[str]) -> tuple[str, ...] | None:
+    kept = tuple(key for key in keys if key.partition("=")[0].partition(".")[0].strip() in _OF_WORKERS)
+    return kept or None

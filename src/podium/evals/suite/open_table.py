@@ -1,0 +1,257 @@
+"""A task set and a pool of a suite, opened: its questions, its workers, and the teams that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from podium.conductor.planner import Conductor
+from podium.conductor.settings import ConductorSettings
+from podium.errors import UsageError
+from podium.evals.fingerprints import fingerprints
+from podium.evals.plan_selection import VoterPrices, best_cascade, best_fixed_plan, best_vote
+from podium.evals.suite.cells import Cell, Table, Training, cells_of
+from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
+from podium.executor import Dispatcher
+from podium.planner import Planner
+from podium.planners import VOTE, open_baseline
+from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl
+from podium.planners.scored import ScoredAnswers
+from podium.ratings.answers import Answers, measurable, read_answers, scored_answers
+from podium.rollout.random_pools import PoolSource
+from podium.tasks import Task, open_tasks
+from podium.tasks.task import TaskSet
+from podium.team import planning
+from podium.team.opening import open_pool, read_team
+from podium.team.settings import TeamSettings
+from podium.team.team import Team, open_team
+from podium.workers.failing import FailingWorker, ReplacedWorker
+from podium.workers.pool import Pool, has_paid_workers, is_tool
+from podium.workers.replay import replays_bare_questions
+from podium.workers.vote import VoteWorker
+
+CHOSEN: Mapping[str, Callable[[Answers], Planner | None]] = {
+    "best-vote": partial(best_vote, weighted=False),
+    "best-weighted-vote": partial(best_vote, weighted=True),
+    "best-committee": best_fixed_plan,
+    "best-cascade": best_cascade,
+}
+"""Planners of a suite that are chosen on training questions: the vote of the most accurate workers, the same weighted,
+the vote of any answers, and the cascade of three workers."""
+_READ: dict[Table, Answers | None] = {}
+"""The recorded answers to the training questions of a table that this process has read; None: workers are live."""
+_SCORED: dict[tuple[Table, bool], ScoredAnswers] = {}
+"""What planners learned from them, by whether votes stop early. It keeps what they computed."""
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A table with its workers. They have a vote in any case, unless the pool of each question is drawn from them."""
+
+    table: Table
+    pool: Pool
+    team: TeamSettings
+    """The settings of the pool's team, whose Conductor plans where an entry names none."""
+    drawn: PoolSource | None = None
+    """Draws the pool of each question; None: all workers answer every question."""
+
+    @classmethod
+    def open(cls, table: Table) -> OpenTable:
+        """Open the pool; the caller closes it.
+
+        Raises:
+            ConfigError: it cannot be read or built.
+        """
+        team = read_team(table.pool.name, table.pool.keys or ())
+        return cls.of_pool(table, open_pool(team), team)
+
+    @classmethod
+    def of_pool(cls, table: Table, pool: Pool, team: TeamSettings) -> OpenTable:
+        """The table over workers that are open; `ConfigError` if they lack one that is named."""
+        if table.pool.draw is not None:
+            return cls(table, pool, team, PoolSource(pool, table.pool.draw))
+        if table.pool.decline is not None:
+            _declined(pool, table.pool.decline)
+        return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), team)
+
+    def pool_of(self, task: Task, place: int) -> Pool:
+        """The pool that answers a question.
+
+        Args:
+            place: the question's place among those of its seed, from 0.
+        """
+        if self.drawn is not None:
+            return self.drawn.draw(task.id)
+        decline = self.table.pool.decline
+        return self.pool if decline is None or place < decline.at else _declined(self.pool, decline)
+
+    def tasks(self, seed: int) -> TaskSet:
+        """The questions of a seed; `ConfigError` if there are none."""
+        table = self.table
+        return open_tasks(table.tasks.name, table.split, size=table.questions, seed=seed, pool=self.pool)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the workers that are no tools."""
+        return tuple(worker.profile.name for worker in self.pool if not is_tool(worker))
+
+    @property
+    def recorded(self) -> bool:
+        """Whether any worker gives recorded answers to the bare question, whatever it is shown."""
+        return replays_bare_questions(self.pool)
+
+    def entries(self, settings: SuiteSettings) -> Iterator[PlannerEntry]:
+        """The planners, with a row for each worker in the place of `single:*`."""
+        for entry in settings.planner:
+            if entry.planner != EACH_WORKER:
+                yield entry
+                continue
+            for name in self.models:
+                yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
+
+    def _led(self, entry: PlannerEntry, settings: SuiteSettings | None = None) -> TeamSettings:
+        """The team with the planner of an entry, and the limits of a suite."""
+        led = self.team.with_planner(entry, entry.conductor)
+        if settings is None:
+            return led
+        held = {"max_steps": settings.max_steps, "early_stop": settings.early_stop}
+        return led.model_copy(update={"plan": led.plan.model_copy(update=held)})
+
+    @asynccontextmanager
+    async def open_team(
+        self,
+        entry: PlannerEntry,
+        settings: SuiteSettings,
+        *,
+        seed: int,
+        training: Training | None = None,
+        dispatcher: Dispatcher | None = None,
+    ) -> AsyncIterator[Team]:
+        """The workers with the planner of an entry.
+
+        Raises:
+            UsageError: it does not exist, or must not plan for this pool.
+        """
+        led = self._led(entry, settings)
+        learned = None if training is None else await self._learned(entry, settings, training, seed)
+        opened = open_team(
+            led,
+            self.pool,
+            planner=learned,
+            dispatcher=dispatcher or Dispatcher(),
+            seed=str(seed),
+            fallback=False,
+        )
+        try:
+            if entry.best_of > 1 and not isinstance(opened.planner, Conductor):
+                raise UsageError(
+                    f"best_of samples the plans of a Conductor, and {opened.planner.name} plans for "
+                    f"{self.table.pool.name}; name a Conductor, or leave best_of out."
+                )
+            yield opened
+        finally:
+            await opened.release()
+
+    async def _learned(
+        self, entry: PlannerEntry, settings: SuiteSettings, training: Training, seed: int
+    ) -> Planner | None:
+        """A planner that makes its choices on training questions; None: this one makes none."""
+        if entry.planner in CHOSEN:
+            found = CHOSEN[entry.planner](await self.answers(training))
+            if found is None:
+                raise UsageError(f"{entry.row} needs more workers than {self.table.pool.name} has.")
+            return found
+        if entry.conducts:
+            return None
+        scored = await self._scored(training, early_stop=settings.early_stop)
+        return open_baseline(entry.planner, self.pool.profiles, seed=str(seed), scored=scored)
+
+    async def _recorded_answers(self, training: Training) -> Answers | None:
+        """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
+        table = self.table.training.model_copy(update={"questions": len(training.texts)})
+        if table not in _READ:
+            workers = [worker for worker in self.pool if worker.profile.name in training.workers]
+            tasks = list(replace(self, table=table).tasks(0))
+            replayed = measurable(workers, tasks)
+            _READ[table] = await read_answers(tasks, replayed) if replayed == workers else None
+        return _READ[table]
+
+    async def answers(self, training: Training) -> Answers:
+        """The answers to training questions, from which votes are chosen."""
+        return await self._recorded_answers(training) or training.answers
+
+    async def _scored(self, training: Training, *, early_stop: bool) -> ScoredAnswers:
+        """What planners learn from; of recorded workers also which of their answers are equal, as votes need it."""
+        answers = await self._recorded_answers(training)
+        if answers is None:
+            score, cost = np.array(training.score_QW), np.array(training.cost_QW)
+            return ScoredAnswers(training.workers, training.texts, score, cost)
+        key = self.table.training.model_copy(update={"questions": len(training.texts)}), early_stop
+        if key not in _SCORED:
+            prices = VoterPrices.of_pool(self.pool, answers.workers, answers.texts)
+            _SCORED[key] = scored_answers(answers, early_stop=early_stop, price_of=prices.among)
+        return _SCORED[key]
+
+    def cells(
+        self, settings: SuiteSettings, entry: PlannerEntry, controls: Sequence[str], seed: int
+    ) -> tuple[Cell, ...]:
+        """The cells of a planner and of its controls, told apart also by the files that they read."""
+        before = untrained_of(entry)
+        planners = [self._led(each) for each in (entry, before) if each is not None]
+        files = fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
+        return cells_of(settings, self.table, entry, controls, seed, files=files)
+
+    def pays(self, entry: PlannerEntry) -> bool:
+        """Whether answers or plans of this planner cost money."""
+        return has_paid_workers(self.pool) or planning.pays_for_plans(self._led(entry), self.pool)
+
+    def control_problem(self, control: PlanControl, entry: PlannerEntry) -> str | None:
+        """Why a planner cannot have a control here, in a sentence; None: it can."""
+        named = f"The control {control.name} of {entry.row}"
+        if self.drawn is not None and control.needs & {"best worker", "plans"}:
+            return (
+                f"{named} needs the same workers for every question, and here they are drawn; leave it out."
+            )
+        if self.recorded and not control.on_recordings:
+            return (
+                f"{named} cannot run over {self.table.pool.name}: it shows workers others' responses, or gives them "
+                "other subtasks, and a recording has only answers to the bare question; leave it out."
+            )
+        if "ability" in control.needs and not self._described:
+            return (
+                f"{named} needs workers of which something is said, and {self.table.pool.name} has neither "
+                "descriptions nor ratings; leave it out."
+            )
+        if "untrained" in control.needs and untrained_of(entry) is None:
+            return f"{named} needs a checkpoint from before training; name it with untrained = ..., or leave it out."
+        return None
+
+    @property
+    def _described(self) -> bool:
+        said = (profile.description or profile.skills for profile in self.pool.profiles)
+        return self.pool.ratings is not None or any(said)
+
+    def controls(self, entry: PlannerEntry) -> list[str]:
+        """The controls of a planner by name; with "all", those that can run here."""
+        if entry.controls != "all":
+            return list(entry.controls)
+        return [c.name for c in PLAN_CONTROLS.values() if self.control_problem(c, entry) is None]
+
+
+def _declined(pool: Pool, decline: WorkerDegradation) -> Pool:
+    """The pool once its worker has turned bad; `ConfigError` if the pool lacks a worker."""
+    worker = pool.named(decline.worker)
+    bad = ReplacedWorker(worker, pool.named(decline.gives)) if decline.gives else FailingWorker(worker)
+    return pool.replaced({decline.worker: bad})
+
+
+def untrained_of(entry: PlannerEntry) -> PlannerEntry | None:
+    """The planner before training; None: it is not known."""
+    if entry.planner != "conductor":
+        return None
+    source = entry.untrained
+    return None if source is None else PlannerEntry(conductor=ConductorSettings(checkpoint=source))
