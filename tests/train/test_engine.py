@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,10 +34,31 @@ def rows(folder: Path) -> list[dict]:
     return [{k: v for k, v in row.items() if k != "seconds"} for row in RunFolder(folder).rows().read()]
 
 
-async def test_a_run_killed_and_resumed_has_the_metrics_of_an_unbroken_one(tmp_path: Path) -> None:
-    start = write_start(tmp_path / "start")
-    whole = await run(tmp_path / "whole", start)
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """Random weights, from which runs only read."""
+    return write_start(tmp_path_factory.mktemp("small") / "start")
 
+
+@pytest.fixture(scope="module")
+def whole(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run, which tests only read."""
+    folder = tmp_path_factory.mktemp("small") / "whole"
+    asyncio.run(run(folder, start))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def long(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of 60 iterations, which tests only read."""
+    folder = tmp_path_factory.mktemp("small") / "long"
+    asyncio.run(run(folder, start, SETTINGS.model_copy(update={"iterations": 60})))
+    return folder
+
+
+async def test_a_run_killed_and_resumed_has_the_metrics_of_an_unbroken_one(
+    tmp_path: Path, start: Checkpoint, whole: Path
+) -> None:
     killed = tmp_path / "killed"
     child = await asyncio.create_subprocess_exec(
         sys.executable, tiny_run.__file__, str(killed), str(start.path)
@@ -50,23 +72,21 @@ async def test_a_run_killed_and_resumed_has_the_metrics_of_an_unbroken_one(tmp_p
     assert 6 <= len(metrics.read()) < SETTINGS.iterations
     resumed = await run(killed, start)
 
-    assert rows(killed) == rows(tmp_path / "whole")
+    assert rows(killed) == rows(whole)
     assert len(rows(killed)) == SETTINGS.iterations
-    for name, weight in read_model(Checkpoint.read(whole)).state_dict().items():
+    for name, weight in read_model(Checkpoint.read(whole / "trained")).state_dict().items():
         assert torch.equal(weight, read_model(Checkpoint.read(resumed)).state_dict()[name]), name
 
 
-async def test_training_raises_the_reward(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    await run(folder, write_start(tmp_path / "start"), SETTINGS.model_copy(update={"iterations": 60}))
-    rewards = [row["reward"] for row in rows(folder)]
+def test_training_raises_the_reward(long: Path) -> None:
+    rewards = [row["reward"] for row in rows(long)]
     assert fmean(rewards[:2]) < 0.5
     assert fmean(rewards[-10:]) > 0.85
-    assert rows(folder)[-1]["workers"]["good"] > 0.6
+    assert rows(long)[-1]["workers"]["good"] > 0.6
 
 
-async def test_the_trained_policy_is_a_checkpoint_that_transformers_loads(tmp_path: Path) -> None:
-    policy = await run(tmp_path / "run", write_start(tmp_path / "start"))
+def test_the_trained_policy_is_a_checkpoint_that_transformers_loads(whole: Path) -> None:
+    policy = whole / "trained"
     checkpoint = Checkpoint.read(policy)
     assert checkpoint.prompt.style == "brief"
     theirs = AutoModelForCausalLM.from_pretrained(policy)
@@ -74,28 +94,26 @@ async def test_the_trained_policy_is_a_checkpoint_that_transformers_loads(tmp_pa
     torch.testing.assert_close(read_model(checkpoint)(tokens), theirs(tokens).logits, atol=1e-5, rtol=1e-5)
 
 
-async def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
-    start = write_start(tmp_path / "start")
-    await run(tmp_path / "run", start)
+async def test_a_finished_run_is_left_as_it_is(tmp_path: Path, start: Checkpoint, whole: Path) -> None:
+    shutil.copytree(whole, tmp_path / "run")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     await run(tmp_path / "run", start)
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
 
 
-async def test_the_time_limit_ends_a_run_that_a_longer_one_continues(tmp_path: Path) -> None:
-    start = write_start(tmp_path / "start")
+async def test_the_time_limit_ends_a_run_that_a_longer_one_continues(
+    tmp_path: Path, start: Checkpoint, whole: Path
+) -> None:
     hurried = SETTINGS.model_copy(update={"minutes": 1e-6})
     await run(tmp_path / "run", start, hurried)
     assert len(rows(tmp_path / "run")) == 1
     await run(tmp_path / "run", start)
-    await run(tmp_path / "whole", start)
-    assert rows(tmp_path / "run") == rows(tmp_path / "whole")
+    assert rows(tmp_path / "run") == rows(whole)
 
 
 async def test_a_run_stopped_while_going_on_gives_its_newest_checkpoints_policy(
-    tmp_path: Path,
+    tmp_path: Path, start: Checkpoint
 ) -> None:
-    start = write_start(tmp_path / "start")
     hurried = SETTINGS.model_copy(update={"minutes": 1e-6})
     policy = await run(tmp_path / "run", start, hurried)
 
@@ -114,8 +132,9 @@ async def test_a_run_stopped_while_going_on_gives_its_newest_checkpoints_policy(
     assert (policy / "model.safetensors").read_bytes() == (newest / "model.safetensors").read_bytes()
 
 
-async def test_evaluations_stand_in_the_rows_and_change_nothing_that_is_learned(tmp_path: Path) -> None:
-    start = write_start(tmp_path / "start")
+async def test_evaluations_stand_in_the_rows_and_change_nothing_that_is_learned(
+    tmp_path: Path, start: Checkpoint
+) -> None:
     settings = SETTINGS.model_copy(update={"iterations": 6})
     evaluated = settings.model_copy(update={"eval_every": 2})
     policies = [await run(tmp_path / f"{of.eval_every}", start, of) for of in (settings, evaluated)]
@@ -128,26 +147,21 @@ async def test_evaluations_stand_in_the_rows_and_change_nothing_that_is_learned(
     assert plain == measured
 
 
-async def test_the_rows_say_when_all_plans_become_alike(tmp_path: Path) -> None:
-    await run(
-        tmp_path / "run", write_start(tmp_path / "start"), SETTINGS.model_copy(update={"iterations": 60})
-    )
-    first, last = rows(tmp_path / "run")[0], rows(tmp_path / "run")[-1]
+def test_the_rows_say_when_all_plans_become_alike(long: Path) -> None:
+    first, last = rows(long)[0], rows(long)[-1]
     assert first["commonest_plan"] < last["commonest_plan"]
     assert first["worker_entropy"] > last["worker_entropy"]
     assert first["topology_entropy"] > 0
-    for row in rows(tmp_path / "run"):
+    for row in rows(long):
         assert row["unreadable"] == pytest.approx(1 - row["valid"])
         assert row["alarms"] == alarms(row)
 
 
-async def test_dropped_rollouts_are_counted_and_not_rewarded(tmp_path: Path) -> None:
-    await run(tmp_path / "run", write_start(tmp_path / "start"))
-    assert sum(row["dropped"] for row in rows(tmp_path / "run")) > 10
+def test_dropped_rollouts_are_counted_and_not_rewarded(whole: Path) -> None:
+    assert sum(row["dropped"] for row in rows(whole)) > 10
 
 
-async def test_another_configuration_is_refused(tmp_path: Path) -> None:
-    start = write_start(tmp_path / "start")
+async def test_another_configuration_is_refused(tmp_path: Path, start: Checkpoint) -> None:
     await run(tmp_path / "run", start, SETTINGS.model_copy(update={"iterations": 2}))
     with pytest.raises(RunMismatchError, match=r"lr was 0\.03 and is now 0\.001"):
         await run(tmp_path / "run", start, SETTINGS.model_copy(update={"iterations": 2, "lr": 1e-3}))
@@ -173,8 +187,7 @@ async def test_a_chat_model_trains_through_its_own_template(tmp_path: Path) -> N
     assert (policy / "chat_template.jinja").is_file()
 
 
-def test_what_the_engine_cannot_train_is_refused(tmp_path: Path) -> None:
-    start = write_start(tmp_path / "start")
+def test_what_the_engine_cannot_train_is_refused(start: Checkpoint) -> None:
     settings = make_settings(start)
     assert refusals(settings, start, 1) == []
     changed = settings.model_copy(update={"trl": {"bf16": True}, "stage": "sft"})
@@ -184,8 +197,9 @@ def test_what_the_engine_cannot_train_is_refused(tmp_path: Path) -> None:
     assert all(key in said for key in ("[trl]", "sft", "loss_type", "no token that ends"))
 
 
-async def test_several_steps_on_each_batch_learn_from_fewer_rollouts(tmp_path: Path) -> None:
-    start = write_start(tmp_path / "start")
+async def test_several_steps_on_each_batch_learn_from_fewer_rollouts(
+    tmp_path: Path, start: Checkpoint
+) -> None:
     few = SETTINGS.model_copy(update={"iterations": 16, "lr": 5e-3})
     await run(tmp_path / "one", start, few)
     await run(tmp_path / "three", start, few.model_copy(update={"num_iterations": 3}))
@@ -218,12 +232,11 @@ def unclipped(
 
 
 async def test_an_advantage_or_loss_of_ones_own_takes_a_function_and_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, start: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = write_start(tmp_path / "start")
     monkeypatch.setitem(ADVANTAGES, "leave_one_out", leave_one_out)
     monkeypatch.setitem(LOSSES, "reinforce", Loss(mean_over_completions, unclipped))
-    changed = {"iterations": 60, "advantage": "leave_one_out", "loss_type": "reinforce"}
+    changed = {"iterations": 40, "advantage": "leave_one_out", "loss_type": "reinforce"}
     settings = GRPOSettings.model_validate(SETTINGS.model_dump() | changed)
     await run(tmp_path / "run", start, settings)
     assert fmean(row["reward"] for row in rows(tmp_path / "run")[-10:]) > 0.8

@@ -17,7 +17,7 @@ from podium.scoring import RolloutRequest, Score
 from podium.train.settings import GRPOSettings
 from podium.train.small.checkpoints import read_model
 
-HELD = SETTINGS.model_copy(update={"beta": 0.05, "skip_suffix_min_prob": 0.99})
+HELD = SETTINGS.model_copy(update={"iterations": 9, "beta": 0.05, "skip_suffix_min_prob": 0.99})
 
 
 def rows(folder: Path) -> list[dict]:
@@ -28,7 +28,12 @@ def rows(folder: Path) -> list[dict]:
 @pytest.mark.parametrize("discount", ["none", 0.25])
 async def test_training_in_two_rounds_raises_the_reward(tmp_path: Path, discount: float) -> None:
     start = write_start(tmp_path / "start", accepts=True)
-    await run(tmp_path / "run", start, SETTINGS.model_copy(update={"discount": discount}), rounds=2)
+    await run(
+        tmp_path / "run",
+        start,
+        SETTINGS.model_copy(update={"discount": discount}),
+        rounds=2,
+    )
     rewards = [row["reward"] for row in rows(tmp_path / "run")]
     assert fmean(rewards[:2]) < 0.7
     assert fmean(rewards[-6:]) > 0.8
@@ -69,7 +74,7 @@ async def log_ratios(folder: Path, start: Checkpoint, *, rounds: int = 1, **grpo
 async def test_the_dearer_a_nat_the_nearer_the_policy_stays_to_its_start(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start", accepts=True)
     free, held = [
-        await log_ratios(tmp_path / f"{beta}", start, rounds=2, iterations=12, beta=beta)
+        await log_ratios(tmp_path / f"{beta}", start, rounds=2, iterations=8, beta=beta)
         for beta in (1e-9, 0.5)
     ]
     assert free[0] == held[0] == pytest.approx(0.0, abs=1e-4), "no step was taken before the first batch"
