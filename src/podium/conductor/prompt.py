@@ -127,9 +127,8 @@ def renumbered(workflow: Workflow, numbers: Sequence[int] | Mapping[int, int]) -
 def build_prompt(request: PlanRequest, settings: PromptSettings) -> tuple[Message, ...]:
     """The messages that ask for a plan.
 
-    Full: a system message (role, form of a plan, examples) and a user message (question with its conversation, team,
-    earlier rounds). Short: the same, with the team first in the user message. Brief: one user message, without the
-    conversation.
+    Full and short: a system message (role, form of a plan, examples) and a user message (team, question with its
+    conversation, earlier rounds). Brief: one user message, without the conversation.
     """
     if settings.style == "brief":
         return (Message(role="user", content=_brief(request, settings)),)
@@ -269,8 +268,7 @@ def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
     title = "Question" if short else "The user's question"
     asked.append(f"{title}:\n{fence(question.text)}")
     team = "Your team:\n" + "\n".join(_team(request.pool, settings))
-    # What changes least comes first, so that a server can use again what it has read.
-    parts = [team, *asked] if short else [*asked, team]
+    parts = [team, *asked]  # What changes least comes first, so that a server can use again what it has read.
     if settings.tools and question.options.tools and question.options.tool_choice != "none":
         parts.append(_tools(question.options))
     if request.outcomes:
