@@ -1,5 +1,4 @@
-"""Plans a second of a small local policy in NumPy: token by token, one, sixteen and all at a time, sixteen over several
-processes; and transformers.
+"""Plans a second of a small local policy in NumPy: token by token, one, sixteen and all at a time; and transformers.
 
     python benchmarks/plans.py --plans 200
     python benchmarks/plans.py --checkpoint runs/mine/policy --pool mine.toml --tasks mine.parquet --max-steps 6
@@ -7,9 +6,8 @@ processes; and transformers.
 "Token by token" is the plain way: one text, one token a pass, nothing shared and nothing drafted. The number of
 texts that equal those of the plain way is printed, and a digest of all texts: two releases that plan the same print
 the same. An evaluation asks sixteen at a time unless its `concurrency` says otherwise. Each way opens the policy
-anew, before the time starts, since a policy remembers its completions. The processes start before, too; they are
-compared by the clock, since their processor time is not ours. The peer is transformers' `generate` on sixteen prompts,
-padded on the left, on one thread; it has no guide, so its texts may differ.
+anew, before the time starts, since a policy remembers its completions. The peer is transformers' `generate` on sixteen
+prompts, padded on the left, on one thread; it has no guide, so its texts may differ.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it when it is 
 from rows import Row, report
 
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
-from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.planner import PlanRequest
 from podium.tasks import open_tasks
 from podium.team.opening import open_pool
@@ -60,9 +57,9 @@ def token_by_token(checkpoint: Checkpoint) -> Write:
     return write
 
 
-def at_once(checkpoint: Checkpoint, most: int, processes: PolicyProcesses | None = None) -> Write:
+def at_once(checkpoint: Checkpoint, most: int) -> Write:
     """By the policy, so many at a time."""
-    policy = open_policy(checkpoint, processes)
+    policy = open_policy(checkpoint)
 
     async def write_all(prompts: Prompts) -> list[str]:
         free = asyncio.Semaphore(most)
@@ -102,13 +99,6 @@ def by_transformers(checkpoint: Checkpoint, most: int) -> Write:
     return write
 
 
-def start(processes: PolicyProcesses, checkpoint: Checkpoint, count: int) -> None:
-    """Start the processes, and wait until they can write."""
-    open_policy(checkpoint, processes)
-    while count > 1 and len(processes.ids) < count:
-        time.sleep(0.01)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -117,7 +107,6 @@ def main() -> None:
     parser.add_argument("--pool", default="orchestra")
     parser.add_argument("--tasks", default="world")
     parser.add_argument("--max-steps", type=int, default=5)
-    parser.add_argument("--processes", type=int, default=processes_for(1000))
     parser.add_argument("--no-peer", action="store_true", help="leave transformers out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     options = parser.parse_args()
@@ -128,48 +117,42 @@ def main() -> None:
         for task in tasks
     ]
     prompts = [build_prompt(request, checkpoint.prompt) for request in requests]
-    with PolicyProcesses(options.processes) as processes:
-        start(processes, checkpoint, options.processes)
-        over_processes = f"sixteen, {options.processes} processes"
-        ways: dict[str, Callable[[], Write]] = {
-            "token by token": lambda: token_by_token(checkpoint),
-            "one at a time": lambda: at_once(checkpoint, 1),
-            "sixteen at a time": lambda: at_once(checkpoint, 16),
-            "all at a time": lambda: at_once(checkpoint, len(prompts)),
-            over_processes: lambda: at_once(checkpoint, 16, processes),
-        }
-        if not options.no_peer:
-            ways["transformers, sixteen"] = lambda: by_transformers(checkpoint, 16)
-        rates: dict[str, float] = {}
-        plain: tuple[float, float, list[str]] | None = None
-        for way, opened in ways.items():
-            write = opened()
-            began, spent = time.perf_counter(), time.process_time()
-            texts = write(prompts)
-            rate = len(prompts) / (time.process_time() - spent)
-            wall = len(prompts) / (time.perf_counter() - began)
-            plain, rates[way] = plain or (wall, rate, texts), wall if way == over_processes else rate
-            times = f"{rate:7.1f} a second of processor time ({rate / plain[1]:.1f} x)"
-            if way == over_processes:
-                times = f"{wall / plain[0]:.1f} x by the clock"
-            equal = sum(map(eq, texts, plain[2]))
-            print(
-                f"{way:22} {wall:7.1f} plans/s, {times}, {equal} of {len(prompts)} texts equal, "
-                f"digest {hashlib.sha256(repr(texts).encode()).hexdigest()[:16]}",
-                flush=True,
-            )
-        assert plain is not None
-        theirs = rates.get("transformers, sixteen")
-        rows = [
-            Row(
-                f"{WORK}, per second of one core's time",
-                rates["sixteen at a time"],
-                "",
-                "transformers' generate" if theirs else None,
-                theirs,
-                "≥ 3" if theirs else "",
-            )
-        ]
+    ways: dict[str, Callable[[], Write]] = {
+        "token by token": lambda: token_by_token(checkpoint),
+        "one at a time": lambda: at_once(checkpoint, 1),
+        "sixteen at a time": lambda: at_once(checkpoint, 16),
+        "all at a time": lambda: at_once(checkpoint, len(prompts)),
+    }
+    if not options.no_peer:
+        ways["transformers, sixteen"] = lambda: by_transformers(checkpoint, 16)
+    rates: dict[str, float] = {}
+    plain: tuple[float, float, list[str]] | None = None
+    for way, opened in ways.items():
+        write = opened()
+        began, spent = time.perf_counter(), time.process_time()
+        texts = write(prompts)
+        rate = len(prompts) / (time.process_time() - spent)
+        wall = len(prompts) / (time.perf_counter() - began)
+        plain, rates[way] = plain or (wall, rate, texts), rate
+        times = f"{rate:7.1f} a second of processor time ({rate / plain[1]:.1f} x)"
+        equal = sum(map(eq, texts, plain[2]))
+        print(
+            f"{way:22} {wall:7.1f} plans/s, {times}, {equal} of {len(prompts)} texts equal, "
+            f"digest {hashlib.sha256(repr(texts).encode()).hexdigest()[:16]}",
+            flush=True,
+        )
+    assert plain is not None
+    theirs = rates.get("transformers, sixteen")
+    rows = [
+        Row(
+            f"{WORK}, per second of one core's time",
+            rates["sixteen at a time"],
+            "",
+            "transformers' generate" if theirs else None,
+            theirs,
+            "≥ 3" if theirs else "",
+        )
+    ]
     report(rows, options.json)
 
 

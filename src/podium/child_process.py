@@ -1,4 +1,4 @@
-"""Processes that Podium starts for itself: each reads lines or messages, answers them, and ends with its parent.
+"""Processes that Podium starts for itself: each reads lines, answers them, and ends with its parent.
 
 A child has a session of its own: the terminal's signals do not reach it, and it is killed together with all that it
 started. It ends by itself when its input is closed, which also happens when the parent is killed. Programs of others
@@ -64,7 +64,6 @@ class ChildProcess:
         arguments: the command line after the interpreter, as in ("-m", "podium.some.module").
         environment: its whole environment; None: ours, with `python_environment`.
         folder: its working folder, which `close` deletes; None: ours.
-        stdin, stdout: descriptors for its standard streams; None: pipes, for `write_line` and `read_line`.
     """
 
     def __init__(
@@ -73,8 +72,6 @@ class ChildProcess:
         *,
         environment: Mapping[str, str] | None = None,
         folder: TemporaryDirectory[str] | None = None,
-        stdin: int | None = None,
-        stdout: int | None = None,
     ) -> None:
         self._folder = folder
         self._errors = TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -82,8 +79,8 @@ class ChildProcess:
         self._ending = threading.Lock()
         self._popen: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-P", *arguments],
-            stdin=subprocess.PIPE if stdin is None else stdin,
-            stdout=subprocess.PIPE if stdout is None else stdout,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=self._errors,
             cwd=None if folder is None else folder.name,
             env=os.environ | python_environment() if environment is None else environment,

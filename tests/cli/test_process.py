@@ -13,7 +13,6 @@ from aiohttp.test_utils import TestServer
 
 from podium.trace import Trace
 from podium.trace.store import TraceStore
-from tiny_policy import FIRST, write_policy
 
 COMMAND = [sys.executable, "-m", "podium"]
 PLAN = 'model_id = [0, 1]\nsubtasks = ["Add the numbers.", "Check the sum."]\naccess_list = [[], [0]]'
@@ -166,20 +165,6 @@ async def test_retries_are_recorded_in_the_trace_alone(tmp_path, unused_tcp_port
     assert (command.returncode, err.count(b"\n")) == (1, 1)
     assert err.startswith(b"podium: No step succeeded.")
     assert len(Trace.model_validate_json(out).spans[0].attempts) == 2
-
-
-@pytest.mark.usefixtures("sums")
-def test_an_evaluation_whose_plans_several_processes_write_is_that_of_one(podium):
-    worker = '[[worker]]\nname = "{}"\nkind = "calculates"\nprice = {{ output = 6.0 }}\n'
-    Path("simulated.toml").write_text("".join(worker.format(name) for name in ("ada", "bob")))
-    command = (
-        *("eval", "--tasks", "sums", "--pool", "simulated.toml"),
-        *("--conductor", str(write_policy(Path("policy"), FIRST, FIRST.replace("0", "1", 1)))),
-        *("--questions", "12", "eval.tuning=0", "--json"),
-    )
-    alone, together = podium(*command, "plan.processes=1"), podium(*command, "plan.processes=2")
-    assert (together.status, together.err) == (0, "")
-    assert together.out == alone.out
 
 
 async def test_an_interrupt_ends_every_call_and_keeps_what_there_was(tmp_path):

@@ -5,7 +5,6 @@ import json
 import signal
 import socket
 import sqlite3
-from pathlib import Path
 
 import httpx
 import pytest
@@ -54,22 +53,6 @@ def test_a_team_answers_and_shows_its_page(tmp_path):
     assert "no key is needed" in server.line
     (trace,) = traces(tmp_path).values()
     assert trace.id == reply.headers["x-podium-trace-id"]
-
-
-def test_processes_that_write_plans_serve_and_end_with_the_server(tmp_path):
-    policy, team = write_policy(tmp_path / "trained"), write_team(tmp_path / "team.toml")
-    options = ("--team", str(team), "--conductor", str(policy), "plan.processes=2")
-    with served(tmp_path, *options) as server, httpx.Client(base_url=server.url) as client:
-        if Path("/proc").is_dir():
-            families = Path(f"/proc/{server.process.pid}/task").glob("*/children")
-            assert sum(len(children.read_text().split()) for children in families) == 2
-        replies = [
-            client.post("/v1/chat/completions", json=asked(f"{n} + 3?", model="podium"), timeout=60)
-            for n in range(3)
-        ]
-        assert [reply.status_code for reply in replies] == [200] * 3
-        # They hold its standard error, too, so it ends when they have ended.
-        assert server.end() == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, e
 
 def main() -> None:
     """Entry point of the `podium` command."""
-    # Before a verb imports NumPy; `podium.conductor.open_local_policy` says why, and does it for those who import us.
+    # Before a verb imports NumPy; `podium.conductor.open_policy` says why, and does it for those who import us.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Otherwise torch's threads spin while they wait: beside another busy process, training is up to 20 times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -18,7 +18,6 @@ from podium.cli.questions import check_size
 from podium.cli.suite import SuiteRunner
 from podium.cli.team_file import find_team
 from podium.cli.team_options import EvalOptions, Keys
-from podium.conductor.process_policy import processes_for
 from podium.conductor.settings import SOURCES
 from podium.config import load
 from podium.config.toml_text import toml_text
@@ -147,10 +146,8 @@ def _of_team(
         check_size(team.eval.questions, team.eval.tasks)
     pool = open_pool(team)
     settings = suite_of_team(team, pool, found.overrides, versus=versus, untrained=untrained, seed=seed)
-    count = team.plan.processes or processes_for(settings.questions * settings.repeats)
-    led = team.model_copy(update={"plan": team.plan.model_copy(update={"processes": count})})
     (table,) = tables_of(settings)
-    opened = OpenTable.of_pool(table, pool, led)
+    opened = OpenTable.of_pool(table, pool, team)
 
     def begin() -> None:
         written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)

@@ -90,8 +90,6 @@ class EngineKind:
     """Whether it runs this checkpoint, and better than transformers does."""
     open: Callable[[Checkpoint], Engine]
     """Loads the checkpoint. Raises `CheckpointError` if its files are damaged or do not belong together."""
-    one_core: bool = False
-    """Whether it uses one core, so that several processes write several completions faster."""
 
 
 INSTALLED_ENGINES = PluginGroup[EngineKind]("podium.engines", "policy engine", EngineKind)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.local_policy import LocalPolicy
-from podium.conductor.opening import open_local_policy
+from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
 from podium.thoughts import ThoughtSplitter, split_thoughts
@@ -133,7 +133,7 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
     """The worker of a spec; `ConfigError` if the folder is no checkpoint, or torch is missing for it."""
     try:
         checkpoint = Checkpoint.read(context.folder / spec.path)
-        policy = open_local_policy(checkpoint)
+        policy = open_policy(checkpoint)
     except (CheckpointError, UsageError) as error:
         raise ConfigError(f"Worker {spec.name!r}: {error}", ("path",)) from None
     profile = spec.to_profile()

@@ -18,7 +18,7 @@ from podium.conductor.format_probe import PlanFormats
 from podium.conductor.guide import open_guide
 from podium.conductor.plan_format import endpoint_of
 from podium.conductor.planner import Conductor
-from podium.conductor.policy import Policy, Sampling, WorkerPolicy
+from podium.conductor.policy import Sampling, WorkerPolicy
 from podium.conductor.settings import MOST_TOKENS, ConductorSettings
 from podium.errors import CheckpointError, ConfigError, UsageError
 from podium.executor import Dispatcher
@@ -31,7 +31,6 @@ from podium.workers.spec import OpenAISpec
 
 if TYPE_CHECKING:
     from podium.conductor.local_policy import LocalPolicy
-    from podium.conductor.process_policy import PolicyProcesses
 
 _REMEDY = (
     'Let a model conduct untrained: name one in the pool file, as in [conductor] with worker = "NAME", or leave '
@@ -46,14 +45,12 @@ def open_conductor(
     pool: Pool | None = None,
     *,
     cost_sensitivity: float | None = None,
-    processes: PolicyProcesses | None = None,
 ) -> Conductor:
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
         pool: the workers that it will conduct; None: not known yet, and not checked.
         cost_sensitivity: a level that it was trained with, or a value between two; None: as its prompt settings say.
-        processes: as in `open_policy`.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or must not conduct this pool.
@@ -67,7 +64,7 @@ def open_conductor(
         known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of cost sensitivity"
         raise UsageError(f"cost_sensitivity {cost_sensitivity:g}: {checkpoint.path} knows {known}.")
     return Conductor(
-        open_policy(checkpoint, processes),
+        open_policy(checkpoint),
         prompt,
         cost_sensitivity=cost_sensitivity,
         second_try=True,
@@ -139,31 +136,16 @@ def make_worker_conductor(
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 
-def open_policy(source: str | Path | Checkpoint, processes: PolicyProcesses | None = None) -> Policy:
-    """Load the policy of a checkpoint folder, or of the shipped checkpoint of that name.
+def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
+    """Load the policy of a checkpoint folder, or of the shipped checkpoint of that name, in this process.
 
     It runs in an installed engine that is for such checkpoints, or else in transformers.
-
-    Args:
-        processes: write the completions of a policy whose engine uses one core; None: our own process writes them.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or its files do not belong together.
         UsageError: it needs torch, which is not installed.
     """
     checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
-    policy = open_local_policy(checkpoint)
-    if processes is None or not _engine_for(checkpoint).one_core:
-        return policy
-    return processes.policy(policy, checkpoint.path)
-
-
-def open_local_policy(checkpoint: Checkpoint) -> LocalPolicy:
-    """Load the model of a checkpoint in this process.
-
-    Raises:
-        CheckpointError, UsageError: as `open_policy`.
-    """
     # OpenBLAS reads this when NumPy is first imported. Its threads spin while they wait: on two cores with another
     # busy process, reading 200 tokens and writing 60 takes 0.12 s on one thread, and took 1.6 s by default.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,8 +1,7 @@
 """The policy: the Conductor's language model, behind one small interface.
 
-There are three implementations: `LocalPolicy` runs a checkpoint in this process, `ProcessPolicy` has child processes
-run it, and `WorkerPolicy` calls a worker of the pool or an endpoint outside it. A policy writes text; the Conductor
-parses it.
+There are two implementations: `LocalPolicy` runs a checkpoint in this process, and `WorkerPolicy` calls a worker of the
+pool or an endpoint outside it. A policy writes text; the Conductor parses it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import re
 import time
 from dataclasses import dataclass
 
-from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.checkup import CheckResult
@@ -60,7 +59,6 @@ class Planners:
         self._pool = pool
         self._settings = settings
         self._dispatcher = dispatcher
-        self._processes = PolicyProcesses(settings.plan.processes or 1)
         self.learning = Learning(store)
         self._baselines = known_baselines()
         self.last_error: str | None = None
@@ -159,7 +157,6 @@ class Planners:
                 self._pool,
                 seed="served",
                 dispatcher=self._dispatcher,
-                processes=self._processes,
             )
         except UsageError as error:
             if name == self.configured:
@@ -202,10 +199,9 @@ class Planners:
         return not baseline.form.endswith(":SAMPLES") or _SAMPLES.fullmatch(samples) is not None
 
     async def close(self) -> None:
-        """Close the connections, and end the processes. Calling twice is fine."""
+        """Close the connections. Calling twice is fine."""
         for opened in self._opened.values():
             await opened.close()
-        await asyncio.to_thread(self._processes.close)
 
 
 @dataclass(frozen=True, slots=True)

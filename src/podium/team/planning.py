@@ -14,7 +14,6 @@ from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.conductor.planner import Conductor
-from podium.conductor.process_policy import PolicyProcesses
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
 from podium.errors import ConfigError, UsageError, WorkerError
@@ -63,7 +62,6 @@ def open_planner(
     *,
     seed: str,
     dispatcher: Dispatcher | None = None,
-    processes: PolicyProcesses | None = None,
 ) -> OpenedPlanner:
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
@@ -73,7 +71,6 @@ def open_planner(
     Args:
         seed: seeds a planner that plans at random.
         dispatcher: enforces the limits of a worker that conducts; None: a new one.
-        processes: the processes that run a small checkpoint; None: this process runs it.
 
     Raises:
         UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
@@ -90,7 +87,7 @@ def open_planner(
     first = first_model(pool)
     source = checkpoint_of(settings)
     if source is not None:
-        opened = _of_checkpoint(source, choice.cost_sensitivity, pool, processes)
+        opened = _of_checkpoint(source, choice.cost_sensitivity, pool)
     else:
         opened = _untrained_here(settings, pool, first, dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
@@ -266,11 +263,9 @@ def _of_worker(
     )
 
 
-def _of_checkpoint(
-    source: str, cost_sensitivity: float | None, pool: Pool, processes: PolicyProcesses | None
-) -> OpenedPlanner:
+def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> OpenedPlanner:
     checkpoint = Checkpoint.read(source)
-    conductor = open_conductor(checkpoint, pool, cost_sensitivity=cost_sensitivity, processes=processes)
+    conductor = open_conductor(checkpoint, pool, cost_sensitivity=cost_sensitivity)
     return OpenedPlanner(
         conductor,
         f"the checkpoint {source}, trained on {checkpoint.conducts.questions}",

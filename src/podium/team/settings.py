@@ -65,9 +65,6 @@ class PlanTable(PlannerChoice):
     """The most steps of a plan. None: as many as its Conductor was trained with, else 5."""
     early_stop: bool = False
     """Whether a vote calls the cheapest workers first, and no more of them once its result is certain."""
-    processes: int | None = Field(default=None, ge=1)
-    """How many processes write the plans of a small local policy; 1: our own alone. None: 1, and in an evaluation of
-    100 questions and more one for each core, at most 8."""
 
 
 class TeamBudget(Budget):

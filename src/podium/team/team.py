@@ -19,7 +19,6 @@ from typing import Any, Self
 
 from pydantic import BaseModel
 
-from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.planner import FixedPlan, Plan, Planner, PlanRequest, paid_plan
@@ -330,9 +329,8 @@ def open_team(
                     spending=spending,
                 )
             )
-        processes = files.enter_context(PolicyProcesses(settings.plan.processes or 1))
         opened = (
-            open_planner(settings, pool, seed=seed, dispatcher=dispatcher, processes=processes)
+            open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
             if planner is None
             else OpenedPlanner(planner, planner.name)
         )

@@ -26,4 +26,4 @@ def _open(checkpoint: Checkpoint) -> Engine:
     return NumpyEngine(checkpoint)
 
 
-KIND = EngineKind(_runs, _open, one_core=True)
+KIND = EngineKind(_runs, _open)

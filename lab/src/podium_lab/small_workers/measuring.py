@@ -13,7 +13,7 @@ import torch
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.local_worker import prompt_of
-from podium.conductor.opening import open_local_policy
+from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.train.runtime import resolve_device
 from podium.types import Message
@@ -74,7 +74,7 @@ def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list
     device = resolve_device().type
     if device != "cpu":
         return generate(checkpoint, prompts, max_tokens, device)
-    policy = open_local_policy(checkpoint)
+    policy = open_policy(checkpoint)
 
     async def complete_all() -> list[str]:
         sampling = Sampling(max_tokens=max_tokens)
