@@ -6,8 +6,7 @@ from random import Random
 
 from podium.scoring.protocol import RolloutRequest
 from podium.scoring.session import Draws
-from podium.train.draws import IterationDraws
-from podium.train.schedule import schedule
+from podium.train.schedule import IterationDraws, schedule
 from podium.train.settings import GRPOSettings, TrainSettings
 
 SETTINGS = TrainSettings(

@@ -23,7 +23,6 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, open_run_session
-from podium.train.draws import IterationDraws
 from podium.train.engine import TrainingEngine, TrainingJob, choose_engine, open_engine
 from podium.train.evaluation import PolicyEvaluation
 from podium.train.gate import check_gate
@@ -33,7 +32,7 @@ from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec, Rollouts, TrainingInterruptedError
-from podium.train.schedule import schedule
+from podium.train.schedule import IterationDraws, schedule
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
 
 

@@ -1,4 +1,4 @@
-"""Assigns a task and a round to each group of samples, before the run starts.
+"""Assigns a task and a round to each group of samples, before the run starts, and names what the groups draw.
 
 The engines take the rows in order, so a resumed run continues with the same rows.
 """
@@ -11,6 +11,8 @@ from functools import cache
 from random import Random
 
 from podium.errors import ConfigError
+from podium.scoring import RolloutRequest
+from podium.scoring.session import Draws
 from podium.tasks import Task
 from podium.tasks.open import ALL, generated_names, generated_set
 from podium.train.settings import TrainSettings
@@ -101,3 +103,39 @@ def draw_tasks(settings: TrainSettings) -> dict[str, Task]:
 def by_label(rows: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
     """Rows by what TRL calls them."""
     return {row.label: row for row in rows}
+
+
+class IterationDraws(Draws):
+    """The draws of the engine small, which a run's seed and the iteration name, as its published policies were trained.
+
+    Other rollouts, such as those of evaluations, draw as elsewhere.
+
+    Args:
+        rows: of the run.
+        seed: the run's.
+    """
+
+    def __init__(self, rows: Sequence[ScheduledGroup], seed: int) -> None:
+        self._rows = {row.seed: row for row in rows}
+        self._seed = seed
+
+    def pool(self, request: RolloutRequest) -> str:
+        """See `Draws.pool`."""
+        row = self._rows.get(request.seed)
+        return super().pool(request) if row is None else f"{self._seed}/{row.iteration}/{request.task}"
+
+    def level(self, request: RolloutRequest, levels: int) -> int:
+        """See `Draws.level`. The questions of an iteration draw one after the other."""
+        row = self._rows.get(request.seed)
+        if row is None:
+            return super().level(request, levels)
+        random = Random(f"train/{self._seed}/{row.iteration}/thrift")
+        return [random.randrange(levels) for _ in range(row.question + 1)][-1]
+
+    def calls(self, request: RolloutRequest) -> str:
+        """See `Draws.calls`."""
+        row = self._rows.get(request.seed)
+        if row is None:
+            return super().calls(request)
+        name = f"train/{self._seed}/{row.iteration}"
+        return f"{name}/{request.task}/{row.question}/{request.rollout}"

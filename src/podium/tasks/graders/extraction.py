@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
 from typing import Literal
 
 from podium.thoughts import without_thoughts
@@ -206,10 +205,6 @@ def _unescaped(quoted: str) -> str:
         return str(json.loads(f'"{quoted}"', strict=False)).translate(_SPOILT)
     except ValueError:  # LaTeX whose backslashes are not doubled
         return quoted.replace('\\"', '"').replace("\\\\", "\\")
-
-
-def _latest(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
-    return next(iter(deque(mark.finditer(text), maxlen=1)), None)
 
 
 def _final(text: str) -> tuple[int, str] | None:
