@@ -100,7 +100,7 @@ def write_files(folder: Path, urls: Sequence[str], gsm8k: Path | None) -> None:
     puzzles.write_text(
         f'name = "puzzles"\n\n[[part]]\nset = "reasoning-gym"\ngenerators = {families}\nsize = {per_family}\n'
     )
-    rows = "".join(f'\n[[planner]]\nname = "conductor:{name}"\n' for name in MODELS)
+    rows = "".join(f'\n[[planner]]\nplanner = "conductor:{name}"\n' for name in MODELS)
     sets = "".join(f"\n[[tasks]]\nname = {json.dumps(str(name))}\n" for name in (words, puzzles))
     for suite, forms in {"suite": [form for form in FORMATS if form != "auto"], "plans": ["auto"]}.items():
         pools = "".join(

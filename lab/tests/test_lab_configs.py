@@ -71,7 +71,7 @@ def test_a_suite_of_the_shipped_conductor_has_its_jobs() -> None:
             "title": "The Conductor",
             "questions": 2,
             "seeds": 2,
-            "planner": [{"name": "conductor", "conductor": {"checkpoint": "world-conductor"}}],
+            "planner": [{"planner": "conductor", "conductor": {"checkpoint": "world-conductor"}}],
             "tasks": [{"name": "world"}],
             "pool": [{"name": "orchestra"}],
         }

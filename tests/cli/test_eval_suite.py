@@ -26,10 +26,10 @@ title = "Sums"
 questions = 20
 split = "test"
 [[planner]]
-name = "single:ada"
+planner = "single:ada"
 controls = ["no-access"]
 [[planner]]
-name = "self-consistency:bob:2"
+planner = "self-consistency:bob:2"
 [[tasks]]
 name = "mine.parquet"
 [[pool]]
@@ -119,7 +119,7 @@ def test_an_evaluation_by_options_counts_its_look_and_says_if_undeclared(podium:
         (("pool.0.name=gone.toml",), "gone.toml: there is no such file"),
         (("ray=local", "--cache", "c.sqlite"), "hold in one process; leave out ray"),
         (('planner.0.controls=["all-access"]',), "a recording has only answers to the bare question"),
-        (("planner.0.name=random",), "a recording has only answers to the bare question"),
+        (("planner.0.planner=random",), "a recording has only answers to the bare question"),
     ],
 )
 def test_what_a_suite_cannot_use_is_one_sentence(podium: Podium, tokens: tuple[str, ...], said: str) -> None:
@@ -138,9 +138,9 @@ PAID = """
 questions = 30
 concurrency = 2
 [[planner]]
-name = "single:ada"
+planner = "single:ada"
 [[planner]]
-name = "self-consistency:ada:2"
+planner = "self-consistency:ada:2"
 [[tasks]]
 name = "sums.csv"
 [[pool]]

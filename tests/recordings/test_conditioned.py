@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -104,7 +102,7 @@ async def test_within_a_team_what_the_team_was_shown_counts_too(tmp_path: Path) 
 
 def test_the_file_says_what_was_seen_and_the_header_counts_it(tmp_path: Path) -> None:
     recording = made(tmp_path)
-    assert (recording.header.format, recording.header.conditioned) == (2, {"ada": 1, "judge": 2})
+    assert recording.header.conditioned == {"ada": 1, "judge": 2}
     rows = pq.read_table(recording.path).to_pylist()
     assert [(row["worker"], row["sample"], row["seen"]) for row in rows] == [
         ("ada", 0, None),
@@ -122,26 +120,9 @@ def test_the_file_says_what_was_seen_and_the_header_counts_it(tmp_path: Path) ->
     assert [replay(recording, worker).knows(FOUR) for worker in ("ada", "judge")] == [True, True]
 
 
-def test_a_recording_without_any_has_its_old_columns_and_format(tmp_path: Path) -> None:
+def test_a_recording_without_any_has_the_same_columns(tmp_path: Path) -> None:
     recording = made(tmp_path, conditioned=False)
-    assert tuple(pq.read_table(recording.path).column_names) == COLUMNS
-    header = (tmp_path / "r.json").read_text()
-    assert '"format": 1' in header
-    assert "conditioned" not in header
-    assert "plans" not in header
-
-
-def test_an_unfinished_recording_of_an_earlier_podium_goes_on(tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    with RecordingWriter(begun) as writer:
-        writer.add_question(RecordedQuestion("q0", FOUR))
-        writer.add("q0", Response("ada", 0, "Answer: 5"))
-        writer.commit()
-    with closing(sqlite3.connect(begun)) as db:
-        db.execute("drop table conditioned")
-    with RecordingWriter(begun) as writer:
-        writer.add("q0", Response("ada", 0, "Answer: 4"), seen=MENDED)
-        assert writer.find("q0", "ada", 0) == Response("ada", 0, "Answer: 5")
-        assert writer.find("q0", "ada", 0, MENDED) == Response("ada", 0, "Answer: 4")
-        assert writer.find("q0", "ada", 1) is writer.find("q0", "ada", 0, CRITIC) is None
-        assert writer.write(tmp_path / "r.parquet", name="r").responses == 2
+    read = pq.read_table(recording.path)
+    assert tuple(read.column_names) == COLUMNS
+    assert read.column("seen").null_count == len(read)
+    assert not recording.conditioned

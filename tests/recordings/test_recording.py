@@ -83,7 +83,7 @@ def test_a_missing_file_is_named_with_what_belongs_together(small: Recording, mi
     assert str(caught.value) == f"{gone}: there is no such file; a recording is NAME.parquet and NAME.json."
 
 
-@pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", '{"format": 2}', '"\\ud800"'])
+@pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", '{"name": 2}', '"\\ud800"'])
 def test_a_header_that_is_not_one_is_refused(small: Recording, text: str) -> None:
     header_path(small.path).write_text(text)
     with pytest.raises(
@@ -92,9 +92,9 @@ def test_a_header_that_is_not_one_is_refused(small: Recording, text: str) -> Non
         Recording.open(small.path)
 
 
-def test_a_header_of_a_later_format_is_refused(small: Recording) -> None:
+def test_a_header_with_a_key_that_is_not_known_is_refused(small: Recording) -> None:
     document = json.loads(header_path(small.path).read_text())
-    header_path(small.path).write_text(json.dumps(document | {"format": 3}))
+    header_path(small.path).write_text(json.dumps(document | {"later": 3}))
     with pytest.raises(ConfigError, match="is not the header of a recording"):
         Recording.open(small.path)
 

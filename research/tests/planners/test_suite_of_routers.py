@@ -45,7 +45,7 @@ def over(pool: Path, planner: str, recording: Path) -> SuiteSettings:
     settings = {
         "processes": 1,
         "max_steps": 6,
-        "planner": [{"name": planner}],
+        "planner": [{"planner": planner}],
         "tasks": [{"name": str(recording)}],
         "pool": [{"name": str(pool)}],
     }

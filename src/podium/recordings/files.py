@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "question_id", "question", "gold", "family", "split", "worker", "sample", "response", "answer", "score",
-    "input_tokens", "output_tokens", "estimated", "seconds",
+    "input_tokens", "output_tokens", "estimated", "seconds", "seen", "shown",
 )  # fmt: skip
-"""The columns of the parquet file, which has one row for each response. Rows of one question follow each other."""
-CONDITION_COLUMNS = ("seen", "shown")
-"""Further columns of a recording with conditioned responses: the key and the document of what the worker saw besides
-the question (`Seen`); both are null in the rows of bare questions."""
+"""The columns of the parquet file, which has one row for each response. Rows of one question follow each other. The
+last two are the key and the document of what the worker saw besides the question (`Seen`); both are null in the rows of
+bare questions."""
 
 _GROUP_ROWS = 4096
 """The most rows of a row group. It is small enough that parquet stores each question's text once in a group."""
@@ -35,7 +34,7 @@ _GROUP_CHARS = 2**25
 """A row group ends after this many characters, because all of it is in memory several times."""
 
 Rows = Iterable[tuple[Any, ...]]
-"""Values in the order of `COLUMNS`, then of `CONDITION_COLUMNS`, which are not written where the format is 1."""
+"""Values in the order of `COLUMNS`."""
 
 
 def require_pyarrow() -> None:
@@ -63,13 +62,11 @@ def write_files(path: Path, rows: Rows, header: Header) -> Header:
     header_file = header_path(path)
     rows_part, header_part = (file.with_name(f".{file.name}.part") for file in (path, header_file))
     try:
-        _write_rows(rows_part, rows, schema(conditioned=header.format > 1))
+        _write_rows(rows_part, rows)
         with rows_part.open("rb") as written:
             digest = hashlib.file_digest(written, "sha256").hexdigest()
         whole = header.model_copy(update={"sha256": digest})
-        # An earlier Podium, which reads recordings without them, refuses fields that it does not know.
-        unknown = {field for field in ("conditioned", "plans") if not getattr(header, field)}
-        text = json.dumps(whole.model_dump(mode="json", exclude=unknown), indent=2, ensure_ascii=False)
+        text = json.dumps(whole.model_dump(mode="json"), indent=2, ensure_ascii=False)
         header_part.write_text(f"{text}\n", encoding="utf-8")
         rows_part.replace(path)
         header_part.replace(header_file)
@@ -82,24 +79,24 @@ def write_files(path: Path, rows: Rows, header: Header) -> Header:
     return whole
 
 
-def _write_rows(path: Path, rows: Rows, form: pa.Schema) -> None:
+def _write_rows(path: Path, rows: Rows) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - an optional extra
 
-    with pq.ParquetWriter(path, form, compression="zstd", compression_level=9) as writer:
+    with pq.ParquetWriter(path, schema(), compression="zstd", compression_level=9) as writer:
         group: list[tuple[Any, ...]] = []
         chars = 0
         for row in rows:
             group.append(row)
             chars += sum(len(value) for value in row if isinstance(value, str))
             if len(group) == _GROUP_ROWS or chars >= _GROUP_CHARS:
-                writer.write_batch(to_batch(group, form))
+                writer.write_batch(to_batch(group))
                 group.clear()
                 chars = 0
         if group:
-            writer.write_batch(to_batch(group, form))
+            writer.write_batch(to_batch(group))
 
 
-def schema(*, conditioned: bool = False) -> pa.Schema:
+def schema() -> pa.Schema:
     """Names and types of the columns, in order."""
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
@@ -111,16 +108,15 @@ def schema(*, conditioned: bool = False) -> pa.Schema:
         "estimated": pa.bool_(),
         "seconds": pa.float32(),
     }
-    names = (*COLUMNS, *CONDITION_COLUMNS) if conditioned else COLUMNS
-    return pa.schema([(name, types.get(name, pa.string())) for name in names])
+    return pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
 
 
-def to_batch(rows: Sequence[tuple[Any, ...]], form: pa.Schema | None = None) -> pa.RecordBatch:
-    """Rows as one batch; of each row as many values as `form` has columns. None: the form without conditions."""
+def to_batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Rows as one batch."""
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
-    form = schema() if form is None else form
-    columns = list(zip(*rows, strict=True))[: len(form)]
+    form = schema()
+    columns = list(zip(*rows, strict=True))
     estimated = COLUMNS.index("estimated")
     columns[estimated] = tuple(map(bool, columns[estimated]))
     arrays = [pa.array(column, field.type) for column, field in zip(columns, form, strict=True)]

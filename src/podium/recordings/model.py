@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -109,8 +109,6 @@ class RecordedWorker(Value):
 class Header(Value):
     """The header of a recording, which is its JSON file."""
 
-    format: Literal[1, 2] = 1
-    """2: there are conditioned responses, which an earlier Podium would give to the bare question."""
     name: str
     source: str = ""
     """Where the responses come from, with the version."""

@@ -67,7 +67,7 @@ class Recording:
         found = _in_use.get(place)
         if not isinstance(found, cls) or found.header != header:
             try:
-                found = _in_use[place] = cls(path, header, _rows(content, header))
+                found = _in_use[place] = cls(path, header, _rows(content))
             except (KeyError, pa.ArrowException):
                 raise ConfigError(
                     f"{path} does not have the columns of a recording; import the source again."
@@ -96,9 +96,8 @@ class Recording:
     @cached_property
     def _most_samples(self) -> dict[str, int]:
         # Rows are counted, since the sample numbers of a file may be seeds, or begin at 1.
-        rows = self._table.select(["question_id", "worker", *(["seen"] if self.conditioned else [])])
-        if self.conditioned:
-            rows = rows.filter(rows.column("seen").is_null())
+        rows = self._table.select(["question_id", "worker", "seen"])
+        rows = rows.filter(rows.column("seen").is_null())
         # Without threads as in `_rows`.
         counts = rows.group_by(["question_id", "worker"], use_threads=False).aggregate([([], "count_all")])
         most = counts.group_by("worker", use_threads=False).aggregate([("count_all", "max")])
@@ -144,7 +143,7 @@ class Recording:
             start, stop = self._places[number]
             given: dict[tuple[str, str | None], list[Response]] = {}
             for row in self._table.slice(start, stop - start).to_pylist():
-                given.setdefault((row["worker"], row.get("seen")), []).append(
+                given.setdefault((row["worker"], row["seen"]), []).append(
                     Response(
                         row["worker"],
                         row["sample"],
@@ -170,16 +169,16 @@ def _content(file: Path) -> bytes:
         raise ConfigError(f"{file} cannot be read ({error.strerror}); correct that and try again.") from None
 
 
-def _rows(content: bytes, header: Header) -> pa.Table:
+def _rows(content: bytes) -> pa.Table:
     """The rows in our columns; KeyError or an error of Arrow's where they have others."""
     import pyarrow as pa  # noqa: PLC0415 - as in `open`
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     # What workers were shown is for readers of the file; the key alone finds a response.
-    names = [*COLUMNS, "seen"] if header.conditioned else [*COLUMNS]
+    names = [name for name in COLUMNS if name != "shown"]
     # Threads of Arrow that still live when a short process ends may end it with an abort.
     read = pq.ParquetFile(pa.BufferReader(content)).read(columns=names, use_threads=False)
-    form = schema(conditioned=True)
+    form = schema()
     return read.select(names).cast(pa.schema([form.field(name) for name in names]))
 
 

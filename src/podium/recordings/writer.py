@@ -281,7 +281,6 @@ class RecordingWriter:
         splits = self._execute("select split, count(*) from question where split is not null group by 1")
         (questions,) = self._execute("select count(*) from question").fetchone()
         header = Header(
-            format=2 if conditioned else 1,
             name=name,
             source=source,
             licence=licence,

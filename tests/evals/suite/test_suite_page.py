@@ -20,8 +20,8 @@ from podium.evals.suite.results import RESULTS
 from podium.evals.suite.run import run_suite
 
 PLANNERS = [
-    {"name": "committee:xia+yan+zoe", "label": "ours", "controls": ["random-plans", "best-worker"]},
-    {"name": "single:*"},
+    {"planner": "committee:xia+yan+zoe", "label": "ours", "controls": ["random-plans", "best-worker"]},
+    {"planner": "single:*"},
 ]
 
 

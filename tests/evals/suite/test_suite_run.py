@@ -36,7 +36,7 @@ SMALL: dict[str, Any] = {
             "label": "Conductor",
             "controls": ["no-access", "best-worker", "self-consistency"],
         },
-        {"name": "single:*"},
+        {"planner": "single:*"},
     ],
 }
 
@@ -60,13 +60,13 @@ def test_a_ray_cluster_gives_the_answers_of_one_process(tmp_path: Path) -> None:
 
 def test_a_cluster_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"There is no Ray cluster at 'auto' .*ray start --head"):
-        run(tmp_path, **{**SMALL, "planner": [{"name": "random"}]}, ray="auto")
+        run(tmp_path, **{**SMALL, "planner": [{"planner": "random"}]}, ray="auto")
 
 
 def test_a_finished_run_asks_nothing_again_and_a_new_planner_only_its_own(tmp_path: Path) -> None:
-    few = {**SMALL, "planner": [{"name": "random"}], "processes": 1}
+    few = {**SMALL, "planner": [{"planner": "random"}], "processes": 1}
     run(tmp_path, **few)
-    more = check(**{**few, "planner": [{"name": "random"}, {"name": "single:gus", "label": "Gus"}]})
+    more = check(**{**few, "planner": [{"planner": "random"}, {"planner": "single:gus", "label": "Gus"}]})
     asked: list[str] = []
     asyncio.run(run_suite(more, tmp_path, on_answer=lambda label, answer: asked.append(label)))
     assert asked == ["Gus"] * 8
@@ -132,7 +132,7 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
 def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
     draw = {"random": True, "min_workers": 2, "max_workers": 3, "subsets": "test"}
     pools = [{"draw": draw, "label": "parts"}, {}]
-    run(tmp_path, questions=20, planner=[{"name": "random"}], pool=pools, processes=1)
+    run(tmp_path, questions=20, planner=[{"planner": "random"}], pool=pools, processes=1)
     offered = {
         tuple(sorted(tuple(worker["name"] for worker in answer["trace"]["pool"]) for answer in found))
         for found in answers(tmp_path).values()
@@ -149,7 +149,7 @@ def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
 
 
 def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
-    planners = [{"name": "random", "label": f"{rounds}", "rounds": rounds} for rounds in (1, 2)]
+    planners = [{"planner": "random", "label": f"{rounds}", "rounds": rounds} for rounds in (1, 2)]
     found = run(tmp_path, questions=6, planner=planners, processes=1)
     planned = {tuple(len(answer["trace"]["rounds"]) for answer in answers) for answers in found.values()}
     assert planned == {(1,) * 6, (2,) * 6}
@@ -189,7 +189,7 @@ def test_no_worker_turns_bad_on_training_questions() -> None:
     checked = check(
         **{
             **SMALL,
-            "planner": [{"name": "weighted-vote"}],
+            "planner": [{"planner": "weighted-vote"}],
             "pool": [{"decline": {"worker": "bram", "at": 2}}],
         }
     )
@@ -207,7 +207,7 @@ def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path
     few: dict[str, Any] = {
         "questions": 2,
         "training": 3,
-        "planner": [{"name": "weighted-vote"}],
+        "planner": [{"planner": "weighted-vote"}],
         "pool": [{"name": str(file), "label": "steady"}, turning],
         "processes": 3,
     }
@@ -218,9 +218,12 @@ def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path
 
 DRAWN = [{"draw": {"random": True, "min_workers": 2, "max_workers": 3}}]
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"planner": [{"name": "singel:gus"}]}, "did you mean single:WORKER?"),
-    ({"planner": [{"name": "single:zoe"}]}, "calculators.toml does not have."),
-    ({"planner": [{"name": "random", "controls": ["untrained"]}]}, "needs a checkpoint from before training"),
+    ({"planner": [{"planner": "singel:gus"}]}, "did you mean single:WORKER?"),
+    ({"planner": [{"planner": "single:zoe"}]}, "calculators.toml does not have."),
+    (
+        {"planner": [{"planner": "random", "controls": ["untrained"]}]},
+        "needs a checkpoint from before training",
+    ),
     (
         {"split": "train", "planner": [{"conductor": {"checkpoint": POLICY}, "controls": ["best-worker"]}]},
         "another split",
@@ -229,7 +232,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"tasks": [{"name": "gsm9k"}]}, "There is no task set 'gsm9k'"),
     ({"planner": [{"conductor": {"checkpoint": "nowhere"}}]}, "nowhere"),
     ({"pool": [{"decline": {"worker": "guss", "at": 3}}]}, "guss"),
-    ({"pool": DRAWN, "planner": [{"name": "single:gus"}]}, "needs the same workers for every question"),
+    ({"pool": DRAWN, "planner": [{"planner": "single:gus"}]}, "needs the same workers for every question"),
     (
         {"pool": DRAWN, "planner": [{"conductor": {"checkpoint": POLICY}, "controls": ["best-worker"]}]},
         "here they are drawn",
@@ -247,7 +250,7 @@ def test_what_cannot_run_is_refused_before_anything_runs(settings: dict[str, Any
 
 def test_every_reason_has_its_line() -> None:
     with pytest.raises(UsageError) as refused:
-        check(**{**SMALL, "planner": [{"name": "single:zoe"}, {"name": "committee:gus+zed"}]})
+        check(**{**SMALL, "planner": [{"planner": "single:zoe"}, {"planner": "committee:gus+zed"}]})
     assert str(refused.value).count("\n") == 1
 
 
@@ -255,7 +258,7 @@ def test_every_reason_has_its_line() -> None:
     ("settings", "said"),
     [
         ({"planer": []}, "unknown key 'planer'; did you mean 'planner'?"),
-        ({"planner": [{"name": "random"}, {"name": "random"}]}, "two planners have the row random"),
+        ({"planner": [{"planner": "random"}, {"planner": "random"}]}, "two planners have the row random"),
         ({"planner": [{"controls": ["no-acces"]}]}, "did you mean 'no-access'?"),
         ({"tasks": [{"pools": ["mine"]}]}, "name the pool mine, which no [[pool]] has"),
     ],
@@ -295,4 +298,4 @@ def test_a_bound_is_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
 
 def test_a_bound_needs_sampled_plans() -> None:
     with pytest.raises(ConfigError, match="best_of is for a planner whose plans a model writes"):
-        check(planner=[{"name": "random", "best_of": 4}])
+        check(planner=[{"planner": "random", "best_of": 4}])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings
@@ -25,14 +25,12 @@ _SEED = "{seed}"
 
 
 class PlannerEntry(PlannerChoice):
-    """A planner, with its controls.
+    """A planner, with its controls. `single:*` is a row for each worker alone.
 
     "{seed}" in `conductor.checkpoint` and `untrained` stands for the number of the seed. So the seeds of a training are
     one row, in which each policy answers the questions of its own seed.
     """
 
-    planner: str = Field(default="conductor", validation_alias=AliasChoices("name", "planner"))
-    """conductor, or a baseline such as single:WORKER; single:* is a row for each worker alone."""
     conductor: ConductorSettings | None = None
     """Which Conductor plans; None: that of the pool."""
     label: str = ""
