@@ -107,3 +107,12 @@ def test_names_of_tests_are_read_at_a_glance() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     }
     assert {name for name in names if len(name) > LONGEST_NAME} == set()
+
+
+def test_no_public_class_name_stands_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

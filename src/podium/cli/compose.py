@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from podium.cli.compose_files import check_out, open_candidates, write_pool
-from podium.cli.opening import open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
@@ -161,7 +160,7 @@ async def _compose(
     columns = (TextColumn("Testing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = open_console(stderr=True)
     try:
-        async with open_dispatcher(calls, pool, run=folder, run_budget_usd=budget) as dispatcher:
+        with calls.open(pool, run=folder, run_budget_usd=budget) as dispatcher:
             if judge is not None:
                 judged = questions.judged(PoolJudge(pool, judge, dispatcher))
                 kinds = kinds.graded_by(judged.tasks)

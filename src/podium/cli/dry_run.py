@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import counted, dollars, printable, seconds, shorten
 from podium.cli.terminal import open_console
@@ -59,7 +58,7 @@ async def dry_run(
             trial = Trial.of(found.pool, found.tasks)
             if not json:
                 _print_announcement(console, trial)
-            async with open_dispatcher(calls, found.pool) as dispatcher:
+            with calls.open(found.pool) as dispatcher:
                 trials = await trial.run(dispatcher)
             if not json:
                 _print_trials(console, trials)

@@ -1,16 +1,21 @@
-"""The options that several verbs share, as the parser fills them. `opening` opens what they name."""
+"""The options that several verbs share, as the parser fills them."""
 
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from podium.errors import UsageError
+
+if TYPE_CHECKING:
+    from podium.executor import Dispatcher
+    from podium.workers.pool import Pool
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """An option without a value; it has no --no- form."""
@@ -36,6 +41,27 @@ class DispatchOptions:
     """Answer from the response cache alone: call no worker, and fail if the cache lacks an answer."""
     day_budget_usd: float | None = None
     """The most dollars that all commands of a day (UTC) may cost together. Default: $PODIUM_DAY_BUDGET_USD."""
+
+    def open(
+        self,
+        pool: Pool,
+        *,
+        pays: bool = False,
+        run: Path | None = None,
+        run_budget_usd: float | None = None,
+    ) -> AbstractContextManager[Dispatcher]:
+        """The dispatcher of a pool, as `podium.team.dispatching.open_dispatcher` opens it."""
+        from podium.team.dispatching import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
+
+        return open_dispatcher(
+            pool,
+            cache=self.cache,
+            replay=self.replay,
+            day_usd=self.day_budget_usd,
+            run_usd=run_budget_usd,
+            pays=pays,
+            run=run,
+        )
 
 
 RunBudget = Annotated[

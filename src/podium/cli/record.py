@@ -41,7 +41,7 @@ from podium.workers.replay import ReplayWorker
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
-_Asking: TypeAlias = Callable[..., Awaitable[recorder.Progress]]
+_Asking: TypeAlias = Callable[..., Awaitable[recorder.RecordingProgress]]
 """`recorder.record` or `record_plans`, with the arguments that differ."""
 _LONGEST_ERROR = 300
 """Longer errors of workers are cut off after this many characters."""
@@ -262,7 +262,7 @@ async def _ask(
     settings: TeamSettings,
     asking: _Asking,
     **options: Any,
-) -> recorder.Progress:
+) -> recorder.RecordingProgress:
     """Ask the workers and show a progress bar. At the end, close the workers' connections."""
     split_of = {task.id: split for split, part in parts.items() for task in part.tasks}
     columns = (TextColumn("Recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -270,7 +270,7 @@ async def _ask(
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         line = bar.add_task("", total=None)
 
-        def show(made: recorder.Progress) -> None:
+        def show(made: recorder.RecordingProgress) -> None:
             bar.update(line, completed=made.kept, total=made.wanted)
 
         try:
@@ -294,7 +294,7 @@ async def _ask(
             await pool.close()
 
 
-def _report(progress: recorder.Progress, header: Header, out: Path, *, json: bool) -> None:
+def _report(progress: recorder.RecordingProgress, header: Header, out: Path, *, json: bool) -> None:
     if json:
         print(header.model_dump_json())
     else:
@@ -306,7 +306,7 @@ def _report(progress: recorder.Progress, header: Header, out: Path, *, json: boo
     _say_what_is_missing(progress, stderr=json)
 
 
-def _say_what_is_missing(progress: recorder.Progress, *, stderr: bool) -> None:
+def _say_what_is_missing(progress: recorder.RecordingProgress, *, stderr: bool) -> None:
     console = open_console(stderr=stderr)
     for sentence in progress.left_out:
         console.print(f"Left out: {sentence}.", soft_wrap=True)

@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from podium.cli.event_loop import run_event_loop
-from podium.cli.opening import open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
 from podium.cli.printable import printable
 from podium.cli.terminal import open_console
@@ -80,9 +79,7 @@ def score_server(
                     settings,
                     tasks,
                     pool,
-                    dispatch=lambda pool: open_dispatcher(
-                        calls, pool, run=run, run_budget_usd=run_budget_usd
-                    ),
+                    dispatch=lambda pool: calls.open(pool, run=run, run_budget_usd=run_budget_usd),
                     folder=run,
                 )
             )

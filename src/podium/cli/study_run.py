@@ -368,7 +368,7 @@ def _bar() -> Iterator[Show]:
         yield show
 
 
-def _say_what_is_missing(runs: Sequence[recorder.Progress]) -> None:
+def _say_what_is_missing(runs: Sequence[recorder.RecordingProgress]) -> None:
     console = open_console(stderr=True)
     for sentence in dict.fromkeys(sentence for run in runs for sentence in run.left_out):
         console.print(f"Left out: {printable(sentence)}.", soft_wrap=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
-from podium.cli.opening import open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.cli.run_settings import read_run_settings
@@ -34,8 +33,8 @@ def train_policy(
     """Train, or go on training."""
     console = open_console()
 
-    def dispatch(pool: Pool) -> AbstractAsyncContextManager[Dispatcher]:
-        return open_dispatcher(calls, pool, run=run, run_budget_usd=run_budget_usd)
+    def dispatch(pool: Pool) -> AbstractContextManager[Dispatcher]:
+        return calls.open(pool, run=run, run_budget_usd=run_budget_usd)
 
     def warn(sentence: str) -> None:
         console.print(printable(sentence), soft_wrap=True)

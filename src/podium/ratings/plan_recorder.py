@@ -18,7 +18,7 @@ from podium.executor.worker_call import SelfPaying
 from podium.planner import Planner
 from podium.planners.plans import rounds_of, tools_of
 from podium.ratings.recorder import (
-    Progress,
+    RecordingProgress,
     RunBudget,
     bare_tasks,
     recorded_question,
@@ -48,8 +48,8 @@ async def record_plans(
     concurrency: int = 16,
     budget: Budget = Budget(),
     dispatcher: Dispatcher | None = None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-) -> Progress:
+    on_progress: Callable[[RecordingProgress], None] = lambda progress: None,
+) -> RecordingProgress:
     """Run every planner on every question, and save what workers answer that is not saved yet.
 
     Every response is graded as an answer to the question, so that a replay can grade whatever a plan ends with.
@@ -69,7 +69,7 @@ async def record_plans(
     """
     bare, left_out = bare_tasks(tasks)
     refuse_other_wordings(bare, writer)
-    progress = Progress(wanted=len(bare) * len(planners), kept=0, left_out=left_out)
+    progress = RecordingProgress(wanted=len(bare) * len(planners), kept=0, left_out=left_out)
     jobs = iter([(task, planner) for task in bare for planner in planners])
 
     async def work() -> None:

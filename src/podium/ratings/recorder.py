@@ -30,7 +30,7 @@ _LONGEST = 10_000
 
 
 @dataclass(slots=True)
-class Progress:
+class RecordingProgress:
     """The progress of a recording."""
 
     wanted: int
@@ -60,8 +60,8 @@ async def record(
     budget: Budget = Budget(),
     seed: str = "0",
     dispatcher: Dispatcher | None = None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-) -> Progress:
+    on_progress: Callable[[RecordingProgress], None] = lambda progress: None,
+) -> RecordingProgress:
     """Send every question `samples` times to every worker that is no tool, unless the response is saved already. A
     response that was saved without a verdict is graded.
 
@@ -82,7 +82,7 @@ async def record(
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
     refuse_other_wordings(bare, writer)
     missing = [job for job in wanted if not job.is_done(writer)]
-    progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
+    progress = RecordingProgress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
     jobs = iter(missing)
 
     async def work() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -39,7 +39,7 @@ from podium.workflow import AccessRule, edges, live_steps, render
 _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
 
-Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
+Dispatch = Callable[[Pool], AbstractContextManager[Dispatcher]]
 """Opens the dispatcher of a pool's workers. It is called after the run's folder was made."""
 
 
@@ -270,12 +270,11 @@ async def open_run_session(
     Args:
         tasks, pool, evaluated, draws: as `ScoringSession`'s.
     """
-    async with dispatch(pool) as dispatcher:
-        with TraceStore(folder / TRACES) as store:
-            session = ScoringSession(
-                settings, tasks, pool, dispatcher, evaluated=evaluated, draws=draws, keep=store.add
-            )
-            yield session, store
+    with dispatch(pool) as dispatcher, TraceStore(folder / TRACES) as store:
+        session = ScoringSession(
+            settings, tasks, pool, dispatcher, evaluated=evaluated, draws=draws, keep=store.add
+        )
+        yield session, store
 
 
 def finished(trace: Trace, rounds: int) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.ratings.answers import Answers, read_answers
-from podium.ratings.recorder import Progress, record
+from podium.ratings.recorder import RecordingProgress, record
 from podium.recordings import RecordedWorker, Recording, RecordingWriter, unfinished_path
 from podium.study.judging import Unjudged, by_agreement
 from podium.study.questions import StudyQuestions
@@ -58,8 +58,8 @@ async def record_answers(
     budget_usd: float | None,
     dispatcher: Dispatcher,
     concurrency: int,
-    on_progress: Callable[[Progress], None],
-) -> tuple[Progress, ...]:
+    on_progress: Callable[[RecordingProgress], None],
+) -> tuple[RecordingProgress, ...]:
     """Ask every worker every question, and a fifth of the questions twice if `samples` is 1; then write the recording.
 
     Args:
@@ -71,7 +71,7 @@ async def record_answers(
         UsageError: no worker answered anything.
     """
     path = folder / RECORDING
-    runs: list[Progress] = []
+    runs: list[RecordingProgress] = []
     spent = 0.0
     repeated = questions.tasks[: round(REPEATED * reached)] if samples == 1 < most_samples(pool) else ()
     with RecordingWriter(unfinished_path(path)) as writer:
@@ -194,7 +194,7 @@ def _first_samples(answers: Answers) -> Answers:
     )
 
 
-def _reasons(runs: list[Progress]) -> str:
+def _reasons(runs: list[RecordingProgress]) -> str:
     errors = {worker: error for run in runs for worker, error in run.errors.items()}
     sentences = [f"{worker}: {error.removeprefix(f'{worker}: ')}" for worker, error in sorted(errors.items())]
     refusals = [run.refusal for run in runs if run.refusal is not None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -229,8 +229,8 @@ async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings
             assert account.spent_usd == pytest.approx(words / 1e6)
         asked = len(provider.requests)
 
-        @asynccontextmanager
-        async def poor(pool: Pool) -> AsyncIterator[Dispatcher]:
+        @contextmanager
+        def poor(pool: Pool) -> Iterator[Dispatcher]:
             with closing(Account(None, "run", 0.01)) as account:
                 yield Dispatcher(accounts=[account])
 

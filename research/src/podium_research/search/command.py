@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from podium.cli.opening import open_dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
@@ -122,8 +121,7 @@ async def _run(
     folder = None if dry_run or run is None else _open_folder(run, search)
     begun = folder is not None and bool(folder.rows().read())
     try:
-        async with open_dispatcher(
-            calls,
+        with calls.open(
             search.pool,
             run=None if folder is None else run,
             run_budget_usd=None if dry_run else run_budget_usd,

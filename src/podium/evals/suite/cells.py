@@ -65,7 +65,7 @@ class Cell(Value):
         return self.entry.row if self.control is None else f"{self.entry.row}: {self.control}"
 
 
-class Training(Value):
+class TrainingResults(Value):
     """What each worker alone scored and cost on training questions."""
 
     workers: tuple[str, ...]
@@ -99,7 +99,7 @@ class Job(Value):
     """The planner's own first; all have its table and seed."""
     kept: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """The lines of answers of each cell that an earlier start of the run wrote."""
-    training: Training | None = None
+    training: TrainingResults | None = None
     """None: neither the planner nor its controls choose anything."""
 
     def to_json(self) -> str:

@@ -16,7 +16,7 @@ from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.plan_selection import COST_TOLERANCE, best_fixed_plan
-from podium.evals.suite.cells import Cell, Job, Training
+from podium.evals.suite.cells import Cell, Job, TrainingResults
 from podium.evals.suite.open_table import OpenTable, untrained_of
 from podium.evals.suite.opening import open_table
 from podium.evals.suite.results import GradedAnswer, read_answers
@@ -140,14 +140,14 @@ class _Run:
         ) as other:
             await self.cell(cell, control.wrap(self.planner, replace(context, untrained=other.planner)))
 
-    async def _vote(self, training: Training | None, cost_usd: float) -> Planner:
+    async def _vote(self, training: TrainingResults | None, cost_usd: float) -> Planner:
         """The best vote on training questions that so many dollars a question buy; else the cheapest worker alone."""
         assert training is not None
         answers = await self.opened.answers(training)
         found = best_fixed_plan(answers, max_cost=cost_usd)
         return found or Single(answers.workers[int(answers.cost.argmin())])
 
-    async def _plans(self, training: Training | None) -> list[Workflow]:
+    async def _plans(self, training: TrainingResults | None) -> list[Workflow]:
         """The planner's first plans for training questions."""
         assert training is not None
         table = self.opened.table.training.model_copy(update={"questions": _PLANS})

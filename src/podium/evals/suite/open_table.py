@@ -14,7 +14,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.plan_selection import VoterPrices, best_cascade, best_fixed_plan, best_vote
-from podium.evals.suite.cells import Cell, Table, Training, cells_of
+from podium.evals.suite.cells import Cell, Table, TrainingResults, cells_of
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.executor import Dispatcher
 from podium.planner import Planner
@@ -128,7 +128,7 @@ class OpenTable:
         settings: SuiteSettings,
         *,
         seed: int,
-        training: Training | None = None,
+        training: TrainingResults | None = None,
         dispatcher: Dispatcher | None = None,
     ) -> AsyncIterator[Team]:
         """The workers with the planner of an entry.
@@ -157,7 +157,7 @@ class OpenTable:
             await opened.release()
 
     async def _learned(
-        self, entry: PlannerEntry, settings: SuiteSettings, training: Training, seed: int
+        self, entry: PlannerEntry, settings: SuiteSettings, training: TrainingResults, seed: int
     ) -> Planner | None:
         """A planner that makes its choices on training questions; None: this one makes none."""
         if entry.planner in CHOSEN:
@@ -170,7 +170,7 @@ class OpenTable:
         scored = await self._scored(training, early_stop=settings.early_stop)
         return open_baseline(entry.planner, self.pool.profiles, seed=str(seed), scored=scored)
 
-    async def _recorded_answers(self, training: Training) -> Answers | None:
+    async def _recorded_answers(self, training: TrainingResults) -> Answers | None:
         """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
         table = self.table.training.model_copy(update={"questions": len(training.texts)})
         if table not in _READ:
@@ -180,11 +180,11 @@ class OpenTable:
             _READ[table] = await read_answers(tasks, replayed) if replayed == workers else None
         return _READ[table]
 
-    async def answers(self, training: Training) -> Answers:
+    async def answers(self, training: TrainingResults) -> Answers:
         """The answers to training questions, from which votes are chosen."""
         return await self._recorded_answers(training) or training.answers
 
-    async def _scored(self, training: Training, *, early_stop: bool) -> ScoredAnswers:
+    async def _scored(self, training: TrainingResults, *, early_stop: bool) -> ScoredAnswers:
         """What planners learn from; of recorded workers also which of their answers are equal, as votes need it."""
         answers = await self._recorded_answers(training)
         if answers is None:

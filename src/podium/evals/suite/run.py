@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from podium.child_process import usable_cores
-from podium.evals.suite.cells import Job, Training
+from podium.evals.suite.cells import Job, TrainingResults
 from podium.evals.suite.job import run_job
 from podium.evals.suite.open_table import OpenTable
 from podium.evals.suite.opening import Checked
@@ -114,7 +114,7 @@ def _with_kept(job: Job, results: Results) -> Job:
     return job.model_copy(update={"kept": kept})
 
 
-def _learned(jobs: Iterable[Job], results: Results) -> Training:
+def _learned(jobs: Iterable[Job], results: Results) -> TrainingResults:
     """What the training questions taught, from the answers of each worker."""
     found = {
         job.cells[0].entry.planner.partition(":")[2]: list(
@@ -124,7 +124,7 @@ def _learned(jobs: Iterable[Job], results: Results) -> Training:
     }
     columns = list(found.values())
     texts = tuple(answer.trace.question.text for answer in columns[0])
-    return Training(
+    return TrainingResults(
         workers=tuple(found),
         texts=texts,
         answer_QW=tuple(

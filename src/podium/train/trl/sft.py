@@ -129,11 +129,9 @@ def run_sft(
 async def _collect(
     settings: TrainSettings, pool: Pool, dispatch: Dispatch, on_warning: Callable[[str], None]
 ) -> list[Demonstration]:
-    async with (
-        dispatch(pool) as dispatcher,
-        open_session(settings, dispatcher, pool=pool, on_warning=on_warning) as session,
-    ):
-        return await collect_demonstrations(settings, session, on_warning)
+    with dispatch(pool) as dispatcher:
+        async with open_session(settings, dispatcher, pool=pool, on_warning=on_warning) as session:
+            return await collect_demonstrations(settings, session, on_warning)
 
 
 def _config(settings: TrainSettings, folder: Path, ranks: int, context: int) -> SFTConfig:
