@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from socket import socket
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
@@ -77,7 +78,7 @@ class Serve:
         Args:
             pool: the workers, or a file; None: those of `open_team`.
             planner: the configured one; None: the first worker conducts.
-            store: where traces are kept; a file is closed with the server.
+            store: where traces are kept; None: a folder of its own. A file is closed with the server.
             keys: the API keys, closed with the server, which settles what they spent.
             settings: keys of [plan] (max_steps, early_stop, processes, quarantine_failing), the tables `budget` and
                 `conductor`, or keys of [serve].
@@ -98,7 +99,10 @@ class Serve:
             "serve": ServeSettings(**settings),
         }
         workers = open_pool(team) if isinstance(pool, str) else pool
-        kept = open_store(store) if isinstance(store, Path) else store
+        folder = None if store is not None else TemporaryDirectory(prefix="podium-served-")
+        place = store if folder is None else Path(folder.name) / "traces.sqlite"
+        kept = open_store(place) if isinstance(place, Path) else place
+        assert kept is not None
         service = Service(
             workers, Dispatcher(), store=kept, keys=keys, settings=team.model_copy(update=update)
         )
@@ -111,8 +115,10 @@ class Serve:
                 if keys is not None:
                     await keys.close()
                 await workers.close()
-                if kept is not None and kept is not store:
+                if kept is not store:
                     await kept.close()
+                if folder is not None:
+                    folder.cleanup()
 
         thread = threading.Thread(target=lambda: asyncio.run(life()), name="podium-serve", daemon=True)
         thread.start()

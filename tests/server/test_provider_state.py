@@ -127,7 +127,7 @@ THINKING: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 102
         (messages, THINKING),
     ],
 )
-def test_state_comes_back_through_every_api_without_a_store(  # noqa: PLR0917
+def test_state_comes_back_through_every_api(  # noqa: PLR0917
     serve: Serve, model: ChatModel, ask: Callable[..., str], more: dict[str, Any], asked: str, stream: bool
 ) -> None:
     url = serve(Pool([model.worker(calls_tools=True)]), planner="single:wren")

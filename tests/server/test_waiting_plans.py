@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,13 @@ async def planned(caller: Caller) -> Trace:
     trace = await runner.plan(QUESTION)
     assert trace.status == "planned"
     return trace.model_copy(update={"owner": caller.name})
+
+
+@pytest.fixture
+async def plans(tmp_path: Path) -> AsyncIterator[WaitingPlans]:
+    store = open_store(tmp_path / "traces.sqlite")
+    yield WaitingPlans(store)
+    await store.close()
 
 
 @pytest.mark.parametrize("run_elsewhere", [False, True])
@@ -92,8 +100,8 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     await store.close()
 
 
-async def test_many_plans_of_one_caller_push_out_its_own_alone() -> None:
-    plans, of_ann, of_bob = WaitingPlans(None), await planned(ANN), await planned(BOB)
+async def test_many_plans_of_one_caller_push_out_its_own_alone(plans: WaitingPlans) -> None:
+    of_ann, of_bob = await planned(ANN), await planned(BOB)
     plans.add(of_ann, keep=False)
     for number in range(1001):
         plans.add(of_bob.model_copy(update={"id": f"{number:032x}"}), keep=False)
@@ -104,9 +112,9 @@ async def test_many_plans_of_one_caller_push_out_its_own_alone() -> None:
 
 
 async def test_a_plan_that_expired_is_dropped_when_the_next_one_comes(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, plans: WaitingPlans
 ) -> None:
-    plans, old = WaitingPlans(None), await planned(ANN)
+    old = await planned(ANN)
     with monkeypatch.context() as later:
         later.setattr(approval, "LIFE_S", 0.0)
         plans.add(old, keep=False)

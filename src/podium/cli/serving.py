@@ -22,7 +22,6 @@ from podium.errors import UsageError
 from podium.server.app import create_app
 from podium.server.keys.keys import Keys as ServerKeys
 from podium.server.keys.keys import open_register, require_keys
-from podium.server.live import LiveQuestions
 from podium.server.process_group import Member, run_group
 from podium.server.service import Service
 from podium.server.serving import listen, serve_app
@@ -123,7 +122,6 @@ async def _open_service(settings: TeamSettings, pool: Pool, member: Member | Non
             team.runner.dispatcher,
             store=traces,
             keys=keys,
-            live=LiveQuestions(),
             settings=team.settings,
             opened=team.opened,
             observers=() if telemetry is None else (telemetry.observer,),

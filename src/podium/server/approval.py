@@ -2,7 +2,7 @@
 
 A waiting plan is a trace with the status "planned", whose id is the plan's. It waits in the store of traces, so that
 every replica over the same database can run it. Running takes it out; the trace of the run has the same id and includes
-what planning cost. Without a store it waits in this process.
+what planning cost. One that shall leave no trace waits in this process.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class WaitingPlans:
     """The plans that wait, each for its own caller.
 
     Args:
-        store: where they wait; None: in this process.
+        store: where they wait.
     """
 
-    def __init__(self, store: AsyncTraceStore | None) -> None:
+    def __init__(self, store: AsyncTraceStore) -> None:
         self._store = store
         self._here: dict[str, Trace] = {}
 
@@ -47,7 +47,7 @@ class WaitingPlans:
         Args:
             keep: whether it leaves a trace. If not, it waits in this process alone.
         """
-        if keep and self._store is not None:
+        if keep:
             try:
                 self._store.add(planned)
                 return
@@ -72,7 +72,7 @@ class WaitingPlans:
             APIError: 404, it does not wait, or not for this caller.
         """
         planned = self._here.get(id_)
-        if planned is None and self._store is not None:
+        if planned is None:
             try:
                 planned = await self._store.get(id_, caller.visible_owner)
             except (UnknownTraceError, UsageError):
@@ -99,8 +99,6 @@ class WaitingPlans:
         """
         if self._here.pop(planned.id, None) is not None:
             return
-        if self._store is None:
-            raise _gone(planned.id)
         taking = asyncio.ensure_future(self._store.delete(planned.id, planned.owner, status="planned"))
         try:
             taken = await asyncio.shield(taking)
@@ -125,7 +123,7 @@ class WaitingPlans:
         here = id_ in self._here
         planned = await self.find(id_, caller)
         await self.take(planned)
-        if not here and self._store is not None:
+        if not here:
             rejected = {"status": "cancelled", "error": "The plan was rejected."}
             self._store.add(planned.model_copy(update=rejected))
 

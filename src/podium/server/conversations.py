@@ -1,7 +1,7 @@
 """Remembers which worker answered each conversation last, and what of it providers' prompt caches hold.
 
-It keeps hashes, names and counts, no texts, in this process alone, and forgets them when the providers do. So it works
-without a store. `podium.team.affinity` decides what follows.
+It keeps hashes, names and counts, no texts, in this process alone, and forgets them when the providers do.
+`podium.team.affinity` decides what follows.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def unready(service: Service, in_flight: InFlightRequests) -> str | None:
     """Why a load balancer should send questions elsewhere for now, in one sentence; None: it need not."""
     if in_flight.draining:
         return "The server is shutting down."
-    if service.store is not None and service.store.trouble is not None:
+    if service.store.trouble is not None:
         # The store's own message names files and hosts, and this caller has shown no key.
         return "Traces cannot be written; the server's log says why."
     failing = {status.worker for status in service.dispatcher.status if status.state != "closed"}
@@ -255,11 +255,11 @@ class _CurrentState(Collector):
                 "1 while the server shuts down and takes no new questions.",
                 int(self._in_flight.draining),
             ),
-            ("traces_waiting", "Traces that wait to be written.", 0 if store is None else store.waiting),
+            ("traces_waiting", "Traces that wait to be written.", store.waiting),
             (
                 "store_down",
                 "1 while traces cannot be written.",
-                int(store is not None and bool(store.trouble)),
+                int(bool(store.trouble)),
             ),
         ):
             yield GaugeMetricFamily(f"podium_{name}", help_, value=value)

@@ -36,11 +36,11 @@ class PlanPrices:
     """Estimates plans.
 
     Args:
-        store: where past answers are; None: every length is assumed. While it cannot be read, the lengths are those
+        store: where past answers are. While it cannot be read, the lengths are those
             that were read last.
     """
 
-    def __init__(self, store: AsyncTraceStore | None) -> None:
+    def __init__(self, store: AsyncTraceStore) -> None:
         self._store = store
         self._past: Mapping[str, PastAnswers] = {}
         self._read_at = float("-inf")
@@ -53,8 +53,6 @@ class PlanPrices:
         return _body(expected, {name: pool.named(name).profile.price for name in pool.names})
 
     async def _read(self) -> Mapping[str, PastAnswers]:
-        if self._store is None:
-            return {}
         async with self._reading:
             if time.monotonic() - self._read_at > _FRESH_S:
                 try:

@@ -76,10 +76,10 @@ class ProviderStates:
     """The state of answers with tool calls, by the id of their trace, for clients that send back no more than ids.
 
     Args:
-        store: where the traces of other processes are; None: there is none.
+        store: where the traces of other processes are.
     """
 
-    def __init__(self, store: AsyncTraceStore | None) -> None:
+    def __init__(self, store: AsyncTraceStore) -> None:
         self._store = store
         self._known: OrderedDict[tuple[str, str | None], tuple[ProviderState, tuple[ToolCall, ...]] | None]
         self._known = OrderedDict()
@@ -99,7 +99,7 @@ class ProviderStates:
             numbers: which calls of the trace they are, in order.
         """
         key = trace_id, caller.visible_owner
-        if key not in self._known and self._store is not None:
+        if key not in self._known:
             try:
                 trace = await self._store.get(trace_id, owner=caller.visible_owner)
             except UsageError:

@@ -50,11 +50,10 @@ class Service:
 
     Args:
         pool, dispatcher, store, keys: the code that opened them closes them.
-        store: where traces are kept; None: no trace is kept.
+        store: where traces are kept.
         keys: the API keys; None: every client that reaches the server may use it.
         settings: of the team; where they name neither rounds nor steps, there are 1 and 5.
         opened: the planner of the settings, where it is open already.
-        live: receives the events of every running question; None: the service makes one.
         observers: further observers of every question.
         siblings: the other processes that serve the same address; None: there are none.
     """
@@ -64,9 +63,8 @@ class Service:
         pool: Pool,
         dispatcher: Dispatcher,
         *,
-        store: AsyncTraceStore | None = None,
+        store: AsyncTraceStore,
         keys: Keys | None = None,
-        live: LiveQuestions | None = None,
         settings: TeamSettings | None = None,
         opened: OpenedPlanner | None = None,
         observers: Sequence[ObserverFactory] = (),
@@ -76,7 +74,7 @@ class Service:
         self.dispatcher = dispatcher
         self.store = store
         self.keys = keys
-        self.live = live or LiveQuestions()
+        self.live = LiveQuestions()
         self.settings = settings or TeamSettings()
         self.observers = list(observers)
         self.siblings = siblings
@@ -256,8 +254,7 @@ class Service:
     def _keep(self, trace: Trace, caller: Caller) -> None:
         self.provider_states.record(trace, caller)
         try:
-            if self.store is not None:
-                self.store.add(trace)
+            self.store.add(trace)
         except StoreError as error:
             # The answer is paid for and its caller is waiting, so a failing store must not lose it.
             _LOG.error("Trace %s is not kept: %s", trace.id, error)

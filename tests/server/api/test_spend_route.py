@@ -101,11 +101,6 @@ def test_what_cannot_be_summed_is_refused_in_a_sentence(serve, tmp_path: Path) -
         reply = httpx.get(f"{url}/api/spend", params=query)
         assert reply.status_code in (400, 422), query
         assert said in reply.json()["error"]["message"]
-    storeless = httpx.get(f"{serve()}/api/spend")
-    assert (storeless.status_code, storeless.json()["error"]["message"]) == (
-        404,
-        "This server keeps no traces, so it cannot say what they cost.",
-    )
 
 
 def test_the_last_days_of_the_calendar_have_nothing(serve, tmp_path: Path) -> None:

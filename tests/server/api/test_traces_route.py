@@ -178,18 +178,6 @@ def test_an_id_names_one_trace_and_is_given_whole_to_delete(
     assert listed(client) == [2]
 
 
-def test_a_server_without_a_store_says_so(serve: Serve) -> None:
-    with httpx.Client(base_url=serve()) as client:
-        assert client.get("/api/traces").json() == {
-            "traces": [],
-            "next": None,
-            "total": 0,
-            "damaged": 0,
-        }
-        for path in ("/api/traces/export", "/api/traces/1", "/api/traces/1/events"):
-            assert refusal(client.get(path))[0] == 404
-
-
 @contextmanager
 def keyed(serve: Serve, folder: Path) -> Iterator[Callable[[str], httpx.Client]]:
     """Clients with the keys of ada, bob, and an admin."""

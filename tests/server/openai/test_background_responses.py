@@ -204,11 +204,6 @@ def test_what_cannot_run_in_the_background_is_refused_with_the_way_out(asking: O
             asking.responses.create(**given)
 
 
-def test_a_server_that_keeps_no_traces_makes_nothing_in_the_background(serve: Serve) -> None:
-    with pytest.raises(openai.BadRequestError, match="this server keeps no traces"):
-        client(serve()).responses.create(model="podium", input=QUESTION, background=True)
-
-
 def test_a_worker_that_is_named_answers_in_the_background_too(asking: OpenAI) -> None:
     made = asking.responses.create(model="ada", input="Say alpha.", background=True)
     done = ended(asking, made.id)

@@ -101,7 +101,7 @@ def test_tool_results_go_to_the_worker_that_called_with_its_past(serve: Serve, t
 def test_without_the_trace_results_still_go_to_the_caller_and_come_last(serve: Serve) -> None:
     with chat_model(forecaster) as model, chat_model("I am another.") as other:
         pool = Pool([other.worker("lark", calls_tools=True), model.worker(calls_tools=True)])
-        asking = client(serve(pool, planner="single:wren"))  # Keeps no traces.
+        asking = client(serve(pool, planner="single:wren"))
         called = asking.chat.completions.create(model="podium", messages=ASKED, tools=TOOLS, store=False)
         late = {"role": "system", "content": "Be brief."}
         messages = [*ASKED, *results(called.choices[0].message), late]

@@ -131,13 +131,6 @@ def test_a_response_that_is_not_stored_cannot_be_followed(serve: Serve, tmp_path
     assert refused.value.param == "previous_response_id"
 
 
-def test_a_server_without_a_store_says_that_nothing_can_follow(serve: Serve) -> None:
-    with pytest.raises(openai.BadRequestError, match="keeps no traces"):
-        client(serve()).responses.create(
-            model="podium", input="And?", previous_response_id="resp_" + "0" * 32
-        )
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_function_calls_are_items_and_results_go_to_the_same_worker(
     serve: Serve, tmp_path: Path, streamed: bool
@@ -231,7 +224,7 @@ def test_a_dry_run_is_a_response_with_the_plan(serve: Serve) -> None:
             {"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]},
             "input.0.tool_call_id",
         ),
-        ({"background": True}, "background"),
+        ({"background": True, "store": False}, "background"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
         ({"metadata": {"podium.instructions": "true"}}, "metadata"),

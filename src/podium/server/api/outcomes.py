@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from podium.server.api.traces import finding, store_of
+from podium.server.api.traces import finding
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.requests import Body, body_schema, parse_body
@@ -33,7 +33,7 @@ def routes(service: Service) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(OutcomeBody, await request.body(), service.parse_lock)
         with finding(id):
-            judged = await store_of(service).judge(id, body.outcome(caller), caller.visible_owner)
+            judged = await service.store.judge(id, body.outcome(caller), caller.visible_owner)
         service.planners.learning.outcome_came()
         service.live.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)

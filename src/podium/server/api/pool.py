@@ -77,12 +77,9 @@ class _HistoryReader:
         self._reading = asyncio.Lock()
 
     async def read(self) -> dict[str, CallHistory]:
-        store = self._service.store
-        if store is None:
-            return {}
         async with self._reading:
             if time.monotonic() - self._read_at > _FRESH_S:
-                self._histories = call_histories(await store.newest(_TRACES))
+                self._histories = call_histories(await self._service.store.newest(_TRACES))
                 self._read_at = time.monotonic()
             return self._histories
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from podium.errors import UsageError
 from podium.executor.accounts import Account
-from podium.server.api_errors import error_responses, invalid, missing
+from podium.server.api_errors import error_responses, invalid
 from podium.server.keys.caller import NANO_PER_USD, Caller
 from podium.server.service import Service
 from podium.trace.spend import MAX_DAYS, Accuracy, Spend, SpendBy, SpendQuery
@@ -31,8 +31,6 @@ def routes(service: Service) -> APIRouter:
     async def spend(request: Request, query: Annotated[SpendParameters, Query()]) -> dict[str, Any]:
         """Dollars, calls and tokens of the questions that began in these days (UTC), and the budgets."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        if service.store is None:
-            raise missing("This server keeps no traces, so it cannot say what they cost.")
         try:
             asked = query.of(caller, datetime.now(UTC).date())
         except UsageError as error:

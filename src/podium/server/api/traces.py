@@ -65,8 +65,6 @@ def routes(service: Service) -> APIRouter:
         `damaged` traces are left out, since their rows in the database are damaged.
         """
         caller = await service.authenticate(request.headers.get("authorization"))
-        if service.store is None:
-            return {"traces": [], "next": None, "total": 0, "damaged": 0}
         try:
             page = await service.store.page(query.of(caller), query.cursor, query.limit)
         except UsageError as error:
@@ -86,7 +84,7 @@ def routes(service: Service) -> APIRouter:
     async def export(request: Request, query: Annotated[TraceQuery, Query()]) -> Response:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        lines = _chunks(store_of(service).export(query.of(caller)))
+        lines = _chunks(service.store.export(query.of(caller)))
         # An error before the first line is an ordinary error response.
         first = await anext(lines, b"")
         return StreamingResponse(
@@ -103,7 +101,7 @@ def routes(service: Service) -> APIRouter:
     async def trace(request: Request, id: str) -> Response:
         """One trace. A unique beginning of its id is enough."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        found = await _find(store_of(service), id, caller)
+        found = await _find(service.store, id, caller)
         return Response(to_json(found), media_type="application/json")
 
     @router.get(
@@ -132,13 +130,12 @@ def routes(service: Service) -> APIRouter:
         log = service.live.find(id, caller.visible_owner)
         if log is not None:
             return EventStream(_follow(log, last_event_id), {})
-        store = store_of(service)
         try:
-            found = await _find(store, id, caller)
+            found = await _find(service.store, id, caller)
         except APIError as error:
-            if error.status != 404 or not store.shared or not _FULL_ID.fullmatch(id):
+            if error.status != 404 or not service.store.shared or not _FULL_ID.fullmatch(id):
                 raise
-            return EventStream(_elsewhere(service, store, id, caller, last_event_id), {})
+            return EventStream(_elsewhere(service, id, caller, last_event_id), {})
         return EventStream(_replay(found, last_event_id), {})
 
     @router.get("/api/traces/{id}/explanation", responses=error_responses(400, 401, 404, 429, 503))
@@ -148,7 +145,7 @@ def routes(service: Service) -> APIRouter:
         Every figure comes with its source.
         """
         caller = await service.authenticate(request.headers.get("authorization"))
-        return explain(await _find(store_of(service), id, caller))
+        return explain(await _find(service.store, id, caller))
 
     @router.delete(
         "/api/traces/{id}",
@@ -159,23 +156,12 @@ def routes(service: Service) -> APIRouter:
     async def delete(request: Request, id: str) -> Response:
         """Delete a trace, by its full id."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        if not await store_of(service).delete(id, caller.visible_owner):
+        if not await service.store.delete(id, caller.visible_owner):
             raise _unknown(id)
         service.live.forget(id)
         return Response(status_code=204)
 
     return router
-
-
-def store_of(service: Service) -> AsyncTraceStore:
-    """The server's store of traces.
-
-    Raises:
-        APIError: 404, it has none.
-    """
-    if service.store is None:
-        raise missing("This server keeps no traces.")
-    return service.store
 
 
 def _unknown(id_: str) -> APIError:
@@ -245,10 +231,10 @@ def _replay(trace: Trace, after: str | None) -> Any:
     return produce
 
 
-def _elsewhere(service: Service, store: AsyncTraceStore, id_: str, caller: Caller, after: str | None) -> Any:
+def _elsewhere(service: Service, id_: str, caller: Caller, after: str | None) -> Any:
     """The events of a question of another process of this server, else of another server."""
     if service.siblings is None:
-        return _poll(store, id_, caller)
+        return _poll(service.store, id_, caller)
     pieces = service.siblings.stream("events", id=id_, owner=caller.visible_owner, after=after)
 
     async def produce(write: Write) -> None:
@@ -258,7 +244,7 @@ def _elsewhere(service: Service, store: AsyncTraceStore, id_: str, caller: Calle
                 found = True
                 await write(piece)
         if not found:
-            await _poll(store, id_, caller)(write)
+            await _poll(service.store, id_, caller)(write)
 
     return produce
 

@@ -69,7 +69,7 @@ class BackgroundResponses:
     """The responses that this server makes in the background.
 
     Args:
-        service: answers the questions. Without a store, nothing runs in the background.
+        service: answers the questions.
     """
 
     def __init__(self, service: Service) -> None:
@@ -95,14 +95,12 @@ class BackgroundResponses:
 
     @property
     def table(self) -> BackgroundTable:
-        """Where they are kept; only for a service with a store."""
-        assert self._service.store is not None
+        """Where they are kept."""
         return BackgroundTable(self._service.store.rows)
 
     def open(self) -> None:
         """Begin to take responses that no server makes."""
-        if self._service.store is not None:
-            self._watching = asyncio.create_task(self._watch(), name="background responses")
+        self._watching = asyncio.create_task(self._watch(), name="background responses")
 
     def pause(self) -> None:
         """Begin no further call. A response is handed back as soon as none of its calls is in flight."""
@@ -289,7 +287,6 @@ class BackgroundResponses:
     async def _finish(self, row: BackgroundRow, trace: Trace) -> None:
         """Keep the trace, then mark the response as finished. A kill between the two costs nothing."""
         store = self._service.store
-        assert store is not None
         if row.id not in await self.table.renew(self._holder, self._lease_s):
             return
         store.add(trace)

@@ -91,7 +91,6 @@ async def background_events(
 
 
 async def _end(id: str, kept: BackgroundRequest, events: ResponseWriter, service: Service) -> bytes:
-    assert service.store is not None
     try:
         trace: Trace = await service.store.get(id)
     except UnknownTraceError:  # Deleted a moment ago.

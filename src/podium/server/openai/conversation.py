@@ -313,8 +313,6 @@ async def _default_worker(request: ChatRequest, service: Service, caller: Caller
 
 async def _find_trace(id_: CallId, service: Service, caller: Caller) -> Trace | None:
     """The trace in which the call was made, if it was kept and the caller may see it."""
-    if service.store is None:
-        return None
     try:
         return await service.store.get(id_.trace_id, owner=caller.visible_owner)
     except UsageError:

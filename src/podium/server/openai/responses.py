@@ -42,8 +42,8 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
     async def respond(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(ResponseBody, await request.body(), service.parse_lock)
-        if body.background:
-            _check_kept(body, service)
+        if body.background and body.store is False:
+            raise invalid("background: a response in the background is kept: leave store out.", "background")
         question = await OpenedQuestion.open(service, await read_response(body, service, caller), caller)
         if body.background:
             return await _start(body, question, background)
@@ -51,13 +51,6 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
         return await question.reply(writer, request, streams=body.stream)
 
     return router
-
-
-def _check_kept(body: ResponseBody, service: Service) -> None:
-    """Raise `APIError` if a response in the background could not be read later."""
-    if service.store is None or body.store is False:
-        why = "this server keeps no traces" if service.store is None else "it is kept: leave store out"
-        raise invalid(f"background: a response in the background can be read only if {why}.", "background")
 
 
 def _frame(body: ResponseBody, question: OpenedQuestion) -> ResponseFrame:
@@ -69,7 +62,7 @@ def _frame(body: ResponseBody, question: OpenedQuestion) -> ResponseFrame:
         question=request.question,
         metadata=request.metadata,
         user=request.user,
-        store=request.keep and question.service.store is not None,
+        store=request.keep,
         previous=body.previous_response_id,
         echo={"safety_identifier": body.safety_identifier, "prompt_cache_key": body.prompt_cache_key},
     )

@@ -87,7 +87,6 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
             await background.delete(row.id)
             return {"id": id, "object": "response", "deleted": True}
         trace = await find_trace(id, service, caller, "id")
-        assert service.store is not None
         if not await service.store.delete(trace.id, owner=caller.visible_owner):
             raise unknown_response(id, "id")
         return {"id": id, "object": "response", "deleted": True}
