@@ -1,22 +1,26 @@
 """What a process of tests needs before all else; the files `conftest.py` of the three distributions import it first.
 
 Libraries use one thread, since threads that spin while they wait slow the tests beside them. Properties have no
-deadline: nothing timed decides a test. What collecting the tests leaves in memory is never searched for garbage.
+deadline, since nothing timed decides a test, and twice as many examples at night. What collecting the tests leaves in memory is never searched for garbage.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 
 import hypothesis
 
 gc.disable()
+# A shell lets what runs in the background ignore it, and so do the programs that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Read when NumPy, scikit-learn or torch is first imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+hypothesis.settings.register_profile("day", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("night", deadline=None, max_examples=100)
+hypothesis.settings.load_profile("night" if os.environ.get("PODIUM_NIGHTLY") else "day")
 
 
 def pytest_collection_finish() -> None:
