@@ -1,7 +1,8 @@
 """What a process of tests needs before all else; the files `conftest.py` of the three distributions import it first.
 
 Libraries use one thread, since threads that spin while they wait slow the tests beside them. Properties have no
-deadline, since nothing timed decides a test, and twice as many examples at night. What collecting the tests leaves in memory is never searched for garbage.
+deadline, since nothing timed decides a test, and twice as many examples at night. What collecting the tests leaves in
+memory is never searched for garbage.
 """
 
 from __future__ import annotations
