@@ -140,7 +140,10 @@ def test_the_anthropic_client_skips_what_is_no_event(serve: Serve) -> None:
 
 def test_a_failure_after_a_sign_of_life_is_told_in_the_stream(serve: Serve, model: ChatModel) -> None:
     slow = chat_worker(
-        Profile(name="wren"), ChatClient(model.url), "m", limits=Limits(timeout=0.3, retries=0, probe_after=0.05)
+        Profile(name="wren"),
+        ChatClient(model.url),
+        "m",
+        limits=Limits(timeout=0.3, retries=0, probe_after=0.05),
     )
     url = serve(Pool([slow]), planner="single:wren")
     for name in ("chat", "message", "response"):

@@ -139,8 +139,8 @@ def test_what_is_found_has_no_outer_space_and_it_changes_nothing(response: str) 
 
 
 def test_a_hostile_text_is_searched_in_bounded_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for piece in (*PIECES, "answer is correct ", "\\boxed{1} ", "```a\n", "1\n", "A. ", " ", ", which"):
         for place in PLACES:
-            extract(piece * (200_000 // len(piece)), place)
-    assert time.monotonic() - started < 60
+            extract(piece * (60_000 // len(piece)), place)
+    assert time.process_time() - started < 30
