@@ -76,6 +76,8 @@ FOLDERS: Mapping[str, Mapping[str, str]] = {
         **TOOL,
     },
     "downloaded_pool": {"team.toml": f'pool = "{{downloads}}/pool.toml"\n{SINGLE}'},
+    "pool_behind_a_link": {"team.toml": f'pool = "link.toml"\n{SINGLE}', **TOOL},
+    "pool_in_a_linked_folder": {"team.toml": f'pool = "linked/pool.toml"\n{SINGLE}'},
     "store": {"team.toml": f'store = "mark"\npool = "pool.toml"\n{SINGLE}', "pool.toml": SCRIPTED},
     "cache": {"team.toml": f'cache = "mark"\npool = "pool.toml"\n{SINGLE}', "pool.toml": SCRIPTED},
 }
@@ -112,6 +114,9 @@ def write(files: Mapping[str, str], tmp_path: Path, url: str = "http://127.0.0.1
     downloads.mkdir(exist_ok=True)
     (downloads / "pool.toml").write_text(COMMAND)
     (downloads / "tool.sh").write_text("touch ../cloned/mark\necho Four.\n")
+    if not Path("linked").exists():
+        Path("linked").symlink_to(downloads)
+        Path("link.toml").symlink_to(downloads / "pool.toml")
     words = {
         "url": url,
         "module": f"m{abs(hash(tmp_path))}",
@@ -226,6 +231,16 @@ def test_data_that_changes_with_use_asks_for_no_new_trust(podium: Podium, tmp_pa
         assert podium("ask", "Hm?").status == 0
     assert Path("own.sqlite").stat().st_size
     assert Path("own.cache").stat().st_size
+
+
+def test_a_model_of_any_size_can_be_trusted_and_is_named(podium: Podium) -> None:
+    Path("team.toml").write_text('[[worker]]\nname = "w"\nkind = "gguf"\nfile = "m.gguf"\n')
+    with Path("m.gguf").open("wb") as model:
+        model.truncate(2**30)
+    assert "loads the model m.gguf" in podium("ask", "Hm?").err
+    assert podium("trust", "--yes").status == 0
+    assert podium("config", "show").status == 0
+    assert "is not trusted" not in podium("pool", "list").err
 
 
 def test_trust_follows_a_link_to_no_other_file_or_folder(podium: Podium, tmp_path: Path) -> None:

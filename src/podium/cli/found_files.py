@@ -127,6 +127,8 @@ class _Walk:
         if isinstance(value, Mapping):
             self.acts += _acts(value)
             for name, item in value.items():
+                if value.get("kind") == "gguf" and name == "file":
+                    continue  # Weights run nothing, and take seconds to read.
                 programs = name == "command" and isinstance(value.get("folder"), str)
                 self._follow(item, folder / value["folder"] if programs else folder, name)
             self._add_module(value, folder)
@@ -166,6 +168,8 @@ def _acts(table: Mapping[str, Any]) -> Iterator[str]:
     given_away = f" with {' and '.join(variables)}" if variables else ""
     urls = [value for key, value in texts.items() if key.endswith("url")]
     does = [f"calls {url}" for url in urls]
+    if table.get("kind") == "gguf":
+        does.append(f"loads the model {texts.get('file', '')}")
     if table.get("kind") == "litellm":
         does.append(f"calls {texts.get('model', '')} by litellm")
     command = table.get("command")
