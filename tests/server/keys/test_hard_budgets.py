@@ -30,15 +30,17 @@ EMOJI = "".join(map(chr, range(0x1F600, 0x1F640)))
 BINARY = bytes(range(1, 256)).decode("latin-1")
 TEXTS = {  # By worker: a text, and so many tokens for so many characters.
     "prose": ("Where does the old river meet the sea? ", 1, 4),
-    "ascii-1": ("xQ7#", 1, 1),
-    "ascii-4": ("xQ7#", 4, 1),
-    "chinese-1": ("河流在哪里入海", 1, 1),
-    "chinese-3": ("河流在哪里入海", 3, 1),
-    "emoji-1": (EMOJI, 1, 1),
-    "emoji-4": (EMOJI, 4, 1),
-    "binary-1": (BINARY, 1, 1),
-    "binary-4": (BINARY, 4, 1),
     "control": ("\0\x01\x02\x7f", 1, 1),
+    **{
+        f"{name}-{tokens}": (text, tokens, 1)
+        for name, text in (
+            ("ascii", "xQ7#"),
+            ("chinese", "河流在哪里入海"),
+            ("emoji", EMOJI),
+            ("binary", BINARY),
+        )
+        for tokens in (1, 2, 3, 4)
+    },
 }
 
 
