@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 _TAG = (
     r"(?:[a-z]{1,12}[:_])?"
-    r"(?:thinking|think|thoughts|thought_process|thought|antthinking|reasoning_scratchpad|reasoning)"
+    r"(?:thinking|think|thoughts|thought_process|thought|antthinking|(?:reasoning_)?scratchpad|inner_monologue|reasoning)"
 )
 _HARMONY_HEAD = r"(?:<\|start\|>assistant)?<\|channel\|>"
 _FINAL_WORD = "assistantfinal"
@@ -55,13 +55,15 @@ _FAMILIES = (
     _pair(r"<\|start_thinking\|>", r"<\|end_thinking\|>"),
     _pair(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
     _pair(r"◁think▷", r"◁/think▷"),
+    _pair(r"<\|(?:think|thinking|thought)\|>", r"<\|/(?:think|thinking|thought)\|>"),
+    _pair(r"\[begin reasoning\]", r"\[begin final response\]"),
 )
 """Tags of Qwen, DeepSeek, Claude, Seed and others; Mistral's; gpt-oss's harmony format; Gemma 4's and 3's; Cohere's;
-OpenThinker's; Kimi-VL's."""
+OpenThinker's; Kimi-VL's; those in pipes; Apriel's, whose template opens the thought."""
 
 _WRAPPING = (
     r"<\|(?:end|call|return)\|>|<\|start\|>assistant|<\|(?:start|end)_response\|>|"
-    rf"<\|(?:begin|end)_of_solution\|>|<{_TAG}\s{{0,20}}/>"
+    rf"<\|(?:begin|end)_of_solution\|>|\[end final response\]|<{_TAG}\s{{0,20}}/>"
 )
 """Marks around an answer, dropped where thoughts were marked."""
 
@@ -76,14 +78,17 @@ _ANY = re.compile(
 )
 _INSIDE = tuple(re.compile(f"(?P<o>{m.opening})|(?P<c>{m.closing})", re.IGNORECASE) for m in _FAMILIES)
 _BEGUN = re.compile(
-    rf"(?:</?{_TAG}\s[^<>]{{0,200}}|<[/|]?[\w:]{{0,40}}[|/]?|\[/?[a-z]{{0,5}}|◁/?[a-z]{{0,5}}"
+    rf"(?:</?{_TAG}\s[^<>]{{0,200}}|<[/|]{{0,2}}[\w:]{{0,40}}[|/]?|\[/?[a-z ]{{0,20}}|◁/?[a-z]{{0,5}}"
     r"|<\|(?:start|channel)\|>(?:[^<]{0,60}<\|(?:channel|constrain)\|>){0,2}[^<]{0,60}(?:<\|?[a-z]{0,10}\|?)?"
     r"|(?:<\|channel>|<unused94>)[a-z]{0,7})\Z",
     re.IGNORECASE,
 )
 """The beginning of a mark at the end of the text."""
 _BEGUN_WORD = re.compile("|".join(f"{_FINAL_WORD[:end]}\\Z" for end in range(1, len(_FINAL_WORD))))
-_WORDS = re.compile(rf"think|thought|reasoning|channel|<unused9|{_FINAL_WORD}", re.IGNORECASE)
+_WORDS = re.compile(
+    rf"think|thought|reasoning|channel|<unused9|scratchpad|monologue|final response|{_FINAL_WORD}",
+    re.IGNORECASE,
+)
 """Every mark has one of them, and few texts do."""
 _LONGEST = 300
 """Characters of the longest mark (approximate)."""

@@ -94,7 +94,29 @@ async def test_a_stream_that_begins_inside_a_thought_shows_no_thoughts(
     assert "".join(texts) == reply.text == "4"
 
 
-@pytest.mark.parametrize("thought", ["Okay, so", "The user asks", "We need 2 + 2", "Maybe 5?", "\nHmm, five"])
+@pytest.mark.parametrize(
+    "thought",
+    [
+        *(
+            "Okay, so",
+            "The user asks",
+            "We need 2 + 2",
+            "Maybe 5?",
+            "\nHmm, five",
+            "Got it, a sum",
+            "User asks: 2 + 2",
+        ),
+        *(
+            "Looking at it",
+            "This is a sum",
+            "1.  **Analyze** it",
+            "Here's a thinking process:",
+            "嗯，用户问",
+            "首先",
+        ),
+        *("Der Nutzer fragt", "L’".replace("’", "'") + "utilisateur demande", "Хорошо, сумма", "まず"),
+    ],
+)
 async def test_a_first_stream_that_begins_as_thoughts_do_waits(
     endpoint: Endpoint, client: ChatClient, thought: str
 ) -> None:
@@ -104,6 +126,21 @@ async def test_a_first_stream_that_begins_as_thoughts_do_waits(
     reply = await ask(client, on_text=texts.append)
     assert "".join(texts) == reply.text == "It is 4"
     assert reply.reasoning == thought.strip()
+
+
+async def test_thoughts_that_open_unlike_any_end_in_an_error_once(
+    endpoint: Endpoint, client: ChatClient
+) -> None:
+    for _ in range(2):
+        pieces = ["Two ", "and two?", "\n</think>\n\n", "It ", "is ", "4"]
+        endpoint.stream(*(event(delta(piece)) for piece in pieces), part("stop"), DONE)
+    texts: list[str] = []
+    reply = await ask(client, on_text=texts.append)
+    assert reply.text == "It is 4"
+    assert not "".join(texts).startswith("It"), "what was passed on is not the answer, which the server tells"
+    texts.clear()
+    await ask(client, on_text=texts.append)
+    assert "".join(texts) == "It is 4"
 
 
 async def test_of_a_model_that_answers_openly_every_text_is_streamed(
