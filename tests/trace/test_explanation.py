@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podium.trace import RoundTrace, Span, Trace
-from podium.trace.explanation import explain
+from podium.trace.explanation import explain_answer
 from podium.types import Price, Profile, Question, Rating, Usage
 from podium.workflow import Step, Workflow, render
 
@@ -34,7 +34,7 @@ def trace(*pool: Profile, thought: str = "", answer: str | None = "42") -> Trace
 
 
 def test_the_best_rated_worker_is_priced_by_tokens_of_question_and_answer() -> None:
-    found = explain(trace(rated(DEAR, 0.7), rated(CHEAP, 0.9), thought="Cheap knows sums.\n"))
+    found = explain_answer(trace(rated(DEAR, 0.7), rated(CHEAP, 0.9), thought="Cheap knows sums.\n"))
     assert found.reason == "Cheap knows sums."
     assert found.cost_usd == 0.75
     assert [worker.worker for worker in found.ratings] == ["cheap", "dear"]
@@ -52,7 +52,7 @@ def test_the_best_rated_worker_is_priced_by_tokens_of_question_and_answer() -> N
 
 
 def test_without_ratings_the_dearest_worker_is_priced_and_none_is_right() -> None:
-    found = explain(trace(CHEAP, DEAR))
+    found = explain_answer(trace(CHEAP, DEAR))
     assert found.single is not None
     assert (found.single.worker, found.single.accuracy, found.single.measured_usd) == ("dear", None, None)
     assert "No worker has a rating" in found.single.choice
@@ -60,10 +60,10 @@ def test_without_ratings_the_dearest_worker_is_priced_and_none_is_right() -> Non
 
 
 def test_what_has_no_source_is_left_out() -> None:
-    assert explain(trace(Profile(name="free"))).single is None
-    single = explain(trace(rated(Profile(name="free"), 0.5))).single
+    assert explain_answer(trace(Profile(name="free"))).single is None
+    single = explain_answer(trace(rated(Profile(name="free"), 0.5))).single
     assert single is not None
     assert single.cost_usd is None
-    unanswered = explain(trace(CHEAP, answer=None)).single
+    unanswered = explain_answer(trace(CHEAP, answer=None)).single
     assert unanswered is not None
     assert unanswered.cost_usd is None

@@ -28,7 +28,7 @@ from podium.planners import open_baseline
 from podium.ratings import recorder
 from podium.ratings.plan_recorder import record_plans
 from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path, unfinished_path
-from podium.rollout.run_data import digest, grader_settings
+from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.team.dispatching import open_dispatcher
@@ -114,7 +114,7 @@ def record(
                 "tasks": tasks,
                 "split": split,
                 "seed": seed,
-                "grader": digest(grader_settings(next(iter(parts.values())).tasks[0].grader)),
+                "grader": value_digest(grader_settings(next(iter(parts.values())).tasks[0].grader)),
                 # The seeds of plans depend on the recording's name.
                 **({"plans": plans, "name": name} if plans else {}),
             },

@@ -17,7 +17,7 @@ from podium.cli.printable import printable
 from podium.cli.team_options import TeamOptions
 from podium.config import Source
 from podium.errors import ConfigError, UsageError
-from podium.team.opening import TeamFile, check_tables, store_of
+from podium.team.opening import TeamFile, check_tables, store_place
 
 if TYPE_CHECKING:
     from podium.cli.trusted import Trusted
@@ -58,7 +58,7 @@ def found_store() -> str | None:
     if found is None or "store" not in found.source.tables:
         return None
     team = found.permitted(())
-    return store_of(found.source.tables, found.path.parent) if team.name is not None else None
+    return store_place(found.source.tables, found.path.parent) if team.name is not None else None
 
 
 class FoundTeam:

@@ -21,7 +21,7 @@ from podium.cli.terminal import open_console, open_trace_store
 from podium.database import default_path
 from podium.errors import UsageError
 from podium.trace import Feedback, Trace, TraceStatus
-from podium.trace.explanation import explain
+from podium.trace.explanation import explain_answer
 from podium.trace.query import OutcomeFilter, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
 from podium.trace.store import TraceStore
@@ -95,7 +95,7 @@ def show(
         console = open_console()
         print_trace(trace, console, full=full)
         console.print()
-        console.print(draw_explanation(explain(trace), full=full))
+        console.print(draw_explanation(explain_answer(trace), full=full))
     return 0
 
 

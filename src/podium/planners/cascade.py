@@ -22,7 +22,15 @@ from podium.planners.baseline import (
 )
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import position_of
-from podium.planners.rounds import Rounds, StepOf, commonest, comparable, plan_rounds, side_by_side, step_of
+from podium.planners.rounds import (
+    Rounds,
+    StepOf,
+    commonest,
+    comparable,
+    plan_rounds,
+    voted_draft,
+    worker_step,
+)
 from podium.planners.voting import Committee
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Step, Workflow, render
@@ -104,8 +112,8 @@ class Escalation:
         number = 0
         while waiting:
             asked, waiting = (waiting[:1], waiting[1:]) if number else (waiting[:2], waiting[2:])
-            outcome = yield side_by_side(
-                request, [step_of(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
+            outcome = yield voted_draft(
+                request, [worker_step(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
             )
             for step in range(len(asked)):
                 answer = comparable(outcome.responses[step])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Rounds, commonest, comparable, plan_rounds, side_by_side, step_of
+from podium.planners.rounds import Rounds, commonest, comparable, plan_rounds, voted_draft, worker_step
 from podium.workers.vote import VOTE
 
 REVISE = (
@@ -41,13 +41,13 @@ class Debate:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         count = len(self.members)
-        outcome = yield side_by_side(
-            request, [step_of(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
+        outcome = yield voted_draft(
+            request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         )
         _, agreeing = commonest(comparable(response) for response in outcome.responses[:count])
         if 3 * agreeing < 2 * count and count > 1:
-            revising = [step_of(request, member, REVISE, sees=True) for member in self.members]
-            yield side_by_side(request, revising, [(0, step) for step in range(count)])
+            revising = [worker_step(request, member, REVISE, sees=True) for member in self.members]
+            yield voted_draft(request, revising, [(0, step) for step in range(count)])
         return None
 
 

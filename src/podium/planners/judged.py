@@ -15,7 +15,7 @@ from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Draft, Rounds, commonest, comparable, plan_rounds, step_of
+from podium.planners.rounds import Draft, Rounds, commonest, comparable, plan_rounds, worker_step
 from podium.workflow import Workflow
 
 _VERDICT = (
@@ -52,9 +52,9 @@ class Judged:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         count = len(self.members)
-        steps = [step_of(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
+        steps = [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         if count > 1:
-            steps.append(step_of(request, self.judge, self.subtask, reads=range(count)))
+            steps.append(worker_step(request, self.judge, self.subtask, reads=range(count)))
         outcome = yield Draft(Workflow(tuple(steps)))
         responses = outcome.responses[:count]
         named = read_verdict(outcome.responses[-1], responses) if count > 1 else None

@@ -26,7 +26,7 @@ from podium.planners.baseline import (
 )
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once
-from podium.planners.rounds import step_of
+from podium.planners.rounds import worker_step
 from podium.workflow import Step, Workflow
 
 AGGREGATE = (
@@ -61,7 +61,7 @@ class MixtureOfAgents:
         for layer in self.layers:
             subtask = AGGREGATE if before else ANSWER_WHOLE_QUESTION
             start = len(steps)
-            steps += [step_of(request, worker, subtask, reads=before) for worker in layer]
+            steps += [worker_step(request, worker, subtask, reads=before) for worker in layer]
             before = range(start, len(steps))
         return plan_once(request, Workflow(tuple(steps)))
 

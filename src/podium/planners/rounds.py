@@ -76,7 +76,7 @@ def random_of(request: PlanRequest, name: str) -> Random:
     return Random(f"{name}/{request.question.text[:SEED_PREFIX_CHARS]}")
 
 
-def step_of(
+def worker_step(
     request: PlanRequest, worker: str, subtask: str, *, reads: Sequence[int] = (), sees: bool = False
 ) -> Step:
     """A step of the worker named `worker`. A subtask that is too long loses its middle.
@@ -92,7 +92,7 @@ def step_of(
     return Step(position_of(worker, request.pool), text, Access(steps=tuple(reads), previous=sees))
 
 
-def side_by_side(request: PlanRequest, steps: Sequence[Step], shows: Sequence[StepOf] = ()) -> Draft:
+def voted_draft(request: PlanRequest, steps: Sequence[Step], shows: Sequence[StepOf] = ()) -> Draft:
     """A draft in which a vote on `steps` comes last, since a step that nothing reads is not run; for one step without
     it."""
     if len(steps) > 1:
@@ -115,7 +115,7 @@ def commonest(answers: Iterable[str | None]) -> tuple[str | None, int]:
     return counted.most_common(1)[0] if counted else (None, 0)
 
 
-def read_object(response: str | None) -> dict[str, Any] | None:
+def first_object(response: str | None) -> dict[str, Any] | None:
     """The first JSON object in a response, which may have text around it; None: there is none."""
     text = response or ""
     for start in islice((match.start() for match in re.finditer("{", text)), _MOST_STARTS):

@@ -55,14 +55,14 @@ class RunData(Value):
 
     @classmethod
     def _of(cls, rows: Sequence[tuple[Any, str, Any]], workers: dict[str, dict[str, Any]]) -> Self:
-        texts = [digest(text) for text, _, _ in rows]
+        texts = [value_digest(text) for text, _, _ in rows]
         by_text = [row for _, row in sorted(zip(texts, rows, strict=True), key=lambda pair: pair[0])]
         return cls(
             questions=len(rows),
-            texts=digest(sorted(texts)),
-            order=digest(texts),
-            answers=digest([answer for _, answer, _ in by_text]),
-            graders=digest([grader for _, _, grader in by_text]),
+            texts=value_digest(sorted(texts)),
+            order=value_digest(texts),
+            answers=value_digest([answer for _, answer, _ in by_text]),
+            graders=value_digest([grader for _, _, grader in by_text]),
             workers=workers,
         )
 
@@ -92,7 +92,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 
 def _settings(worker: Worker) -> dict[str, str]:
-    return {key: digest(value) for key, value in (worker.identity or {}).items() if key not in _MOVES}
+    return {key: value_digest(value) for key, value in (worker.identity or {}).items() if key not in _MOVES}
 
 
 def grader_settings(grader: object) -> Any:
@@ -101,7 +101,7 @@ def grader_settings(grader: object) -> Any:
     return [name, grader.model_dump(mode="json")] if isinstance(grader, BaseModel) else name
 
 
-def digest(value: Any) -> str:
+def value_digest(value: Any) -> str:
     """16 hexadecimal digits of a value in JSON."""
     written = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:16]

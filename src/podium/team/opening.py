@@ -180,7 +180,7 @@ def check_tables(source: Source) -> None:
     source.into(_form(source))
 
 
-def store_of(tables: Mapping[str, Any], folder: Path) -> str | None:
+def store_place(tables: Mapping[str, Any], folder: Path) -> str | None:
     """The store that a file names; None: none."""
     store = _resolved(tables, folder).get("store")
     return store if isinstance(store, str) else None

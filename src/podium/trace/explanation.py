@@ -62,7 +62,7 @@ class Explanation(Value):
     """The next best worker by ratings; None: fewer than two workers are rated."""
 
 
-def explain(trace: Trace) -> Explanation:
+def explain_answer(trace: Trace) -> Explanation:
     """The explanation of one trace, as far as the trace has what it takes."""
     rated = _rated(trace.pool)
     best = _best(trace, rated)

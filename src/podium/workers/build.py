@@ -175,7 +175,7 @@ def _command(spec: CommandSpec, context: BuildContext) -> Worker:
 
 
 def _function(spec: FunctionSpec, context: BuildContext) -> Worker:
-    from podium.workers.function import FunctionWorker, digest, find_function  # noqa: PLC0415
+    from podium.workers.function import FunctionWorker, find_function, function_digest  # noqa: PLC0415
 
     owner = f"Worker {spec.name!r}"
     secrets = context.connections.secrets
@@ -193,7 +193,7 @@ def _function(spec: FunctionSpec, context: BuildContext) -> Worker:
         worker.identity = {
             "kind": "python",
             "callable": spec.callable,
-            "file": digest(function),
+            "file": function_digest(function),
             "seed": "seed" in worker.keywords,
             "max_tokens": spec.limits.max_tokens,
         }

@@ -237,7 +237,7 @@ def accepted_keywords(function: Function) -> tuple[str, ...]:
     return keywords
 
 
-def digest(function: Function) -> str | None:
+def function_digest(function: Function) -> str | None:
     """SHA-256 of the file that defines a function; None: it has no file."""
     module = inspect.getmodule(function)
     file = getattr(module, "__file__", None)

@@ -17,7 +17,7 @@ from running_server import Serve
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.register import Secret, StoredKey
 from podium.trace import Trace
-from podium.trace.explanation import Explanation, explain
+from podium.trace.explanation import Explanation, explain_answer
 from podium.trace.serialization import read_jsonl
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ def test_the_explanation_of_a_trace_is_that_of_the_library(client: httpx.Client)
     asked = ask(client)
     trace = Trace.model_validate(client.get(f"/api/traces/{asked}").json())
     reply = client.get(f"/api/traces/{asked[:10]}/explanation")
-    assert (reply.status_code, Explanation.model_validate(reply.json())) == (200, explain(trace))
+    assert (reply.status_code, Explanation.model_validate(reply.json())) == (200, explain_answer(trace))
     assert client.get("/api/traces/0123456789/explanation").status_code == 404
 
 

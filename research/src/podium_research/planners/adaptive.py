@@ -21,8 +21,8 @@ from podium.planners.rounds import (
     all_rounds,
     comparable,
     plan_rounds,
-    side_by_side,
-    step_of,
+    voted_draft,
+    worker_step,
 )
 from podium.workers.vote import VOTE
 
@@ -68,8 +68,8 @@ class AdaptiveConsistency:
                 break
             left = self.most - asked
             count = min(left, samples_needed(leading, second)) if last else left
-            step = step_of(request, self.worker, ANSWER_WHOLE_QUESTION)
-            outcome = yield side_by_side(request, [step] * count)
+            step = worker_step(request, self.worker, ANSWER_WHOLE_QUESTION)
+            outcome = yield voted_draft(request, [step] * count)
             for position, response in enumerate(outcome.responses[:count]):
                 answer = comparable(response)
                 if answer is not None:

@@ -19,10 +19,10 @@ from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
+    first_object,
     plan_rounds,
-    read_object,
-    side_by_side,
-    step_of,
+    voted_draft,
+    worker_step,
 )
 from podium.workers.vote import VOTE
 from podium.workflow import Workflow
@@ -113,12 +113,12 @@ class CEO:
             remarks.append((number, 0))
             number += 1
         if solution is None:
-            yield Draft(Workflow((step_of(request, self.members[0], ANSWER_WHOLE_QUESTION),)))
+            yield Draft(Workflow((worker_step(request, self.members[0], ANSWER_WHOLE_QUESTION),)))
         return solution
 
     def _decide(self, request: PlanRequest, shown: tuple[StepOf, ...]) -> Draft:
-        decide = step_of(request, self.leader, _DECIDE, sees=bool(shown))
-        return Draft(Workflow((decide, step_of(request, self.leader, _RECRUIT, reads=(0,)))), shown)
+        decide = worker_step(request, self.leader, _DECIDE, sees=bool(shown))
+        return Draft(Workflow((decide, worker_step(request, self.leader, _RECRUIT, reads=(0,)))), shown)
 
     def _discuss(self, request: PlanRequest, decision: TurnDecision, shown: tuple[StepOf, ...]) -> Draft:
         """A solution and the criticism of it, all within the leader's limit of tokens."""
@@ -127,7 +127,7 @@ class CEO:
             for k, expert in enumerate(decision.experts)
         ]
         steps = [
-            step_of(
+            worker_step(
                 request,
                 self.members[k % len(self.members)],
                 task,
@@ -136,14 +136,12 @@ class CEO:
             )
             for k, task in enumerate(tasks)
         ]
-        draft = (
-            side_by_side(request, steps, shown) if len(steps) > 2 else Draft(Workflow(tuple(steps)), shown)
-        )
+        draft = voted_draft(request, steps, shown) if len(steps) > 2 else Draft(Workflow(tuple(steps)), shown)
         unlimited = (None,) * (len(draft.workflow.steps) - len(steps))
         return Draft(draft.workflow, shown, (*(decision.max_tokens for _ in steps), *unlimited))
 
     def _judge(self, request: PlanRequest, solution: StepOf) -> Draft:
-        return Draft(Workflow((step_of(request, self.leader, _JUDGE, sees=True),)), (solution,))
+        return Draft(Workflow((worker_step(request, self.leader, _JUDGE, sees=True),)), (solution,))
 
 
 def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, ...]:
@@ -152,7 +150,7 @@ def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, 
 
 def _decision(outcome: Outcome) -> TurnDecision:
     """The decision with its experts. What cannot be read is as in an easy case: one expert, no limit."""
-    decided, recruited = (read_object(response) or {} for response in outcome.responses)
+    decided, recruited = (first_object(response) or {} for response in outcome.responses)
     width = decided.get("recruit_number")
     count = min(_MOST_EXPERTS, max(1, width)) if type(width) is int else 1
     named = recruited.get("experts")
@@ -176,7 +174,7 @@ def _agrees(criticism: str | None) -> bool:
 
 
 def _is_right(judgement: str) -> bool:
-    return (read_object(judgement) or {}).get("correct") in (1, True, "1")
+    return (first_object(judgement) or {}).get("correct") in (1, True, "1")
 
 
 def _open(argument: str, context: BaselineContext) -> CEO:

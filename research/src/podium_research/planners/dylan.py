@@ -25,8 +25,8 @@ from podium.planners.rounds import (
     comparable,
     plan_rounds,
     random_of,
-    side_by_side,
-    step_of,
+    voted_draft,
+    worker_step,
 )
 from podium.trace import Trace
 from podium.workers.vote import VOTE
@@ -147,8 +147,8 @@ class DyLAN:
     def _draft(
         self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[MemberReply]
     ) -> Draft:
-        steps = [step_of(request, self.members[member], subtask, sees=bool(shown)) for member in asked]
-        return side_by_side(request, steps, [reply.place for reply in shown])
+        steps = [worker_step(request, self.members[member], subtask, sees=bool(shown)) for member in asked]
+        return voted_draft(request, steps, [reply.place for reply in shown])
 
 
 def _majority(active: Sequence[object]) -> int:

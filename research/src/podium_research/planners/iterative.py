@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, read_object, step_of
+from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, first_object, plan_rounds, worker_step
 from podium.workflow import Workflow
 
 _PERFECT = 10.0
@@ -60,14 +60,14 @@ class Iterative:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         if all_rounds(request) == 1:  # Nothing could be accepted after the verifier.
-            yield Draft(Workflow((step_of(request, self.worker, ANSWER_WHOLE_QUESTION),)))
+            yield Draft(Workflow((worker_step(request, self.worker, ANSWER_WHOLE_QUESTION),)))
             return None
         known: list[Scored] = []
         shows: tuple[StepOf, ...] = ()
         for number in range(min(self.iterations, all_rounds(request) - 1)):
             subtask = _BETTER if shows else ANSWER_WHOLE_QUESTION
-            written = [step_of(request, self.worker, subtask, sees=bool(shows))] * self.candidates
-            judged = step_of(request, self.verifier, _VERIFY, reads=range(self.candidates))
+            written = [worker_step(request, self.worker, subtask, sees=bool(shows))] * self.candidates
+            judged = worker_step(request, self.verifier, _VERIFY, reads=range(self.candidates))
             outcome = yield Draft(Workflow((*written, judged)), shows)
             *texts, verdict = outcome.responses
             places = [(number, step) for step, text in enumerate(texts) if text is not None]
@@ -89,7 +89,7 @@ def _best(known: list[Scored]) -> Scored:
 
 def _scores(verdict: str | None, count: int) -> list[float]:
     """A score for each candidate that was shown; all 0 if the verifier does not give one for each."""
-    found = (read_object(verdict) or {}).get("scores")
+    found = (first_object(verdict) or {}).get("scores")
     scores = found if isinstance(found, list) else []
     if len(scores) != count or not all(
         type(score) in (int, float) and 0 <= score <= _PERFECT for score in scores

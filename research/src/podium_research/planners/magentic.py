@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, read_object, step_of
+from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, first_object, plan_rounds, worker_step
 from podium.types import Profile
 from podium.workflow import Workflow
 
@@ -104,7 +104,9 @@ class Magentic:
             else:
                 told = (ledger.speaker, ledger.instruction)
                 draft, starts = self._after(request, told, [*notes, *said]), False
-        answer = step_of(request, self.leader, _FINAL if number else ANSWER_WHOLE_QUESTION, sees=number > 0)
+        answer = worker_step(
+            request, self.leader, _FINAL if number else ANSWER_WHOLE_QUESTION, sees=number > 0
+        )
         yield Draft(Workflow((answer,)), (*notes, *said))
         return None
 
@@ -112,9 +114,11 @@ class Magentic:
         """Facts, plan and the first ledger."""
         sees = bool(shown)
         steps = (
-            step_of(request, self.leader, facts, sees=sees),
-            step_of(request, self.leader, plan.format(team=self._team(request.pool)), reads=(0,), sees=sees),
-            step_of(request, self.leader, self._ledger(request.pool), reads=(0, 1)),
+            worker_step(request, self.leader, facts, sees=sees),
+            worker_step(
+                request, self.leader, plan.format(team=self._team(request.pool)), reads=(0,), sees=sees
+            ),
+            worker_step(request, self.leader, self._ledger(request.pool), reads=(0, 1)),
         )
         return Draft(Workflow(steps), tuple(shown))
 
@@ -128,8 +132,8 @@ class Magentic:
     ) -> Draft:
         """A worker's turn, and the ledger after it; without `told` only the ledger."""
         ledger = (_AGAIN if again else "") + self._ledger(request.pool)
-        work = [step_of(request, *told, sees=bool(shown))] if told else []
-        judged = step_of(request, self.leader, ledger, reads=range(len(work)), sees=bool(shown))
+        work = [worker_step(request, *told, sees=bool(shown))] if told else []
+        judged = worker_step(request, self.leader, ledger, reads=range(len(work)), sees=bool(shown))
         return Draft(Workflow((*work, judged)), tuple(shown))
 
     def _ledger(self, pool: Sequence[Profile]) -> str:
@@ -144,7 +148,7 @@ class Magentic:
 
 def _read(response: str | None, members: Sequence[str]) -> ProgressLedger | None:
     """The ledger in a response; None: there is none, or it names no worker although the work goes on."""
-    written = read_object(response)
+    written = first_object(response)
     if written is None:
         return None
 

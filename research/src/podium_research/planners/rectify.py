@@ -24,10 +24,10 @@ from podium.planners.rounds import (
     StepOf,
     commonest,
     comparable,
+    first_object,
     plan_rounds,
-    read_object,
-    side_by_side,
-    step_of,
+    voted_draft,
+    worker_step,
 )
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
@@ -73,7 +73,7 @@ class RectifyOrReject:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         count = len(self.members)
-        steps = [step_of(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
+        steps = [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         for answer in range(count):
             steps += self._audits(request, answer)
         outcome = yield Draft(Workflow((*steps, _vote(request, count))))
@@ -87,7 +87,7 @@ class RectifyOrReject:
                 if not findings or outcome.responses[place] is None:
                     break
                 shows = ((at, place), *((at, step) for step in findings))
-                retry = step_of(request, member, RETRY, sees=True)
+                retry = worker_step(request, member, RETRY, sees=True)
                 audits = self._audits(request, 0)
                 outcome = yield Draft(Workflow((retry, *audits, _vote(request, 1))), shows)
                 number += 1
@@ -97,8 +97,8 @@ class RectifyOrReject:
             if response is not None and not findings:
                 survivors.append(((at, place), response))
         if len(survivors) < min(2, count):
-            yield side_by_side(
-                request, [step_of(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
+            yield voted_draft(
+                request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
             )
             return None
         answers = [comparable(response) for _, response in survivors]
@@ -108,7 +108,7 @@ class RectifyOrReject:
     def _audits(self, request: PlanRequest, answer: int) -> list[Step]:
         """The audits of the answer that the step `answer` gives."""
         return [
-            step_of(request, self.auditor, _AUDIT.format(fault=fault), reads=[answer]) for fault in AUDITS
+            worker_step(request, self.auditor, _AUDIT.format(fault=fault), reads=[answer]) for fault in AUDITS
         ]
 
 
@@ -128,7 +128,7 @@ def _findings(outcome: Outcome, start: int) -> tuple[int, ...]:
 
 def counts_as_finding(audit: str | None) -> bool:
     """Whether an audit says that the answer is flawed, how to change it, and that the final answer then changes."""
-    found = read_object(audit) or {}
+    found = first_object(audit) or {}
     suggestion = found.get("suggestion")
     concrete = isinstance(suggestion, str) and suggestion.strip() != ""
     return concrete and found.get("is_flawed") is True and found.get("answer_changes") is True

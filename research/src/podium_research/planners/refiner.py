@@ -13,7 +13,7 @@ from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once, voting_step
-from podium.planners.rounds import step_of
+from podium.planners.rounds import worker_step
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 
@@ -45,9 +45,9 @@ class GeneratorVerifierRefiner:
         steps: list[Step] = []
         for first in range(0, 3 * SAMPLES, 3):
             steps += [
-                step_of(request, self.generator, ANSWER_WHOLE_QUESTION),
-                step_of(request, self.verifier, VERIFY, reads=[first]),
-                step_of(request, self.refiner, REFINE, reads=[first, first + 1]),
+                worker_step(request, self.generator, ANSWER_WHOLE_QUESTION),
+                worker_step(request, self.verifier, VERIFY, reads=[first]),
+                worker_step(request, self.refiner, REFINE, reads=[first, first + 1]),
             ]
         refined = Access(steps=tuple(range(2, 3 * SAMPLES, 3)))
         return plan_once(request, Workflow((*steps, replace(voting_step(request.pool), access=refined))))

@@ -13,7 +13,7 @@ from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
+from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.workflow import Workflow
 
 CRITICISE = (
@@ -56,9 +56,9 @@ class SelfRefine:
         last = min(self.refinements, max(0, all_rounds(request) - 2))
         for number in range(last + 1):
             subtask = ANSWER_WHOLE_QUESTION if latest is None else REFINE
-            steps = [step_of(request, self.worker, subtask, sees=latest is not None)]
+            steps = [worker_step(request, self.worker, subtask, sees=latest is not None)]
             if number < last:  # Nobody would read a criticism of the last version.
-                steps.append(step_of(request, self.worker, CRITICISE, reads=[0]))
+                steps.append(worker_step(request, self.worker, CRITICISE, reads=[0]))
             outcome = yield Draft(Workflow(tuple(steps)), tuple(seen))
             if outcome.responses[0] is None:
                 continue

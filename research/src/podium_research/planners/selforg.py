@@ -25,8 +25,8 @@ from podium.planners.rounds import (
     all_rounds,
     comparable,
     plan_rounds,
-    side_by_side,
-    step_of,
+    voted_draft,
+    worker_step,
 )
 from podium.workers.vote import VOTE
 from podium.workflow import Step
@@ -63,8 +63,8 @@ class SelfOrg:
         return plan_rounds(request, self._rounds(request))
 
     def _rounds(self, request: PlanRequest) -> Rounds:
-        outcome = yield side_by_side(
-            request, [step_of(request, worker, ANSWER_WHOLE_QUESTION) for worker in self.members]
+        outcome = yield voted_draft(
+            request, [worker_step(request, worker, ANSWER_WHOLE_QUESTION) for worker in self.members]
         )
         answers = [
             MemberAnswer(member, (0, member), outcome.responses[member])
@@ -91,10 +91,10 @@ class SelfOrg:
         for level in levels[1:]:
             above = range(len(steps))
             steps += [
-                step_of(request, self.members[answer.member], _REVISE, reads=above, sees=True)
+                worker_step(request, self.members[answer.member], _REVISE, reads=above, sees=True)
                 for answer in level
             ]
-        return side_by_side(request, steps, [answer.place for answer in levels[0]])
+        return voted_draft(request, steps, [answer.place for answer in levels[0]])
 
 
 def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:

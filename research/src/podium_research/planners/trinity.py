@@ -18,7 +18,7 @@ from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import position_of
-from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, step_of
+from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Trinity:
             worker, role = self.head.choose(text, last)
             if answer is None and (role == "verifier" or number == turns - 1):
                 role = "worker"  # There is nothing to verify, or no later turn to answer in.
-            step = step_of(request, worker, _SUBTASKS[role], sees=bool(said))
+            step = worker_step(request, worker, _SUBTASKS[role], sees=bool(said))
             outcome = yield Draft(Workflow((step,)), tuple(said))
             last, response = role, outcome.responses[0]
             if response is None:

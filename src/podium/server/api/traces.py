@@ -28,7 +28,7 @@ from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
 from podium.trace import Trace, TraceStatus
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.explanation import Explanation, explain
+from podium.trace.explanation import Explanation, explain_answer
 from podium.trace.query import MAX_PAGE, Filters, OutcomeFilter, TraceSummary
 from podium.trace.serialization import to_json
 
@@ -145,7 +145,7 @@ def routes(service: Service) -> APIRouter:
         Every figure comes with its source.
         """
         caller = await service.authenticate(request.headers.get("authorization"))
-        return explain(await _find(service.store, id, caller))
+        return explain_answer(await _find(service.store, id, caller))
 
     @router.delete(
         "/api/traces/{id}",
