@@ -1,4 +1,4 @@
-"""`podium pool compose` over a loopback endpoint of forty priced models: few know something, some are broken."""
+"""`podium study --preset compose` over an endpoint of forty priced models: few know something, some are broken."""
 
 from __future__ import annotations
 
@@ -69,8 +69,18 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
 
 def compose_of(server: FaultServer) -> tuple[str, ...]:
     """The command up to the dollars."""
-    given = ("pool", "compose", server.url, "mine.csv", "--key-env", "MY_KEY")
-    return (*given, "--out", "chosen.toml", "--budget")
+    given = (
+        "study",
+        "--preset",
+        "compose",
+        "--pool",
+        server.url,
+        "--tasks",
+        "mine.csv",
+        "--key-env",
+        "MY_KEY",
+    )
+    return (*given, "--out", "chosen", "--budget-usd")
 
 
 def asked(server: FaultServer) -> Counter[str]:
@@ -98,7 +108,7 @@ def test_the_cheapest_cover_is_chosen_and_paid_once(podium: Podium, endpoint: Fa
     assert "Left out: 2 models" in done.err
     assert asked(endpoint) == {name: 1 if name in BROKEN else TESTS for name in NAMES}
     assert result["spent_usd"] == pytest.approx(paid(endpoint))
-    pool = load_pool(Path("chosen.toml"))
+    pool = load_pool(Path("chosen/team.toml"))
     assert list(pool.names) == cover
     ratings = [profile.rating for profile in pool.profiles_for(KINDS["days"][0].format(99))]
     best = max(ratings, key=lambda rating: rating.accuracy if rating else 0.0)
@@ -118,10 +128,10 @@ def test_a_budget_that_ends_is_kept_and_a_larger_one_goes_on(podium: Podium, end
     assert small.status == 0, small.err
     assert 0 < paid(endpoint) <= 0.025
     assert "The budget ended before all candidates were tested" in small.out
-    assert set(load_pool(Path("chosen.toml")).names) <= set(NAMES[:20])
+    assert set(load_pool(Path("chosen/team.toml")).names) <= set(NAMES[:20])
     assert podium(*compose, "2", "--workers", "1").status == 0
     assert asked(endpoint).most_common(1)[0][1] == TESTS
-    assert load_pool(Path("chosen.toml")).names == ("maker/m02",)
+    assert load_pool(Path("chosen/team.toml")).names == ("maker/m02",)
 
 
 def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: FaultServer) -> None:
@@ -139,35 +149,33 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
     )
     Path("open.csv").write_text("question\nWhat is 10 plus seven? Add the numbers.\n")
     done = podium(
-        *("pool", "compose", "many/candidates.toml", "open.csv", "--judge", "m37", "--budget", "1"),
-        *("--out", "team/pool.toml"),
+        *("study", "--preset", "compose", "--pool", "many/candidates.toml", "--tasks", "open.csv"),
+        *("--judge", "m37", "--budget-usd", "1", "--out", "team"),
     )
     assert done.status == 0, done.err
     assert "covers unsorted" in done.out
-    tables = tomllib.loads(Path("team/pool.toml").read_text())
+    tables = tomllib.loads(Path("team/team.toml").read_text())
     assert tables["conductor"] == {"prompt": {"examples": 0}}
     assert [table["name"] for table in tables["worker"]] == ["m36", "vote"]
     assert tables["worker"][0]["limits"] == {"max_tokens": 50}
     assert "fallback" not in tables["worker"][0]
-    assert open_pool("team/pool.toml").ratings is not None
+    assert open_pool("team/team.toml").ratings is not None
 
 
 @pytest.mark.parametrize(
     ("tokens", "sentence"),
     [
-        (("pool.toml", "mine.csv", "--budget", "0"), "--budget 0: give dollars above 0."),
+        (("pool.toml", "mine.csv", "--budget-usd", "0"), "--budget-usd 0: give dollars above 0."),
+        (("pool.toml", "mine.csv"), "say with --budget-usd how much it may spend"),
+        (("two.toml", "mine.csv", "--budget-usd", "1", "--out", "there"), "no study composed it"),
+        (("two.toml", "mine.csv", "--budget-usd", "1", "plan.max_steps=2"), "leave plan.max_steps=2 out"),
+        (("two.toml", "none.csv", "--budget-usd", "1", "--out", "new"), "none.csv"),
+        (("two.toml", "open.csv", "--budget-usd", "1", "--out", "new"), "or name the candidate that judges"),
         (
-            ("pool.toml", "mine.csv", "--budget", "1"),
-            "pool.toml exists, and podium pool compose did not write it",
-        ),
-        (("two.toml", "mine.csv", "--budget", "1", "--out", "new"), "a pool file is called NAME.toml"),
-        (("two.toml", "none.csv", "--budget", "1", "--out", "new.toml"), "none.csv"),
-        (("two.toml", "open.csv", "--budget", "1", "--out", "new.toml"), "or name the candidate that judges"),
-        (
-            ("two.toml", "mine.csv", "--budget", "1", "--out", "new.toml", "--key-env", "X"),
+            ("two.toml", "mine.csv", "--budget-usd", "1", "--out", "new", "--key-env", "X"),
             "names its keys itself",
         ),
-        (("URL", "mine.csv", "--budget", "1", "--out", "new.toml"), "its list of models cannot be read"),
+        (("URL", "mine.csv", "--budget-usd", "1", "--out", "new"), "its list of models cannot be read"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_anything_is_paid(
@@ -175,7 +183,10 @@ def test_what_cannot_be_used_is_refused_before_anything_is_paid(
 ) -> None:
     Path("open.csv").write_text("question\nWhat is 10 plus seven?\n")
     write_team(Path("two.toml"))
-    given = [endpoint.url if token == "URL" else token for token in tokens]
-    assert sentence in one_sentence(podium("pool", "compose", *given))
+    Path("there").mkdir()
+    Path("there/team.toml").write_text("[budget]\nusd = 1\n")
+    pool, tasks, *others = (endpoint.url if token == "URL" else token for token in tokens)
+    given = ("--preset", "compose", "--pool", pool, "--tasks", tasks, *others)
+    assert sentence in one_sentence(podium("study", *given))
     assert not asked(endpoint)
-    assert not Path("new.toml").exists()
+    assert not Path("new").exists()

@@ -1,4 +1,4 @@
-"""`podium study` and `podium shadow` from the plan of spending to the served recommendation, over a real endpoint."""
+"""`podium study` from the plan of spending to the served recommendation, over a real endpoint."""
 
 from __future__ import annotations
 
@@ -256,11 +256,12 @@ async def test_a_share_of_the_stored_traffic_is_studied(podium: Podium, endpoint
     with TraceStore("traffic.sqlite") as store:
         store.add_all([*traces, traces[0].model_copy(update={"id": "again"})])
     shadow = (
-        "shadow", "--pool", "my.toml", "--traces", "traffic.sqlite", "--budget-usd", "0.01", "--judge", "bob",
+        "study", "--preset", "shadow", "--pool", "my.toml", "--traces", "traffic.sqlite", "--budget-usd", "0.01",
+        "--judge", "bob",
     )  # fmt: skip
     assert "--share 2" in one_sentence(podium(*shadow, "--share", "2", "--yes"))
     assert "name a file" in one_sentence(
-        podium("shadow", "--traces", "postgresql://ada:pw@here/db", "--dry-run")
+        podium("study", "--preset", "shadow", "--traces", "postgresql://ada:pw@here/db", "--dry-run")
     )
     half = await _in_thread(podium, *shadow, "--share", "0.5", "--yes", "--json")
     assert half.status == 0, half.err

@@ -113,7 +113,7 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
             ["eval", "--questions", "0"],
             "eval.questions is 0",
         ),
-        (["eval", "--planner", "random"], "No questions are named"),
+        (["eval", "--planner", "random"], "No team is named"),
         ([*EVAL, "--split", "train", "eval.tuning=4"], "evaluate on another --split"),
         ([*EVAL, "--conductor", "kept"], "kept is not a folder"),
         (["report", "kept"], "kept: there is no such run folder"),

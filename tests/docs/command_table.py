@@ -136,7 +136,7 @@ CHECKED = (
         _nothing,
     ),
     Checked(
-        r"podium pool compose .*",
+        r"podium study --preset compose .*",
         "needs models that know the questions; tests/cli/test_compose.py runs it over forty",
         _nothing,
     ),
@@ -168,7 +168,7 @@ CHANGED = (
     Changed(r"(podium record .*)--questions \d+", r"\1--questions 60", "minutes"),
     Changed(r"(podium study .*--yes)$", r"\1 --questions 20", "minutes"),
     Changed(r" --url http://\S+", "", "servers of the reader's"),
-    Changed(r"(podium shadow .*)--share 0\.1", r"\1--share 1", "the store has few questions"),
+    Changed(r"(podium study --preset shadow .*)--share 0\.1", r"\1--share 1", "the store has few questions"),
     Changed(r"--host 0\.0\.0\.0", "--host 127.0.0.2", "a suite is not to be reached from other machines"),
 )
 

@@ -284,7 +284,7 @@ GROUND = (
     Laid(r"mine\.csv", _table),
     Laid(r"questions-only\.csv", _questions_only),
     Laid(r"study/team\.toml", _studied),
-    Laid(r"podium shadow", _traffic),
+    Laid(r"podium study --preset shadow", _traffic),
     Laid(r"tests/answers\.sqlite", _answers),
     Laid(r"rules\.toml", _rules),
     Laid(r"compare\.toml", _suite),

@@ -107,13 +107,6 @@ VERBS = (
         "podium pool check --team my-team.toml",
     ),
     Verb(
-        "pool compose",
-        "podium.cli.compose:compose",
-        "Choose a pool from many candidates by your own questions.",
-        "podium pool compose candidates.toml mine.csv --budget 2\n"
-        "podium pool compose https://openrouter.ai/api/v1 mine.csv --key-env OPENROUTER_API_KEY --budget 5",
-    ),
-    Verb(
         "config show",
         "podium.cli.config:show",
         "Show the value of each setting here, and where it comes from.",
@@ -231,15 +224,11 @@ VERBS = (
     Verb(
         "study",
         "podium.cli.study:study",
-        "Find out whether a team pays on your questions, and write the settings that serve it.",
+        "Find out whether a team pays on your questions or traffic, or choose one from many workers.",
         "podium study --team my.toml --tasks mine.csv --budget-usd 5 --dry-run\n"
-        "podium study --team my.toml --tasks mine.csv --budget-usd 5 --yes",
-    ),
-    Verb(
-        "shadow",
-        "podium.cli.study:shadow",
-        "Do the same on a share of your traffic, from stored traces.",
-        "podium shadow --team my.toml --share 0.1 --judge large --budget-usd 2 --yes",
+        "podium study --team my.toml --tasks mine.csv --budget-usd 5 --yes\n"
+        "podium study --preset shadow --team my.toml --share 0.1 --judge large --budget-usd 2 --yes\n"
+        "podium study --preset compose --pool candidates.toml --tasks mine.csv --budget-usd 2",
     ),
     Verb(
         "report",
@@ -251,7 +240,7 @@ VERBS = (
 
 GROUPS = {
     "traces": "List, show, judge, export and import traces, the records of past questions.",
-    "pool": "List and check the workers of a pool, or choose a pool from many.",
+    "pool": "List and check the workers of a pool.",
     "config": "Show the settings of a team, and where each value comes from.",
     "cache": "Show and delete the paid answers that a response cache keeps.",
     "keys": "Make, list and remove the API keys of a server's clients.",

@@ -1,4 +1,4 @@
-"""`podium pool compose`: chooses a pool from many candidates by the user's own questions, within a budget.
+"""`podium study --preset compose`: chooses a team from many candidates by the user's own questions, within a budget.
 
 `podium.study.candidate_tests` asks the candidates, and `podium.study.composition` chooses. `compose_files` reads and
 writes the files.
@@ -12,14 +12,15 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
+from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from podium.cli.compose_files import check_out, open_candidates, write_pool
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.study_run import StudyOptions
 from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.executor.accounts import Account
@@ -27,11 +28,13 @@ from podium.study.candidate_tests import CandidateAnswers, Kinds, ask_candidates
 from podium.study.composition import UNSORTED, Choice, choose
 from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
-from podium.team.dispatching import RESPONSES
+from podium.team.dispatching import RESPONSES, open_dispatcher
 from podium.types import Price
 from podium.workers.pool import Pool, real_workers
 from podium.workers.ratings import Ratings
 
+TEAM_FILE = "team.toml"
+"""Its name in the study's folder."""
 _KINDS = 6
 """The most kinds of questions; the published method has as many."""
 _LONGEST_REASON = 100
@@ -67,77 +70,73 @@ class _Composed:
         return self.choices[one.worker].reason
 
 
+@Parameter(name="*", group="Preset compose")
+@dataclass(frozen=True)
+class ComposeOptions:
+    """How a team is chosen among the candidates, which --pool names: a pool file with prices, or the address of an
+    endpoint whose /models says prices."""
+
+    workers: int | None = None
+    """The most workers of the team. Default: as many as the kinds of questions need."""
+    key_env: str | None = None
+    """The environment variable with the endpoint's API key, where --pool is an address."""
+    kinds: int = _KINDS
+    """The most kinds of similar wording that the questions are sorted into."""
+
+
+DEFAULT_COMPOSE = ComposeOptions()
+
+
 def compose(
-    candidates: str,
-    questions: str,
-    /,
+    options: ComposeOptions,
+    study: StudyOptions,
+    tasks: str,
     *,
-    budget: float,
-    workers: int | None = None,
-    out: Path = Path("pool.toml"),
-    key_env: str | None = None,
-    judge: str | None = None,
-    kinds: int = _KINDS,
-    concurrency: int = 16,
-    calls: DispatchOptions = DEFAULT_CALLS,
-    seed: int = 0,
-    json: Flag = False,
+    split: str | None,
+    questions: int | None,
+    out: Path,
 ) -> int:
-    """Test many candidates on your questions, the cheapest first, and write a pool of few that cover them.
+    """Test many candidates on questions, the cheapest first, and write a team of few that cover them.
 
     Args:
-        candidates: A pool file with prices, or the address of an endpoint whose /models says prices, such as
-            https://openrouter.ai/api/v1.
-        questions: Your questions: a table (NAME.csv, NAME.jsonl) with the columns question and answer, a task file or
-            set. Without the column answer, name a --judge.
-        budget: The most dollars of the tests, over all starts of the command.
-        workers: The most workers of the pool. Default: as many as the kinds of questions need.
-        out: The pool file to write. Ratings are written beside it, and the answers into a folder beside it.
-        key_env: The environment variable with the endpoint's API key, where candidates is an address.
-        judge: The candidate that judges answers where no right answer is known.
-        kinds: The most kinds of similar wording that the questions are sorted into.
-        concurrency: How many candidates are tested at once.
-        seed: Seeds the choice of test questions.
-        json: Print the result as one line of JSON.
+        out: the folder of the study; it gets team.toml, its ratings and the paid answers.
+
+    Raises:
+        UsageError: a number or a name that cannot be used; nothing was paid.
     """
-    if not 0 < budget < float("inf"):
-        raise UsageError(f"--budget {budget:g}: give dollars above 0.")
-    if (workers is not None and workers < 1) or kinds < 1 or concurrency < 1:
-        raise UsageError("--workers, --kinds and --concurrency are at least 1.")
-    check_out(out, candidates)
-    folder = out.with_suffix(".tests")
-    with parent_folder(out):
-        pool = open_candidates(candidates, key_env, folder)
-        found = _questions(questions, pool, judge, seed)
-        sorted_kinds = Kinds.of(found.tasks, kinds)
-        _say_plan(pool, sorted_kinds)
-        composed = asyncio.run(
-            _compose(
-                pool,
-                found,
-                sorted_kinds,
-                budget=budget,
-                most=workers,
-                judge=judge,
-                concurrency=concurrency,
-                calls=calls,
-                folder=folder,
-            )
-        )
+    budget, candidates = study.budget_usd, study.team.pool or study.team.team
+    if budget is None:
+        raise UsageError("--preset compose pays for tests; say with --budget-usd how much it may spend.")
+    if candidates is None:
+        raise UsageError("No candidates are named; give a pool file or an endpoint's address with --pool.")
+    if (options.workers is not None and options.workers < 1) or options.kinds < 1:
+        raise UsageError("--workers and --kinds are at least 1.")
+    file = out / TEAM_FILE
+    check_out(file, candidates)
+    with parent_folder(file):
+        pool = open_candidates(candidates, options.key_env, out)
+        found = _questions(tasks, pool, study, split, questions)
+        kinds = Kinds.of(found.tasks, options.kinds)
+        _say_plan(pool, kinds)
+        if study.dry_run:
+            return 0
+        composed = asyncio.run(_compose(pool, found, kinds, study, budget, most=options.workers, folder=out))
         if composed.chosen:
-            write_pool(out, pool, composed.chosen, _ratings(composed))
-    if json:
-        print(dumps(_as_json(composed, budget, out)))
+            write_pool(file, pool, composed.chosen, _ratings(composed))
+    if study.json:
+        print(dumps(_as_json(composed, budget, file)))
     else:
-        _print(composed, budget, out)
+        _print(composed, budget, file)
     return 0 if composed.chosen else 1
 
 
-def _questions(name: str, pool: Pool, judge: str | None, seed: int) -> StudyQuestions:
-    if judge is not None:
-        pool.named(judge)
-    found = questions_of(name, seed=seed, pool=pool)
-    if found.judged_by == "agreement" and judge is None:
+def _questions(
+    name: str, pool: Pool, study: StudyOptions, split: str | None, questions: int | None
+) -> StudyQuestions:
+    if study.judge is not None:
+        pool.named(study.judge)
+    found = questions_of(name, split=split, size=questions, seed=study.seed, pool=pool)
+    if found.judged_by == "agreement" and study.judge is None:
         raise UsageError(
             f"{name} has no column answer; add one, or name the candidate that judges answers with --judge."
         )
@@ -148,26 +147,34 @@ async def _compose(
     pool: Pool,
     questions: StudyQuestions,
     kinds: Kinds,
-    *,
+    study: StudyOptions,
     budget: float,
+    *,
     most: int | None,
-    judge: str | None,
-    concurrency: int,
-    calls: DispatchOptions,
     folder: Path,
 ) -> _Composed:
-    calls = DispatchOptions(calls.cache or folder / RESPONSES, calls.replay, calls.day_budget_usd)
+    judge, calls = study.judge, study.team
     columns = (TextColumn("Testing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = open_console(stderr=True)
     try:
-        with calls.open(pool, run=folder, run_budget_usd=budget) as dispatcher:
+        with open_dispatcher(
+            pool,
+            cache=calls.cache or folder / RESPONSES,
+            day_usd=calls.day_budget_usd,
+            run_usd=budget,
+            run=folder,
+        ) as dispatcher:
             if judge is not None:
                 judged = questions.judged(PoolJudge(pool, judge, dispatcher))
                 kinds = kinds.graded_by(judged.tasks)
             with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
                 line = bar.add_task("", total=len(cheapest_first(pool)))
                 asked = await ask_candidates(
-                    pool, kinds, dispatcher, concurrency=concurrency, on_tested=lambda: bar.advance(line)
+                    pool,
+                    kinds,
+                    dispatcher,
+                    concurrency=study.concurrency,
+                    on_tested=lambda: bar.advance(line),
                 )
             account = next(a for a in dispatcher.accounts if isinstance(a, Account) and a.name == "run")
             spent_usd = account.spent_usd
@@ -255,7 +262,7 @@ def _print(composed: _Composed, budget: float, out: Path) -> None:
     console.print(f"{dollars(composed.spent_usd)} spent, {dollars(left)} of the budget left.", soft_wrap=True)
     if any(one.refusal for one in composed.candidates):
         console.print(
-            "The budget ended before all candidates were tested; the same command with a larger --budget goes on.",
+            "The budget ended before all candidates were tested; the same command with a larger --budget-usd goes on.",
             soft_wrap=True,
         )
     if composed.uncovered:
@@ -266,4 +273,4 @@ def _print(composed: _Composed, budget: float, out: Path) -> None:
             f"Wrote {printable(str(out))}: {printable(', '.join(composed.chosen))}.", soft_wrap=True
         )
     else:
-        console.print("No candidate was chosen, so no pool was written.", soft_wrap=True)
+        console.print("No candidate was chosen, so no team was written.", soft_wrap=True)

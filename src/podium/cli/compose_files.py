@@ -1,4 +1,4 @@
-"""The files of `podium pool compose`: it opens the candidates, and writes the pool of those that were chosen."""
+"""The files of `podium study --preset compose`: it opens the candidates, and writes the team of those chosen."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ from podium.workers.ratings import Ratings
 from podium.workers.redaction import read_key
 from podium.workers.spec import PATH_KEYS
 
-_HEADER = "# Written by podium pool compose."
+_HEADER = "# Written by podium study --preset compose."
 CANDIDATES = "candidates.toml"
 """The pool file that is made of an endpoint's list of models."""
 
 
 def check_out(out: Path, candidates: str) -> None:
-    """Refuse a place for the pool file where something else stands.
+    """Refuse a place for the team file where something else stands.
 
     Raises:
-        UsageError: it is no NAME.toml, or a file that this command did not write.
+        UsageError: it is a file that this command did not write.
     """
-    if out.suffix != ".toml" or out.is_dir():
-        raise UsageError(f"--out {out}: a pool file is called NAME.toml.")
     if out.exists() and not out.read_bytes().startswith(_HEADER.encode()):
-        raise UsageError(f"{out} exists, and podium pool compose did not write it; give another --out.")
+        raise UsageError(f"{out} exists, and no study composed it; give another --out.")
     if out.resolve() == pool_file(candidates).resolve():
         raise UsageError(f"{out} is the file of the candidates; give another --out.")
 

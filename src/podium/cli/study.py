@@ -1,12 +1,18 @@
-"""`podium study` and `podium shadow`: does a team pay on my questions, or on my traffic?
+"""`podium study`: does a team pay on my questions (preset `team`), or on my traffic (`shadow`)?
+Which of many workers make one (`compose`)?
 
-They open the questions that the options name. `podium.cli.study_run` does the rest, which is the same for both.
+It opens the questions that the options name. `study_run` and `compose` do the rest.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
+from cyclopts import Parameter
+
+from podium.cli.compose import DEFAULT_COMPOSE, ComposeOptions, compose
 from podium.cli.study_run import DEFAULT_STUDY, StudyOptions, run_study
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys
@@ -16,55 +22,76 @@ from podium.recordings.importers.traces import read_traces
 from podium.study.questions import questions_of, questions_of_traces
 from podium.team.opening import open_pool
 
+Preset = Annotated[
+    Literal["team", "shadow", "compose"],
+    Parameter(
+        help="team: whether a team pays on your questions. shadow: the same on a share of your traffic. compose: which "
+        "of many candidates cover your questions within the budget."
+    ),
+]
+
+
+@Parameter(name="*", group="Preset shadow")
+@dataclass(frozen=True)
+class ShadowOptions:
+    """Which traffic is studied."""
+
+    traces: Path | None = None
+    """The SQLite store of traces; it is only read. Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."""
+    share: float = 0.1
+    """The share of the different stored questions, above 0 and at most 1."""
+
 
 def study(
     *keys: Keys,
-    tasks: str,
+    preset: Preset = "team",
+    tasks: str | None = None,
     split: str | None = None,
     questions: int | None = None,
-    out: Path = Path("study"),
+    out: Path | None = None,
     options: StudyOptions = DEFAULT_STUDY,
+    traffic: ShadowOptions = ShadowOptions(),
+    candidates: ComposeOptions = DEFAULT_COMPOSE,
 ) -> int:
     """Find out whether a team pays on your questions. The same command goes on with a study that was stopped.
 
     Args:
         tasks: Your questions: a table (NAME.csv, NAME.jsonl) with the columns question and answer, a task file or set,
-            or a recording. Without the column answer, name a --judge; else agreement between workers counts.
+            or a recording. Without the column answer, name a --judge; else agreement between workers counts. For
+            shadow, the stored questions are taken.
         split: Use this split alone. Default: all questions; the study divides them itself.
         questions: The most questions. Default: all; of generated questions 300.
-        out: The folder of the study: its recording, page and settings files.
+        out: The folder of the study: its recording, page and settings files. Default: the preset, or study.
     """
     options.check()
     if questions is not None and questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
+    folder = out or Path("study" if preset == "team" else preset)
+    if preset == "shadow":
+        if tasks is not None or split is not None:
+            raise UsageError("--preset shadow takes stored questions; leave --tasks and --split out.")
+        return _shadow(keys, traffic, questions, folder, options)
+    if tasks is None:
+        raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
+    if preset == "compose":
+        if keys:
+            raise UsageError(f"--preset compose reads no keys of a team; leave {keys[0]} out.")
+        return compose(candidates, options, tasks, split=split, questions=questions, out=folder)
     team = find_team(options.team, keys).read()
     workers = open_pool(team, rated=False)
     found = questions_of(tasks, split=split, size=questions, seed=options.seed, pool=workers)
     made_of = {"tasks": tasks, "split": split, "seed": options.seed, "questions": questions}
-    return run_study(team, workers, found, options, made_of=made_of, out=out)
+    return run_study(team, workers, found, options, made_of=made_of, out=folder)
 
 
-def shadow(
-    *keys: Keys,
-    traces: Path | None = None,
-    share: float = 0.1,
-    questions: int | None = None,
-    out: Path = Path("shadow"),
-    options: StudyOptions = DEFAULT_STUDY,
+def _shadow(
+    keys: tuple[str, ...], traffic: ShadowOptions, questions: int | None, out: Path, options: StudyOptions
 ) -> int:
-    """Study a share of your traffic: ask every worker the questions of stored traces. Nothing is asked twice.
-
-    Args:
-        traces: The SQLite store of traces; it is only read. Default: $PODIUM_STORE, else
-            ~/.local/share/podium/traces.sqlite.
-        share: The share of the different stored questions, above 0 and at most 1.
-        questions: The most questions. Default: all of the share.
-        out: The folder of the study.
-    """
-    options.check()
+    """Ask every worker the questions of stored traces. Nothing is asked twice."""
+    share = traffic.share
     if not 0 < share <= 1:
         raise UsageError(f"--share {share:g}: give a share above 0 and at most 1.")
-    place = traces or default_path()
+    place = traffic.traces or default_path()
     check_is_file(place)
     if not place.is_file():
         raise UsageError(f"There is no trace store at {place}; name one with --traces.")

@@ -1,4 +1,4 @@
-"""Runs a study for `podium study` and `podium shadow`: says what will be paid, asks, records, decides and prints.
+"""Runs a study for `podium study`: says what will be paid, asks, records, decides and prints.
 
 The work is `podium.study`'s. Nothing is paid before the user has said yes.
 """
