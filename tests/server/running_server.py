@@ -17,6 +17,7 @@ import uvicorn
 from podium.conductor.settings import ConductorSettings
 from podium.executor import Dispatcher
 from podium.server.app import create_app
+from podium.server.keys import Keys, open_register
 from podium.server.service import Service
 from podium.team.opening import open_pool, read_team
 from podium.team.settings import PlanTable, ServeSettings, TeamBudget, TeamSettings
@@ -79,7 +80,7 @@ class Serve:
             pool: the workers, or a file; None: those of `open_team`.
             planner: the configured one; None: the first worker conducts.
             store: where traces are kept; None: a folder of its own. A file is closed with the server.
-            keys: the API keys, closed with the server, which settles what they spent.
+            keys: the API keys, closed with the server, which settles what they spent; None: none is needed.
             settings: keys of [plan] (max_steps, early_stop, processes, quarantine_failing), the tables `budget` and
                 `conductor`, or keys of [serve].
         """
@@ -99,10 +100,10 @@ class Serve:
             "serve": ServeSettings(**settings),
         }
         workers = open_pool(team) if isinstance(pool, str) else pool
-        folder = None if store is not None else TemporaryDirectory(prefix="podium-served-")
-        place = store if folder is None else Path(folder.name) / "traces.sqlite"
-        kept = open_store(place) if isinstance(place, Path) else place
-        assert kept is not None
+        folder = TemporaryDirectory(prefix="podium-served-")
+        own = Path(folder.name) / "traces.sqlite"
+        kept = open_store(store or own) if store is None or isinstance(store, Path) else store
+        keys = Keys(open_register(own)) if keys is None else keys
         service = Service(
             workers, Dispatcher(), store=kept, keys=keys, settings=team.model_copy(update=update)
         )
@@ -112,13 +113,11 @@ class Serve:
             try:
                 await server.serve()
             finally:
-                if keys is not None:
-                    await keys.close()
+                await keys.close()
                 await workers.close()
                 if kept is not store:
                     await kept.close()
-                if folder is not None:
-                    folder.cleanup()
+                folder.cleanup()
 
         thread = threading.Thread(target=lambda: asyncio.run(life()), name="podium-serve", daemon=True)
         thread.start()

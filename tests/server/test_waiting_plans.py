@@ -16,7 +16,7 @@ from podium.planner import FixedPlan
 from podium.server import approval
 from podium.server.api.ask import BackgroundQuestions
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
-from podium.server.keys import Caller
+from podium.server.keys import Caller, Keys, open_register
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.team import Runner
@@ -86,7 +86,7 @@ async def test_a_plan_left_while_taken_waits_on_unless_another_server_ran_it(
 async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace(tmp_path: Path) -> None:
     store = open_store(tmp_path / "traces.sqlite")
     pool = Pool([ScriptedWorker(name, {"": "42."}, delay=60.0) for name in ("wren", "lark")])
-    service = Service(pool, Dispatcher(), store=store)
+    service = Service(pool, Dispatcher(), store=store, keys=Keys(open_register(tmp_path / "traces.sqlite")))
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)
     approved = Runner(ApprovedPlan.of(plan, request), pool)

@@ -19,7 +19,7 @@ from podium.planner import Planner
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.conversations import Conversations
-from podium.server.keys import ANONYMOUS, Caller, Keys
+from podium.server.keys import Caller, Keys
 from podium.server.live import LiveQuestions
 from podium.server.plan_prices import PlanPrices
 from podium.server.planners import DirectPlanner, Planners
@@ -51,7 +51,7 @@ class Service:
     Args:
         pool, dispatcher, store, keys: the code that opened them closes them.
         store: where traces are kept.
-        keys: the API keys; None: every client that reaches the server may use it.
+        keys: the API keys.
         settings: of the team; where they name neither rounds nor steps, there are 1 and 5.
         opened: the planner of the settings, where it is open already.
         observers: further observers of every question.
@@ -64,7 +64,7 @@ class Service:
         dispatcher: Dispatcher,
         *,
         store: AsyncTraceStore,
-        keys: Keys | None = None,
+        keys: Keys,
         settings: TeamSettings | None = None,
         opened: OpenedPlanner | None = None,
         observers: Sequence[ObserverFactory] = (),
@@ -91,7 +91,7 @@ class Service:
     @property
     def needs_keys(self) -> bool:
         """Whether every request needs a key."""
-        return self.keys is not None and self.keys.needed
+        return self.keys.needed
 
     async def authenticate(self, authorization: str | None) -> Caller:
         """Find the caller by the Authorization header, and count this request against the key's rate limit.
@@ -99,8 +99,6 @@ class Service:
         Raises:
             APIError: 401 for an unknown key, 429 for too many requests.
         """
-        if self.keys is None:
-            return ANONYMOUS
         caller = await self.keys.caller(authorization)
         await self.keys.admit(caller)
         return caller
@@ -195,7 +193,7 @@ class Service:
         Raises:
             APIError, UsageError: as in `answer`.
         """
-        account = None if self.keys is None else self.keys.account(caller)
+        account = self.keys.account(caller)
         accounts: tuple[SpendLimit, ...] = () if account is None else (account,)
         budget = _within(request.budget, self.settings.budget.of_question(1))
         if request.worker is not None:

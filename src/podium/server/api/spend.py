@@ -48,8 +48,6 @@ async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
             if isinstance(account, Account):
                 spent, reserved = account.spent_usd, account.reserved_usd
                 found.append(_budget(None, account.name, account.limit_usd, spent, reserved))
-    if service.keys is None:
-        return found
     for stored, spending in await service.keys.register.spendings(datetime.now(UTC)):
         allowance, name = stored.caller.allowance, stored.caller.name
         if allowance is not None and caller.visible_owner in (None, name):

@@ -279,7 +279,7 @@ class BackgroundResponses:
         """Who asked, with what the key may do today."""
         if row.caller is None:
             return ANONYMOUS
-        caller = None if self._service.keys is None else await self._service.keys.find(row.caller)
+        caller = await self._service.keys.find(row.caller)
         if caller is None:
             raise UsageError(f"The key {row.owner!r} that asked was removed: ask again with another.")
         return caller
