@@ -75,10 +75,10 @@ check: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Three processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
+# Four processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
 # process has neighbouring tests, which share fixtures and what they have computed.
 test: setup-dev
-	$(BIN)/pytest -n 3 --dist worksteal --durations 25 --durations-min 4
+	$(BIN)/pytest -n 4 --dist worksteal --durations 25 --durations-min 4
 
 # The small workers, the warm start and the NumPy engine.
 test-lab: setup-dev

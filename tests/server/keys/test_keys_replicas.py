@@ -151,6 +151,7 @@ async def test_64_questions_at_each_of_two_replicas_never_pass_the_budget(
     assert asking.answered + len(asking.refused) == 256
 
 
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)  # Of both kinds: test_keys_register.
 async def test_a_rate_holds_across_two_replicas(place: Place, running: Running) -> None:
     key, _ = await place.added(rpm=40)
     urls = await asyncio.to_thread(running.start)
