@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from made_traces import keep, keep_rows, many, plain, two_rounds
@@ -24,6 +26,18 @@ def test_a_trace_is_found_by_its_words_and_opened(kept_server, opened, tmp_path:
     page.go_back()
     page.wait_for_selector("text=1 trace")
     assert page.input_value("[type=search]") == "number 17"
+
+
+def test_a_damaged_trace_is_left_out_and_counted(kept_server, opened, tmp_path: Path) -> None:
+    kept = keep(tmp_path / "traces.sqlite", *many(30))
+    with closing(sqlite3.connect(kept)) as file, file:
+        damaged = file.execute(
+            "UPDATE traces SET question = x'fffe' WHERE id IN (SELECT id FROM traces ORDER BY started LIMIT 2)"
+        )
+        assert damaged.rowcount == 2
+    page = opened.go(kept_server(kept=kept), "traces", ".list-row a")
+    page.wait_for_selector("text=2 damaged traces left out.")
+    page.wait_for_selector("text=28 traces")
 
 
 def test_filters_are_part_of_the_address_and_can_be_shared(kept_server, opened, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ export class TraceList extends Component {
     this.frame = createRef();
     this.rows = [];
     this.next = null;
-    this.state = { top: 0, height: 600, current: 0, count: 0, total: null, loading: true, error: null, narrow: NARROW.matches };
+    this.state = { top: 0, height: 600, current: 0, count: 0, total: null, damaged: 0, loading: true, error: null, narrow: NARROW.matches };
     this.turn = () => this.setState({ narrow: NARROW.matches });
     this.scrolled = () => {
       this.drawing ??= requestAnimationFrame(() => {
