@@ -32,7 +32,7 @@ def found(client: Client, url: str) -> dict[str, str]:
         env=os.environ | {"PODIUM_URL": url, "PODIUM_FACE": client.face},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -19,133 +19,20 @@ from podium.workers.chat.written_calls import WrittenCalls
 
 _THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning")
 """Types of content parts that are no part of the answer."""
-_OPENINGS = (
-    *(
-        "okay",
-        "ok,",
-        "ok so",
-        "alright",
-        "all right",
-        "hmm",
-        "well,",
-        "right,",
-        "got it",
-        "now,",
-        "wait",
-        "maybe",
-        "oh,",
-    ),
-    *(
-        "let me",
-        "let's",
-        "let us",
-        "looking at",
-        "thinking",
-        "here's a thinking",
-        "here is my thought",
-        "here's my thought",
-    ),
-    *(
-        "here are my reasoning",
-        "the user",
-        "user asks",
-        "user wants",
-        "user says",
-        "user:",
-        "they ask",
-        "they want",
-    ),
-    *(
-        "the question",
-        "the problem",
-        "the task",
-        "the prompt",
-        "the request",
-        "this is a",
-        "this question",
-        "this problem",
-    ),
-    *(
-        "we need",
-        "we have",
-        "we are",
-        "we must",
-        "we should",
-        "we can",
-        "we're",
-        "i need",
-        "i should",
-        "i have to",
-    ),
-    *(
-        "i'm asked",
-        "i am asked",
-        "i'm being asked",
-        "i must",
-        "i want to",
-        "i'll",
-        "i will",
-        "my task",
-        "need to",
-        "just answer",
-    ),
-    *(
-        "first,",
-        "first i",
-        "so,",
-        "so i",
-        "so the",
-        "so we",
-        "to solve",
-        "to answer",
-        "to find",
-        "to determine",
-        "given ",
-    ),
-    *(
-        "analy",
-        "**analy",
-        "1. **analy",
-        "1.  **analy",
-        "# thought",
-        "**thought",
-        "**thinking",
-        "problem:",
-        "simple",
-        "easy",
-    ),
-    *(
-        "嗯",
-        "好",
-        "首先",
-        "用户",
-        "让我",
-        "我们",
-        "我需要",
-        "这个",
-        "这是",
-        "题目",
-        "问题",
-        "まず",
-        "ユーザー",
-        "사용자",
-        "먼저",
-    ),
-    *(
-        "der nutzer",
-        "zuerst",
-        "also,",
-        "l'utilisateur",
-        "d'accord",
-        "bon,",
-        "el usuario",
-        "bien,",
-        "o usuário",
-        "пользователь",
-    ),
-    *("хорошо", "сначала", "итак"),
+_OPENED = (
+    "okay|ok,|ok so|alright|all right|hmm|well,|right,|got it|now,|wait|maybe|oh,|let me|let's|let us|"
+    "looking at|thinking|here's a thinking|here is my thought|here's my thought|here are my reasoning|"
+    "the user|user asks|user wants|user says|user:|they ask|they want|the question|the problem|the task|"
+    "the prompt|the request|this is a|this question|this problem|we need|we have|we are|we must|"
+    "we should|we can|we're|i need|i should|i have to|i'm asked|i am asked|i'm being asked|i must|"
+    "i want to|i'll|i will|my task|need to|just answer|first,|first i|so,|so i|so the|so we|to solve|"
+    "to answer|to find|to determine|given |analy|**analy|1. **analy|1.  **analy|# thought|**thought|"
+    "**thinking|problem:|simple|easy|嗯|好|首先|用户|让我|我们|我需要|这个|这是|题目|问题|まず|ユーザー|사용자|먼저|"
+    "der nutzer|zuerst|"
+    "also,|l'utilisateur|d'accord|bon,|el usuario|bien,|o usuário|пользователь|хорошо|сначала|итак"
 )
 """How the thoughts of DeepSeek-R1, Qwen3, gpt-oss, GLM, Kimi, MiniMax and others begin."""
+_OPENINGS = tuple(_OPENED.split("|"))
 _USAGE_KEYS = ("timings", "usageMetadata", "usage")
 """Where llama.cpp, Gemini and all others put token counts; the last wins."""
 
