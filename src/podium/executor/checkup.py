@@ -17,7 +17,7 @@ from podium.executor.ledger import Ledger, SpendLimit
 from podium.executor.worker_call import first_reservation
 from podium.types import Budget, Message, Usage
 from podium.workers.base import Request, Worker, spent_by_failure
-from podium.workers.pool import has_real_workers
+from podium.workers.pool import has_real_workers, is_tool
 
 QUESTION = "Reply with the one word: ready"
 
@@ -113,7 +113,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
             name,
             True,
             time.perf_counter() - started,
-            reply.text,
+            "ready" if is_tool(worker) else reply.text,  # A tool has nothing to work on here.
             first_token_s=reply.first_token_s,
             input_tokens=reply.usage.input_tokens,
             output_tokens=reply.usage.output_tokens,
