@@ -40,6 +40,18 @@ def test_mmlu_pro_leaves_out_empty_options_and_moves_the_letter(
     assert [task.id for task in law.read("test").tasks] == ["mmlu-pro/71"]
 
 
+def test_mmlu_pro_divides_its_test_questions_to_train_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = CASES["mmlu-pro"]()
+    whole = opened(case, tmp_path, monkeypatch)
+    divided = build({"divided": True}, type(whole))
+    parts = divided.read_splits(("train", "validation", "test"))
+    ids = [task.id for part in parts.values() for task in part.tasks]
+    assert sorted(ids) == sorted(task.id for task in whole.read("test").tasks)
+    assert divided.read("train").tasks == parts["train"].tasks
+
+
 def test_gpqa_orders_options_by_its_seed_and_the_question_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,7 +83,9 @@ def init(
     findings: Sequence[CheckResult] = ()
     pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
     if not proposal.is_paid or yes or (not json and agrees(pays)):
-        with open_console(stderr=True).status("asking each worker a small question, and the Conductor for a plan"):
+        with open_console(stderr=True).status(
+            "asking each worker a small question, and the Conductor for a plan"
+        ):
             findings = asyncio.run(check_pool(read_team(str(output)), _CHECK_S))
     if json:
         print(json_.dumps(_document(found, proposal, output, findings)))

@@ -84,7 +84,9 @@ def check(
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
     settings = find_team(team, keys).read()
-    with open_console(stderr=True).status("asking each worker a small question, and the Conductor for a plan"):
+    with open_console(stderr=True).status(
+        "asking each worker a small question, and the Conductor for a plan"
+    ):
         findings = asyncio.run(check_pool(settings, timeout))
     if json:
         print(json_.dumps([asdict(finding) for finding in findings]))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 
+from podium.recordings import split_by_hash
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import MultipleChoice
-from podium.tasks.sets.base import Sample
+from podium.tasks.overlap import question_key
+from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, Sample
 from podium.tasks.sets.prompts import CHOICE, content_id
 from podium_research.task_sets.hub import HubSet, int_column, list_column, text_column
 
@@ -152,10 +154,31 @@ class MMLUPro(HubSet):
     set: Literal["mmlu-pro"] = "mmlu-pro"
     categories: tuple[Category, ...] = ()
     """The categories that are used; none named: all."""
+    divided: bool = False
+    """Whether the test questions are divided by a hash of their text, to train on them: 70 % are train, 15 % validation
+    and 15 % test. The authors' validation questions are left out."""
+
+    @property
+    def label(self) -> str:
+        return "mmlu-pro-divided" if self.divided else self.set
 
     @property
     def files(self) -> Mapping[str, tuple[str, ...]]:
         return {split: (f"data/{split}-*.parquet",) for split in ("validation", "test")}
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return SPLIT_ORDER if self.divided else super().splits
+
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        if not self.divided:
+            return super().read_splits(splits)
+        whole = self._read("test")
+        of = {task.id: split_by_hash(question_key(task.question.text)) for task in whole.tasks}
+        return {
+            split: LoadedSplit(tuple(task for task in whole.tasks if of[task.id] == split), whole.skipped)
+            for split in splits
+        }
 
     @property
     def grader(self) -> GraderSettings:
