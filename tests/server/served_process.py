@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from loaded_programs import loaded_programs
 
 WAIT_S = 60
 
@@ -39,13 +44,28 @@ class Served:
         return self.ended()
 
 
+@cache
+def loaded() -> str:
+    """The program whose modules are loaded once for all servers of a process of tests."""
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    folder = Path(until_the_end.enter_context(TemporaryDirectory()))
+    return str(until_the_end.enter_context(loaded_programs(folder / "programs")) / "podium")
+
+
+def command(*tokens: str) -> list[str]:
+    """`podium serve`: a process that is its own where it starts others, for they load what it has loaded."""
+    alone = any(token.startswith("serve.workers") for token in tokens)
+    return [*([sys.executable, "-m", "podium"] if alone else [loaded()]), "serve", *tokens]
+
+
 @contextmanager
 def served(folder: Path, *tokens: str, **variables: str) -> Iterator[Served]:
     """A server with its store and its state in `folder`, on a free port; killed in the end if it still runs."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     environment |= {"PODIUM_STORE": str(folder / "traces.sqlite")} | variables
     with subprocess.Popen(
-        [sys.executable, "-m", "podium", "serve", "--port", "0", *tokens],
+        command("--port", "0", *tokens),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -15,6 +14,7 @@ from pathlib import Path
 import openai
 import pytest
 from keys_place import Place
+from served_process import command
 
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.register import KeySpending
@@ -44,11 +44,12 @@ class Running:
         """Addresses of new replicas, whose calls take `delay` seconds."""
         pool = self._folder / "pool.toml"
         pool.write_text(POOL.format(delay=delay))
-        command = [sys.executable, "-m", "podium", "serve", "--pool", str(pool), "--planner", "single:ada"]
-        command += ["--port", "0", "--store", self._place.store]
+        serve = command(
+            "--pool", str(pool), "--planner", "single:ada", "--port", "0", "--store", self._place.store
+        )
         here = {**os.environ, "PODIUM_STORE": str(self._folder / "own.sqlite")}
         started = [
-            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=here, cwd=self._folder)
+            subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=here, cwd=self._folder)
             for _ in range(count)
         ]
         self._processes += started
