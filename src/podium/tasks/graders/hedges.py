@@ -30,7 +30,7 @@ _RETRACTED = re.compile(
 )
 _RANGE = re.compile(
     r"""\W*[-+]?\d[\d.,]*\s*(?:%|°|["'”’]?(?:\s?(?!(?:or|and|to)\b)[A-Za-z]{2,15}\.?){1,2})["'”’]?
-        \s*(?:[-–—/|~?]|\b(?:to|through|till|until)\b)?\s*
+        \s*(?:[-–—/|~?]|\b(?:to|through|till|until)\b)\s*
         ["'“‘]?[-+$€£]?\d[\d.,]*\s*[A-Za-z%°\s.]*\W*""",
     re.VERBOSE,
 )
@@ -46,6 +46,8 @@ _VALUE_LINE = re.compile(
         (?:\s*\b(?:or|and))?""",
     re.VERBOSE | re.IGNORECASE,
 )
+_LONGEST = 4000
+"""Characters of a text in which hedges are looked for."""
 _LINE_END = re.compile(r"[\r\n]+|<br ?/?>|(?<=[A-Za-z\d][.?])\s+")
 _EQUATED = re.compile(r"(?:[A-Za-z] ?= ?)?[-+]?\d{1,40}(?:\.\d{1,40})?(?: ?= ?[-+]?\d{1,40}(?:\.\d{1,40})?)+")
 _APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|double|triple|quadruple) $")
@@ -54,6 +56,8 @@ _APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|doub
 
 def settles(statement: str, gold: str) -> bool:
     """Whether a statement gives one answer and keeps to it. What the gold answer does itself is no hedge."""
+    if len(statement) > _LONGEST:
+        return True
     return not any(
         mark.search(statement) and not mark.search(gold) for mark in (_GOES_ON, _RETRACTED, _BESIDE)
     ) and not (_RANGE.fullmatch(statement) and not _RANGE.fullmatch(gold))
@@ -61,6 +65,8 @@ def settles(statement: str, gold: str) -> bool:
 
 def lists_values(response: str) -> bool:
     """Whether a response is nothing but different values, each on a line or in a sentence of its own."""
+    if len(response) > _LONGEST:
+        return False
     lines = [line.strip() for line in _LINE_END.split(response) if re.search(r"\d", line)]
     values = {re.sub(r"[^\d.]", "", line).strip(".") for line in lines}
     return len(values) > 1 and all(map(_VALUE_LINE.fullmatch, _LINE_END.split(response.strip())))
