@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -159,16 +156,3 @@ def test_a_checkpoint_folder_conducts(podium):
     assert trace.rounds[0].plan_error_kind  # it has learned nothing
     assert (asked.status, trace.status) == (1, "failed")
     assert asked.err.startswith("podium: There is no plan to run.")
-
-
-def test_training_starts_again_with_what_torch_reads_at_its_start():
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "MALLOC_"))}
-    code = (
-        "import os, sys\nfrom podium import cli\n"
-        "os.execve = lambda path, command, environment: print(command[1:], environment['OMP_WAIT_POLICY'])\n"
-        "sys.argv = ['podium', 'train', '--help']\ncli.main()"
-    )
-    started = subprocess.run(
-        [sys.executable, "-c", code], env=plain, capture_output=True, text=True, check=True
-    )
-    assert started.stdout.startswith("['-m', 'podium', 'train', '--help'] PASSIVE\n")

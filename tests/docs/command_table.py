@@ -145,7 +145,6 @@ CHECKED = (
         "another program, with models of its own",
         _nothing,
     ),
-    Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
 )
 

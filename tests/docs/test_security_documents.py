@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 from shown_commands import ROOT
 
-NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+NAMED = re.compile(r"`((?:lab/|research/)?tests/[\w/]+\.py)::(\w+)`")
 SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 
 

@@ -37,6 +37,7 @@ CONTEXT = ControlContext(
     best_worker="bob",
     plans=(WORKFLOW,),
     samples=3,
+    vote=Constant(WORKFLOW, tuple(profile.name for profile in POOL)),
     untrained=Constant(WORKFLOW, tuple(profile.name for profile in POOL)),
 )
 

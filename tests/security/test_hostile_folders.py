@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -273,9 +274,7 @@ def test_a_copy_of_a_trusted_folder_is_not_trusted(
     write(FOLDERS["command"], tmp_path)
     podium("trust", "--yes")
     copy = tmp_path / "copy"
-    copy.mkdir()
-    for path in Path().iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(Path(), copy, symlinks=True)
     monkeypatch.chdir(copy)
     assert "is not trusted" in podium("ask", "Hm?").err
 
@@ -335,7 +334,7 @@ def test_a_store_that_is_named_takes_the_place_of_one_that_is_not_trusted(
     named = ("--store", str(tmp_path / "mine.sqlite"))
     assert podium("keys", "add", "me", *named).status == 0
     assert podium("keys", "list", *named).status == 0
-    assert sorted(path.name for path in Path().iterdir()) == ["pool.toml", "team.toml"]
+    assert {path.name for path in Path().iterdir() if not path.is_symlink()} == {"pool.toml", "team.toml"}
 
 
 def test_named_on_the_command_line_a_file_needs_no_trust(podium: Podium, tmp_path: Path) -> None:

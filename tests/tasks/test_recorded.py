@@ -220,7 +220,21 @@ def test_a_recording_of_which_nothing_can_be_graded_is_refused(make_recording: M
 def test_of_questions_that_differ_only_in_outer_space_the_first_is_used(tmp_path: Path) -> None:
     path = tmp_path / "twice.parquet"
     rows = [
-        (f"q{number}", text, "1", None, "test", "ada", 0, "Answer: 1", "1", 1.0, None, None, False, None)
+        (
+            f"q{number}",
+            text,
+            "1",
+            None,
+            "test",
+            "ada",
+            0,
+            "Answer: 1",
+            "1",
+            1.0,
+            *[None] * 2,
+            False,
+            *[None] * 3,
+        )
         for number, text in enumerate(("One?", "Two?", " One?\n"))
     ]
     parquet.write_table(pa.Table.from_batches([to_batch(rows)]), path)

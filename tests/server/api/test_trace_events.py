@@ -24,7 +24,7 @@ Event = tuple[str, str, dict[str, Any]]
 class Writer:
     """Decides how far the model has written. A first piece such as "The " would wait: thoughts may begin with it."""
 
-    def __init__(self, text: str = "My |answer |is |42.") -> None:
+    def __init__(self, text: str = "Six |sevens |are |42.") -> None:
         self.allowed = 0
         self.text = text
 
@@ -95,17 +95,17 @@ def test_a_reader_gets_every_event_as_it_happens(url: str, writer: Writer) -> No
         started = {"round": 0, "position": 0, "worker": "wren", "subtask": subtask}
         assert next(told)[1:] == ("step_started", started)
         pieces = ""
-        while pieces != "My answer is 42.":
+        while pieces != "Six sevens are 42.":
             writer.allowed += 1
             _, kind, data = next(told)
             assert (kind, data["round"], data["position"], data["attempt"]) == ("text", 0, 0, 0)
             pieces += data["text"]
             assert pieces == "".join(writer.text.split("|")[: writer.allowed])
         _, kind, data = next(told)
-        assert (kind, data["span"]["response"]) == ("step_ended", "My answer is 42.")
+        assert (kind, data["span"]["response"]) == ("step_ended", "Six sevens are 42.")
         assert next(told)[1:] == (
             "round_ended",
-            {"round": 0, "response": "My answer is 42.", "accepted": False},
+            {"round": 0, "response": "Six sevens are 42.", "accepted": False},
         )
         place, kind, data = next(told)
         assert (place, kind) == ("ended", "ended")
@@ -119,14 +119,14 @@ def test_a_late_watcher_gets_all_of_it_and_text_in_one_piece(url: str, writer: W
     with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as first:
         told = events(first)
         text = ""
-        while text != "My answer is ":
+        while text != "Six sevens are ":
             _, kind, data = next(told)
             text += data["text"] if kind == "text" else ""
         with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as late:
             behind = events(late)
             kinds = [next(behind) for _ in range(4)]
             assert [kind for _, kind, _ in kinds] == ["started", "plan", "step_started", "text"]
-            assert kinds[-1][2]["text"] == "My answer is "
+            assert kinds[-1][2]["text"] == "Six sevens are "
             writer.allowed = 4
             assert next(behind)[2]["text"] == next(told)[2]["text"] == "42."
             assert [kind for _, kind, _ in behind] == ["step_ended", "round_ended", "ended"]
@@ -219,4 +219,4 @@ def test_many_watch_one_question(url: str, writer: Writer) -> None:
     writer.allowed = 4
     for thread in threads:
         thread.join()
-    assert found == [["My answer is 42.", "ended"]] * 20
+    assert found == [["Six sevens are 42.", "ended"]] * 20

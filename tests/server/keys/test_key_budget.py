@@ -175,7 +175,8 @@ async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> Non
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
     first = asyncio.create_task(replica.call(0.75, 0.0, 1.0))
-    await asyncio.sleep(0.03)
+    while not (await replica.register.spending(caller.id or "", "x")).reserved:
+        pass
     waiting = asyncio.create_task(replica.call(0.75, 0.0))
     await asyncio.sleep(0.03)
     assert not waiting.done()
