@@ -3,7 +3,6 @@
 import pytest
 
 from podium.errors import ConfigError, UsageError
-from podium.evals import ConstantPlan, ConstantPlanFront, search_constant
 from podium.planners import Constant
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, PHRASES
 from podium.tasks.graders.text_graders import Exact
@@ -12,7 +11,14 @@ from podium.types import Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import check, parse
-from podium_research.search.constant import rank_by_front, undominated
+from podium_research.search.constant import (
+    ConstantPlan,
+    ConstantPlanFront,
+    rank_by_front,
+    search_constant,
+    undominated,
+)
+from scripted_team import SKILLS, Sums, calculator
 
 RUNGS = ((60, 4), (12, 8))
 TASKS = [
@@ -49,7 +55,16 @@ async def test_a_limit_on_cost_is_kept():
     assert (await search_constant(POOL, TASKS, max_cost=0.0, rungs=RUNGS)).plans == ()
 
 
-async def test_it_is_seeded_and_writes_valid_plans(specialists, tuning):
+async def test_it_is_seeded_and_writes_valid_plans():
+    specialists = Pool(
+        [
+            calculator("left", *SKILLS[:2], price=1.0, rest=0.1),
+            calculator("right", *SKILLS[2:], price=1.0, rest=0.1),
+            calculator("all", price=4.0, rest=0.7),
+        ]
+    )
+    tuning = list(Sums("validation", 40))
+
     async def search(seed: str) -> ConstantPlanFront:
         return await search_constant(specialists, tuning, max_steps=3, rungs=((24, 4), (6, 10)), seed=seed)
 
