@@ -23,7 +23,7 @@ from typing import Any
 
 from podium.rows import read_rows
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.extraction import extract
 from podium.tasks.graders.latex import expression
 from podium.tasks.graders.math_graders import Math, Numeric
@@ -177,7 +177,7 @@ def compare_letters(folder: Path) -> None:
         row.values["question_id"]: row.values["answer"]
         for row in read_rows(folder / "mmlu_pro/questions.parquet")
     }
-    grader = MultipleChoice()
+    grader = Choice()
     outcomes: Counter[tuple[str, bool]] = Counter()
     for row in read_rows(
         folder / "mmlu_pro/results.parquet", ("question_id", "pred", "correct", "same_item")

@@ -21,8 +21,3 @@ def specialists() -> Pool:
 @pytest.fixture(scope="session")
 def tasks():
     return list(Sums("test", 60))
-
-
-@pytest.fixture(scope="session")
-def tuning():
-    return list(Sums("validation", 40))

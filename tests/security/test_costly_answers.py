@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from podium.tasks.graders.base import PureGrader
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.code_grader import same_output, same_value
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, SetOf
@@ -31,7 +31,7 @@ GRADERS = (
     (Normalised(answer="whole"), "Paris"),
     (SetOf(answer="whole"), "a, b"),
     (Numeric(answer="whole"), "5"),
-    (MultipleChoice(), '{"letter": "B", "options": ["a", "b"]}'),
+    (Choice(), '{"letter": "B", "options": ["a", "b"]}'),
 )
 MOST_CALLS = 200_000
 """Calls of functions, Python's and C's; a call for each character would be a million."""
@@ -59,7 +59,7 @@ def test_a_long_answer_is_wrong_at_little_work(grader: PureGrader, gold: str, na
 EIGHT_MIB = 8 * 2**20
 LONG: dict[str, Callable[[], bool]] = {
     # Each of these characters stands for eighteen: written out, a million of them are 36 MB.
-    "choice": lambda: MultipleChoice().judge("\ufdfa" * 10**6, "B").score > 0,
+    "choice": lambda: Choice().judge("\ufdfa" * 10**6, "B").score > 0,
     "a printed line": lambda: same_output("1 " * (EIGHT_MIB // 2), "1 2"),
     "printed lines": lambda: same_output("1\n" * (EIGHT_MIB // 2), "1\n2"),
     "a returned value": lambda: same_value(b'{"value": [' + b"1," * (EIGHT_MIB // 2) + b"1]}", [1, 2]),
@@ -68,7 +68,7 @@ LONG: dict[str, Callable[[], bool]] = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_answer_is_wrong_before_it_is_divided_or_written_out(name: str) -> None:
-    MultipleChoice().judge("B", "B")  # What is built once is not counted.
+    Choice().judge("B", "B")  # What is built once is not counted.
     tracemalloc.start()
     try:
         right = LONG[name]()

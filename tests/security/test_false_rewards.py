@@ -9,7 +9,7 @@ import pytest
 from false_rewards import HARMLESS, LETTERS, NUMBERS, ONE_LETTER, READ, SIGNS, WORDS
 
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Normalised, SetOf
 
@@ -57,10 +57,10 @@ def test_a_sign_is_not_its_opposite(gold: str, response: str) -> None:
 
 @pytest.mark.parametrize("response", LETTERS)
 def test_several_letters_are_no_choice(response: str) -> None:
-    assert MultipleChoice().judge(response, "B").score == 0
+    assert Choice().judge(response, "B").score == 0
 
 
 @pytest.mark.parametrize("response", ONE_LETTER)
 def test_letters_in_a_reason_or_in_the_options_text_are_no_second_choice(response: str) -> None:
     options = '{"letter": "B", "options": ["Oslo", "Points A and C"]}'
-    assert MultipleChoice().judge(response, options).score == 1
+    assert Choice().judge(response, options).score == 1

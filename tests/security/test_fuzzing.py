@@ -22,7 +22,7 @@ from podium.errors import GraderError
 from podium.sandbox.inside.plain import pack
 from podium.server.body_limits import JsonShape
 from podium.tasks.graders.base import GraderSettings, PureGrader
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.code_grader import same_output, same_value
 from podium.tasks.graders.json_grader import Json
 from podium.tasks.graders.latex import expression
@@ -184,8 +184,8 @@ PURE = (
     (Normalised(), "≠"),
     (SetOf(), "1, x"),
     (Numeric(), "2"),
-    (MultipleChoice(), "B"),
-    (MultipleChoice(), OPTIONS),
+    (Choice(), "B"),
+    (Choice(), OPTIONS),
 )
 
 

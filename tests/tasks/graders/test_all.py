@@ -17,7 +17,7 @@ from podium.config import Settings, build
 from podium.errors import ConfigError
 from podium.tasks import graders
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.json_grader import Json
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.registry import AnyGrader
@@ -41,7 +41,7 @@ CASES = (
     Case(Exact(), "Lima", "Lima", "Oslo", ("Oslo", "Rome")),
     Case(Normalised(), "The Nile", "nile", "The Amazon", ("Amazon", "Rhine")),
     Case(Numeric(), "42", "42", "41", ("41", "43")),
-    Case(MultipleChoice(), "C", "C", "B", ("A", "B", "D")),
+    Case(Choice(), "C", "C", "B", ("A", "B", "D")),
     Case(Regex(), r"(?i)li(m|n)a", "Lima", "Lisa", ("Lisa", "Lira")),
     Case(SetOf(), "red, 2", "2, red", "2, blue", ("blue", "3")),
     Case(Json(), '{"a": 1}', '{"a": 1}', '{"a": 2}', ('{"a": 2}', '{"a": 3}')),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 
 OPTIONS = '{"letter": "C", "options": ["Oslo", "Lima", "Rome", "Both A and B"]}'
 
@@ -62,9 +62,9 @@ OPTIONS = '{"letter": "C", "options": ["Oslo", "Lima", "Rome", "Both A and B"]}'
     ],
 )
 def test_a_letter_is_found_as_models_write_it(response: str) -> None:
-    grade = MultipleChoice().judge(response, "C")
+    grade = Choice().judge(response, "C")
     assert (grade.score, grade.found) == (1, "C")
-    assert MultipleChoice().judge(response, "B").score == 0
+    assert Choice().judge(response, "B").score == 0
 
 
 @pytest.mark.parametrize("gold", "ABCD")
@@ -98,7 +98,7 @@ def test_a_letter_is_found_as_models_write_it(response: str) -> None:
 )
 @pytest.mark.parametrize("form", ["{}", "Answer: {}", "<answer>{}</answer>", "So the answer is {}"])
 def test_a_list_of_letters_is_no_choice(form: str, response: str, gold: str) -> None:
-    assert MultipleChoice().judge(form.format(response), gold).score == 0
+    assert Choice().judge(form.format(response), gold).score == 0
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_list_of_letters_is_no_choice(form: str, response: str, gold: str) -> 
     ],
 )
 def test_what_is_not_the_letter_earns_nothing(response: str) -> None:
-    assert MultipleChoice().judge(response, "C").score == 0
+    assert Choice().judge(response, "C").score == 0
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ def test_what_is_not_the_letter_earns_nothing(response: str) -> None:
     ],
 )
 def test_an_options_text_stands_for_its_letter_where_golds_have_letters(response: str, score: float) -> None:
-    assert MultipleChoice().judge(response, OPTIONS).score == score
-    assert MultipleChoice().judge(response, "C").score == (score if response == "Answer: C" else 0)
+    assert Choice().judge(response, OPTIONS).score == score
+    assert Choice().judge(response, "C").score == (score if response == "Answer: C" else 0)
 
 
 def test_a_text_that_two_options_share_stands_for_neither() -> None:
     gold = '{"letter": "A", "options": ["the same", "The same!", "another"]}'
-    assert MultipleChoice().judge("Answer: the same", gold).score == 0
-    assert MultipleChoice().judge("Answer: A", gold).score == 1
+    assert Choice().judge("Answer: the same", gold).score == 0
+    assert Choice().judge("Answer: A", gold).score == 1
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def test_a_text_that_two_options_share_stands_for_neither() -> None:
     ],
 )
 def test_a_place_for_the_answer_may_be_demanded(place: str, right: str, wrong: str) -> None:
-    grader = MultipleChoice.model_validate({"answer": place})
+    grader = Choice.model_validate({"answer": place})
     assert [grader.judge(response, "C").score for response in (right, wrong)] == [1, 0]
 
 
 @pytest.mark.parametrize("gold", ["A", "J", "Z", " C ", '{"letter": "C"}', OPTIONS])
 def test_a_gold_answer_is_a_letter_or_a_letter_with_its_options(gold: str) -> None:
-    assert MultipleChoice().gold_problem(gold) is None
+    assert Choice().gold_problem(gold) is None
 
 
 @pytest.mark.parametrize(
@@ -194,5 +194,5 @@ def test_a_gold_answer_is_a_letter_or_a_letter_with_its_options(gold: str) -> No
     ],
 )
 def test_other_gold_answers_are_refused(gold: str) -> None:
-    assert "no letter" in str(MultipleChoice().gold_problem(gold))
-    assert MultipleChoice().judge("Answer: C", gold).score == 0
+    assert "no letter" in str(Choice().gold_problem(gold))
+    assert Choice().judge("Answer: C", gold).score == 0

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.code_grader import Code
 from podium.tasks.graders.json_grader import Json
 from podium.tasks.graders.judge import Judge
@@ -28,7 +28,7 @@ THOUGHTS = (
 )
 PROGRAMS = json.dumps({"form": "programs", "inputs": [""], "outputs": ["4"]})
 CASES: tuple[tuple[GraderSettings, str, str, str], ...] = (
-    (MultipleChoice(), "C", "C", "The answer is B.\nAnswer: B\n\\boxed{B}"),
+    (Choice(), "C", "C", "The answer is B.\nAnswer: B\n\\boxed{B}"),
     (Math(), "4", "4", "Answer: 5\n\\boxed{5}"),
     (Numeric(), "4", "4", "Answer: 5\n\\boxed{5}"),
     (Exact(), "Paris", "Paris", "<answer>Rome</answer>\nAnswer: Rome"),
@@ -125,12 +125,12 @@ NO_LETTERS = (
 
 @pytest.mark.parametrize("response", LETTERS)
 def test_a_letter_is_read_in_other_languages_widths_and_json(response: str) -> None:
-    assert MultipleChoice().judge(response, "C").score == 1
+    assert Choice().judge(response, "C").score == 1
 
 
 @pytest.mark.parametrize("response", NO_LETTERS)
 def test_what_claims_no_letter_in_any_language_earns_nothing(response: str) -> None:
-    assert MultipleChoice().judge(response, "C").score == 0
+    assert Choice().judge(response, "C").score == 0
 
 
 @pytest.mark.parametrize(

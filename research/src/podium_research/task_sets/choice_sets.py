@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from podium.recordings import split_by_hash
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, Sample
 from podium.tasks.sets.prompts import CHOICE, content_id
@@ -109,7 +109,7 @@ class MMLU(HubSet):
 
     @property
     def grader(self) -> GraderSettings:
-        return MultipleChoice()
+        return Choice()
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
         subject = str(values["subject"])
@@ -182,7 +182,7 @@ class MMLUPro(HubSet):
 
     @property
     def grader(self) -> GraderSettings:
-        return MultipleChoice()
+        return Choice()
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
         category = text_column(values, "category")
@@ -236,7 +236,7 @@ class GPQA(HubSet):
 
     @property
     def grader(self) -> GraderSettings:
-        return MultipleChoice()
+        return Choice()
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample:
         record = text_column(values, "Record ID")

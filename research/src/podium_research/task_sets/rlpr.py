@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import PrivateAttr
 
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math
 from podium.tasks.graders.text_graders import Normalised
@@ -74,7 +74,7 @@ class FreeForm(GraderSettings):
     """
 
     kind: Literal["free-form"] = "free-form"
-    _letter: MultipleChoice = PrivateAttr(default_factory=MultipleChoice)
+    _letter: Choice = PrivateAttr(default_factory=Choice)
     _phrase: Normalised = PrivateAttr(default_factory=Normalised)
     _formula: Math = PrivateAttr(default_factory=Math)
 

@@ -76,7 +76,7 @@ _BRACKETED = re.compile(r"(?:\b|[(\[])[A-Z][)\]]")
 _DOTTED = re.compile(r"\b([A-Z])[.:]")
 
 
-class MultipleChoice(PureGrader):
+class Choice(PureGrader):
     """1 if the response chooses the gold letter.
 
     The last claim in the response counts: an `<answer>` tag, a `\\boxed{...}`, a line `Answer: ...`, or a sentence

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.choice import MultipleChoice
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.code_grader import Code
 from podium.tasks.graders.json_grader import Json
 from podium.tasks.graders.judge import Judge
@@ -21,7 +21,7 @@ GRADERS: tuple[type[GraderSettings], ...] = (
     Normalised,
     Numeric,
     Math,
-    MultipleChoice,
+    Choice,
     Regex,
     SetOf,
     Json,
