@@ -25,7 +25,7 @@ from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.executor.accounts import Account
 from podium.study.candidate_tests import CandidateAnswers, Kinds, ask_candidates, cheapest_first
-from podium.study.composition import UNSORTED, Composition, choose
+from podium.study.composition import UNSORTED, CandidateOutcome, choose
 from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
 from podium.team.dispatching import RESPONSES, open_dispatcher
@@ -46,7 +46,7 @@ class _Composed:
 
     kinds: Kinds
     candidates: tuple[CandidateAnswers, ...]
-    choices: dict[str, Composition]
+    choices: dict[str, CandidateOutcome]
     """The choices among the candidates that answered all tests."""
     spent_usd: float
     """The dollars that all starts have spent."""

@@ -27,7 +27,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Composition:
+class CandidateOutcome:
     """What became of one candidate."""
 
     worker: str
@@ -48,7 +48,7 @@ def bar(share: float, lowest: float, highest: float) -> float:
 
 def choose(
     tested: Sequence[Candidate], weights: Mapping[str, float], budget_usd: float, most: int | None = None
-) -> tuple[Composition, ...]:
+) -> tuple[CandidateOutcome, ...]:
     """Choose from the candidates, the cheapest first. Returns what became of each, in this order.
 
     Args:
@@ -75,7 +75,7 @@ def choose(
             covered |= one.passed
             used_usd += one.cost_usd
             chosen += 1
-            choices.append(Composition(one.worker, True, f"covers {named}"))
+            choices.append(CandidateOutcome(one.worker, True, f"covers {named}"))
             continue
-        choices.append(Composition(one.worker, False, reason))
+        choices.append(CandidateOutcome(one.worker, False, reason))
     return tuple(choices)
