@@ -30,7 +30,7 @@ from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
 from podium.team.dispatching import RESPONSES, open_dispatcher
 from podium.types import Price
-from podium.workers.pool import Pool, real_workers
+from podium.workers.pool import Pool, has_paid_workers, real_workers
 from podium.workers.ratings import Ratings
 
 TEAM_FILE = "team.toml"
@@ -158,7 +158,7 @@ async def _compose(
     console = open_console(stderr=True)
     try:
         with open_dispatcher(
-            pool,
+            paid_workers=has_paid_workers(pool),
             cache=calls.cache or folder / RESPONSES,
             day_usd=calls.day_budget_usd,
             run_usd=budget,

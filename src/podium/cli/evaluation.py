@@ -32,7 +32,7 @@ from podium.rollout.run_folder import RunFolder, replace_file
 from podium.rows import is_table
 from podium.team.dispatching import open_dispatcher
 from podium.team.opening import TeamFile, open_pool
-from podium.workers.pool import has_paid_workers, pool_file
+from podium.workers.pool import pool_file
 
 SUITE_FILE = "suite.toml"
 """In a run's folder: the suite that was written for it."""
@@ -118,11 +118,8 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
         if not checked.pays and not shares:
             yield None
             return
-        # The first pool that costs money decides that there are a cache and an account; all pools share them.
-        pools = [open_pool(entry.name) for entry in settings.pool]
-        paid = next((pool for pool in pools if has_paid_workers(pool)), pools[0])
         with open_dispatcher(
-            paid,
+            paid_workers=checked.paid_workers,
             cache=calls.cache,
             day_usd=calls.day_budget_usd,
             run_usd=calls.run_budget_usd,
@@ -157,7 +154,7 @@ def _of_team(
     @contextmanager
     def open_calls(checked: Checked) -> Iterator[Dispatcher]:
         with open_dispatcher(
-            pool,
+            paid_workers=checked.paid_workers,
             cache=team.cache,
             replay=team.replay,
             day_usd=team.budget.day_usd,

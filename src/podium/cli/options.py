@@ -52,9 +52,10 @@ class DispatchOptions:
     ) -> AbstractContextManager[Dispatcher]:
         """The dispatcher of a pool, as `podium.team.dispatching.open_dispatcher` opens it."""
         from podium.team.dispatching import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
+        from podium.workers.pool import has_paid_workers  # noqa: PLC0415
 
         return open_dispatcher(
-            pool,
+            paid_workers=has_paid_workers(pool),
             cache=self.cache,
             replay=self.replay,
             day_usd=self.day_budget_usd,

@@ -36,7 +36,7 @@ from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings
 from podium.types import Budget
 from podium.workers.base import Worker
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_paid_workers
 from podium.workers.replay import ReplayWorker
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
@@ -275,7 +275,7 @@ async def _ask(
 
         try:
             with open_dispatcher(
-                pool,
+                paid_workers=has_paid_workers(pool),
                 cache=settings.cache,
                 replay=settings.replay,
                 day_usd=settings.budget.day_usd,

@@ -42,7 +42,7 @@ from podium.team.dispatching import RESPONSES, SPENDING, open_dispatcher
 from podium.team.planning import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
-from podium.workers.pool import Pool, has_real_workers, is_tool
+from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool
 from podium.workers.replay import ReplayWorker
 
 Show = Callable[[str, int, int], None]
@@ -255,7 +255,7 @@ async def _measure(
     limit, seed = options.budget_usd, str(options.seed)
     try:
         with open_dispatcher(
-            pool,
+            paid_workers=has_paid_workers(pool),
             cache=team.cache or out / RESPONSES,
             replay=team.replay,
             day_usd=team.budget.day_usd,

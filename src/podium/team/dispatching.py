@@ -10,7 +10,6 @@ from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
 from podium.executor.state_file import CooldownFile
-from podium.workers.pool import Pool, has_paid_workers
 from podium.workers.response_cache import ResponseCache
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
@@ -19,8 +18,8 @@ RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
 
 @contextmanager
 def open_dispatcher(
-    pool: Pool,
     *,
+    paid_workers: bool,
     cache: Path | None = None,
     replay: bool = False,
     day_usd: float | None = None,
@@ -34,17 +33,16 @@ def open_dispatcher(
     A run with paid workers has a cache and an account in its folder, so that a resumed run pays for no answer twice.
 
     Args:
-        pool: the workers. If none costs money, they repeat their answers; then a cache or an account is opened only if
-            a setting names one.
+        paid_workers: whether workers cost money. If none does, they repeat their answers; then a cache or an account is
+            opened only if a setting names one.
         cache, replay, day_usd, run_usd: as in `TeamSettings`.
-        pays: whether something else costs money: plans, or workers of further pools.
+        pays: whether something else costs money, such as plans.
         run: the run's folder, made if missing.
         spending: the file in which processes share the budget of a run, where there is no folder of one.
 
     Raises:
         UsageError: settings that exclude each other, or a file that cannot be used.
     """
-    paid_workers = has_paid_workers(pool)
     pays = pays or paid_workers
     with ExitStack() as files:
         path = cache or (run / RESPONSES if run is not None and paid_workers else None)

@@ -32,7 +32,7 @@ from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.base import Worker
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_paid_workers
 from podium.workflow import Workflow, render
 
 
@@ -320,7 +320,7 @@ def open_team(
         if dispatcher is None:
             dispatcher = files.enter_context(
                 open_dispatcher(
-                    pool,
+                    paid_workers=has_paid_workers(pool),
                     cache=settings.cache,
                     replay=settings.replay,
                     day_usd=settings.budget.day_usd,

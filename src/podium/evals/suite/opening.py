@@ -16,6 +16,7 @@ from podium.evals.suite.settings import PlannerEntry, SuiteSettings
 from podium.planners import find_baseline
 from podium.planners.plan_controls import PLAN_CONTROLS
 from podium.tasks import warnings_of
+from podium.workers.pool import has_paid_workers
 from podium.workers.replay import ReplayWorker, replays_conditioned, unknown_length_warning
 
 
@@ -34,6 +35,8 @@ class Checked:
     """Which questions the set of each table leaves out."""
     pays: bool
     """Whether anything costs money."""
+    paid_workers: bool
+    """Whether workers do: answers then repeat from a response cache."""
     conditioned: dict[str, bool]
     """Whether the workers of each table replay answers that were given to other answers."""
 
@@ -75,7 +78,7 @@ async def check_suite(settings: SuiteSettings, given: OpenTable | None = None) -
     training: dict[str, tuple[Job, ...]] = {}
     answers: dict[str, int] = {}
     notes: dict[str, tuple[str, ...]] = {}
-    pays = False
+    pays = paid_workers = False
     conditioned: dict[str, bool] = {}
     tables = {table.label: table for table in tables_of(settings)}
     if len(tables) < len(list(tables_of(settings))):
@@ -93,6 +96,7 @@ async def check_suite(settings: SuiteSettings, given: OpenTable | None = None) -
                     filter(None, (*warnings_of(tasks), unknown, _STOPPED if settings.early_stop else None))
                 )
                 conditioned[table.label] = replays_conditioned(opened.pool)
+                paid_workers |= has_paid_workers(opened.pool)
                 chooses = False
                 misfits: set[str | None] = set()
                 for entry in opened.entries(settings):
@@ -134,7 +138,7 @@ async def check_suite(settings: SuiteSettings, given: OpenTable | None = None) -
     problems += _problems_of_ray(settings, pays=pays)
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
-    return Checked(settings, tuple(jobs), training, answers, notes, pays, conditioned)
+    return Checked(settings, tuple(jobs), training, answers, notes, pays, paid_workers, conditioned)
 
 
 def _problems_of_ray(settings: SuiteSettings, *, pays: bool) -> list[str]:
