@@ -124,7 +124,7 @@ class Rollouts:
         ranks: Ranks,
         stop: threading.Event,
         on_plan: Callable[[int], None] = lambda tokens: None,
-        gate: Callable[[Sequence[SampledCompletion]], None] = lambda samples: None,
+        gate: Callable[[Sequence[SampledCompletion]], None] | None = None,
     ) -> None:
         self._scoring = scoring
         self._loop = loop
@@ -157,7 +157,7 @@ class Rollouts:
         for number in range(self.rounds):
             self._run_round(number, samples, writer, seconds, most=most, greedy=greedy)
         set_rewards(samples, self._discount)
-        if not greedy and any(sample.row.iteration == 0 for sample in samples):
+        if self._gate is not None and not greedy and any(sample.row.iteration == 0 for sample in samples):
             self._gate(self.ranks.gather([*samples]))
         return seconds
 

@@ -33,7 +33,7 @@ from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec, Rollouts, TrainingInterruptedError
 from podium.train.schedule import IterationDraws, schedule
-from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
+from podium.train.settings import CHANGEABLE_ON_RESUME, GateSettings, TrainSettings
 
 
 async def run_grpo(
@@ -146,7 +146,7 @@ async def train_over(
             ranks=ranks,
             stop=threading.Event(),
             on_plan=lambda tokens: progress.advance(1, tokens),
-            gate=partial(check_gate, settings, workers),
+            gate=None if settings.grpo.gate == GateSettings() else partial(check_gate, settings, workers),
         )
         at_once = settings.batch // ranks.size // settings.rounds
         job = TrainingJob(
