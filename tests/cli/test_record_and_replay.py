@@ -40,6 +40,8 @@ RECORD = (
     "5",
 )
 
+RECORD_TINY = ("record", "own.parquet", "--pool", "ada.toml", "--tasks", "tiny.toml")
+
 
 @pytest.fixture(autouse=True)
 def _pool(sums: None) -> None:
@@ -303,16 +305,7 @@ def test_a_recording_goes_on_with_more_questions_and_a_rated_pool(podium: Podium
     rows = [f'{{"q": "What is {n} + 1?", "a": "{n + 1}"}}' for n in range(30)]
     Path("rows.jsonl").write_text("\n".join(rows[:12]))
     Path("tiny.toml").write_text('[[part]]\nset = "own"\nfile = "rows.jsonl"\nquestion = "q"\ngold = "a"\n')
-    record = (
-        "record",
-        "own.parquet",
-        "--pool",
-        "ada.toml",
-        "--tasks",
-        "tiny.toml",
-        "--questions",
-        "5",
-    )
+    record = (*RECORD_TINY, "--questions", "5")
     assert podium(*record, "--budget-calls", "2").status == 1
     Path("rows.jsonl").write_text("\n".join(rows))
     Path("ratings.json").write_text(
@@ -330,16 +323,7 @@ def test_a_split_without_a_question_is_passed_over_unless_it_is_named(podium: Po
     Path("tiny.toml").write_text(
         '[[part]]\nset = "own"\nfile = "rows.jsonl"\nquestion = "q"\ngold = "a"\nsplit = "s"\n'
     )
-    record = (
-        "record",
-        "own.parquet",
-        "--pool",
-        "ada.toml",
-        "--tasks",
-        "tiny.toml",
-        "--questions",
-        "1",
-    )
+    record = (*RECORD_TINY, "--questions", "1")
     assert "has no tasks" in one_sentence(podium(*record, "--split", "test"))
     assert podium(*record).out.startswith("1 response to 1 question")
 

@@ -261,14 +261,13 @@ def shortened(text: str, chars: int | None) -> str:
 
 def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
     question, short = request.question, settings.style == "short"
-    asked = []
+    # What changes least comes first, so that a server can use again what it has read.
+    parts = ["Your team:\n" + "\n".join(_team(request.pool, settings))]
     if question.history:
         past = "\n\n".join(f"[{message.role}]\n{message.content}" for message in question.history)
-        asked.append(f"The conversation before the question:\n{fence(past)}")
+        parts.append(f"The conversation before the question:\n{fence(past)}")
     title = "Question" if short else "The user's question"
-    asked.append(f"{title}:\n{fence(question.text)}")
-    team = "Your team:\n" + "\n".join(_team(request.pool, settings))
-    parts = [team, *asked]  # What changes least comes first, so that a server can use again what it has read.
+    parts.append(f"{title}:\n{fence(question.text)}")
     if settings.tools and question.options.tools and question.options.tool_choice != "none":
         parts.append(_tools(question.options))
     if request.outcomes:
