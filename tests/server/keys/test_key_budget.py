@@ -40,14 +40,16 @@ class Replica:
         self.calls = 0
         self.refusals: list[str] = []
 
-    async def call(self, most: float, paid: float, seconds: float = 0.0) -> None:
-        """One question of one call."""
+    async def call(
+        self, most: float, paid: float, seconds: float = 0.0, *, until: asyncio.Event | None = None
+    ) -> None:
+        """One question of one call, which ends after `seconds`, or when `until` is set."""
         question, hold = ledger(self.key_budget), Reservation(1, 10, most)
         refusal = await question.reserve(hold)
         if refusal is not None:
             self.refusals.append(refusal)
             return
-        await asyncio.sleep(seconds)
+        await (asyncio.sleep(seconds) if until is None else until.wait())
         question.settle(hold, Usage(), paid)
         self.paid += paid
         self.calls += 1
@@ -173,14 +175,15 @@ async def test_a_planner_is_charged_without_a_reservation(place: Place) -> None:
 
 async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> None:
     _, caller = await place.added(budget="1")
-    replica = Replica(place, caller)
-    first = asyncio.create_task(replica.call(0.75, 0.0, 1.0))
+    replica, answered = Replica(place, caller), asyncio.Event()
+    first = asyncio.create_task(replica.call(0.75, 0.0, until=answered))
     while not (await replica.register.spending(caller.id or "", "x")).reserved:
-        pass
+        await asyncio.sleep(0.005)
     waiting = asyncio.create_task(replica.call(0.75, 0.0))
     await asyncio.sleep(0.03)
     assert not waiting.done()
     waiting.cancel()
+    answered.set()
     await first
     await replica.call(1.0, 1.0)
     assert replica.calls == 2
