@@ -20,7 +20,7 @@ class Outcome:
 
     workflow: Workflow
     response: str
-    """The response of the latest step that succeeded; empty if none did."""
+    """The answer of the round, that of the latest step that succeeded (of a tool: with a result); empty if none did."""
     votes: VoteCount | None = None
     """The count of votes, if that step was a vote with a winner; else None."""
     responses: tuple[str | None, ...] = ()

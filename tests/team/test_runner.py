@@ -10,6 +10,7 @@ from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner
 from podium.trace import Trace
 from podium.types import Budget, Limits, Question, Spent, Usage
 from podium.workers.base import Reply, Request
+from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
@@ -90,6 +91,17 @@ async def test_when_the_last_step_fails_the_latest_that_succeeded_answers():
     trace = await Runner(ScriptedPlanner(CHAIN), pool(["4"], [BROKEN])).answer(QUESTION)
     assert (trace.status, trace.answer) == ("degraded", "4")
     assert trace.error == "The last step did not succeed (b: It broke.); step 0 is the latest that did."
+
+
+async def test_a_last_tool_without_a_result_gives_way_to_the_step_before_it():
+    workers = Pool([ScriptedWorker("a", ["Four, I think."]), CalculatorWorker("calculator")])
+    chain = Workflow((Step(0, "Add."), Step(1, "Work it out.", Access(steps=(0,)))))
+    trace = await Runner(ScriptedPlanner(chain), workers).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("degraded", "Four, I think.")
+    assert (trace.error or "").startswith("The last step's tool has no result (There is no result: ")
+    none = Workflow((Step(1, "Work it out."), Step(1, "Work it out.", Access(steps=(0,)))))
+    question = Question(text="What is the sum?")
+    assert (await Runner(ScriptedPlanner(none), workers).answer(question)).answer == NO_EXPRESSION
 
 
 async def test_a_step_that_fails_on_the_way_does_not_degrade_the_answer():

@@ -22,7 +22,6 @@ from podium.types import SEED_PREFIX_CHARS
 from podium.workers.answer import final_answer
 from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
-from podium.workers.vote import NOTHING
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 from podium.workflow.check import MAX_SUBTASK
 
@@ -103,7 +102,7 @@ def voted_draft(request: PlanRequest, steps: Sequence[Step], shows: Sequence[Ste
 
 def comparable(response: str | None) -> str | None:
     """The final answer of a response in the form in which the voting tool compares answers; None: it gives none."""
-    if response is None or response == NOTHING or not is_result(response):
+    if response is None or not is_result(response):
         return None
     answer = final_answer(response)
     return None if answer is None else answer_key(answer)

@@ -20,7 +20,6 @@ from podium.workers.base import Worker
 from podium.workers.replay import ReplayWorker, with_answer
 from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
-from podium.workers.vote import NOTHING
 
 UNJUDGED = "the recording has no verdict on this answer, and no gold answer to compare it with"
 _NAMED = 3
@@ -80,7 +79,7 @@ class RecordedGrader:
         found = final_answer(response)
         if response in self._on_responses:
             return Grade(self._on_responses[response], found)
-        if found is None or response == NOTHING or not is_result(response):
+        if found is None or not is_result(response):
             return Grade(0.0)
         answer = answer_key(found)
         if answer in self._on_answers:

@@ -9,6 +9,7 @@ from podium.trace import RoundTrace, Span, TraceStatus
 from podium.types import AnswerOptions
 from podium.workers.base import Decider
 from podium.workers.pool import Pool, is_tool
+from podium.workers.tool import is_result
 from podium.workflow import Acceptance, PlanError, Workflow, check
 
 TOOL_ANSWERS = "tool_answers"
@@ -46,8 +47,21 @@ def options_fault(
     return None
 
 
+def answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
+    """The step whose response is a round's answer: the latest that is done. None: none is.
+
+    A tool that says that it has no result gives way to an earlier step that has one.
+    """
+    done = [span.position for span in spans if span.status == "done"]
+    for position in reversed(done):
+        span = spans[position]
+        if is_result(span.response or "") or not is_tool(pool.named(span.worker)):
+            return position
+    return done[-1] if done else None
+
+
 def answer_concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
-    """Why a round's last step gave no answer; None: it did. `latest` is the latest step that succeeded."""
+    """Why a round's last step gave no answer; None: it did. `latest` is the step that gave it in its place."""
     if latest is None:
         faults = " ".join(
             f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"
@@ -55,7 +69,11 @@ def answer_concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
         return f"No step succeeded. {faults}"
     if latest == len(spans) - 1:
         return None
-    return f"The last step did not succeed ({spans[-1].error}); step {latest} is the latest that did."
+    last = spans[-1]
+    if last.status == "done":
+        reason = (last.response or "").partition("\n")[0]
+        return f"The last step's tool has no result ({reason}); the answer is that of step {latest}."
+    return f"The last step did not succeed ({last.error}); step {latest} is the latest that did."
 
 
 def trace_status(

@@ -23,7 +23,7 @@ from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import rounds_of
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.team.faults import answer_concern, options_fault, plan_fault, trace_status
+from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
 from podium.team.journal import Journal, Past
 from podium.trace import RoundTrace, Trace
 from podium.types import Budget, Question, Spent
@@ -340,7 +340,7 @@ class _QuestionRun:
             await execution.run()
         finally:  # Also after cancellation: the trace has the answers so far.
             spans = execution.spans
-            latest = max((span.position for span in spans if span.status == "done"), default=None)
+            latest = answering_step(spans, self._runner.pool)
             response = None if latest is None else spans[latest].response
             votes = None if latest is None else spans[latest].votes
             responses = tuple(span.response for span in spans)

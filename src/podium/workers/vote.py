@@ -21,7 +21,7 @@ from podium.workers.same_answer import answer_key
 VOTE = "vote"
 """The name under which pools offer it to baselines and to policies that read ratings."""
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
-NOTHING = "There is nothing to vote on: no response that is shown gives an answer."
+NOTHING = tool.no_result("no response that is shown gives an answer")
 _NEW = "\n"
 """Stands for any answer that was not given yet; the key of an answer has no line break."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
@@ -105,7 +105,7 @@ def announce(answer: str, agreeing: int, of: int) -> str:
 
 def _answer(response: str) -> str | None:
     """The answer that a response votes for, as written; None: none."""
-    if response == NOTHING or not tool.is_result(response):
+    if not tool.is_result(response):
         return None
     return final_answer(response) if _json(response) is None else response.strip()
 

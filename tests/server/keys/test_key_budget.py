@@ -178,7 +178,7 @@ async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> Non
     replica, answered = Replica(place, caller), asyncio.Event()
     first = asyncio.create_task(replica.call(0.75, 0.0, until=answered))
     while not (await replica.register.spending(caller.id or "", "x")).reserved:
-        await asyncio.sleep(0.005)
+        pass
     waiting = asyncio.create_task(replica.call(0.75, 0.0))
     await asyncio.sleep(0.03)
     assert not waiting.done()
