@@ -13,7 +13,7 @@ from command_line import Outcome
 
 EXTRAS = """
 torch transformers accelerate datasets jinja2 peft trl pyarrow sklearn scipy sentence_transformers jsonschema
-math_verify reasoning_gym regex cmaes ray psycopg opentelemetry.sdk inspect_ai litellm
+math_verify reasoning_gym regex cmaes psycopg opentelemetry.sdk inspect_ai litellm
 fastapi starlette uvicorn prometheus_client uvloop httptools xllamacpp
 """
 QUESTIONS = "question,answer\n" + "".join(f"What is {n} + {n % 7}?,{n + n % 7}\n" for n in range(12))

@@ -117,7 +117,6 @@ def test_an_evaluation_by_options_counts_its_look_and_says_if_undeclared(podium:
         (("planer.name=x",), "unknown key 'planer'; did you mean 'planner'?"),
         (("split=train", "--declare", "x"), "this one has neither, so leave it out."),
         (("pool.0.name=gone.toml",), "gone.toml: there is no such file"),
-        (("ray=local", "--cache", "c.sqlite"), "hold in one process; leave out ray"),
         (('planner.0.controls=["all-access"]',), "a recording has only answers to the bare question"),
         (("planner.0.planner=random",), "a recording has only answers to the bare question"),
     ],

@@ -102,10 +102,6 @@ def _refuse_options(file: str, options: EvalOptions, others: dict[str, object]) 
 def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: SuiteRunner) -> int:
     settings = load(file, SuiteSettings, overrides)
     shares = calls.cache is not None or calls.day_budget_usd is not None
-    if settings.ray is not None and shares:
-        raise UsageError(
-            "A response cache and a budget hold in one process; leave out ray, or --cache and --day-budget-usd."
-        )
     configuration = SuiteRun(suite=settings)
     RunFolder.check(runner.run, configuration, changeable=CHANGEABLE)
 

@@ -53,16 +53,6 @@ def test_many_processes_give_the_answers_of_one_and_a_torn_run_continues(tmp_pat
     assert run(tmp_path / "two", **SMALL, processes=2) == whole
 
 
-def test_a_ray_cluster_gives_the_answers_of_one_process(tmp_path: Path) -> None:
-    few = {**SMALL, "seeds": 1, "planner": SMALL["planner"][:1]}
-    assert run(tmp_path / "ray", **few, ray="local") == run(tmp_path / "one", **few, processes=1)
-
-
-def test_a_cluster_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"There is no Ray cluster at 'auto' .*ray start --head"):
-        run(tmp_path, **{**SMALL, "planner": [{"planner": "random"}]}, ray="auto")
-
-
 def test_a_finished_run_asks_nothing_again_and_a_new_planner_only_its_own(tmp_path: Path) -> None:
     few = {**SMALL, "planner": [{"planner": "random"}], "processes": 1}
     run(tmp_path, **few)
@@ -228,7 +218,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"split": "train", "planner": [{"conductor": {"checkpoint": POLICY}, "controls": ["best-worker"]}]},
         "another split",
     ),
-    ({"pool": [{"name": "ollama"}], "ray": "auto"}, "whose budgets hold for all; leave out ray."),
     ({"tasks": [{"name": "gsm9k"}]}, "There is no task set 'gsm9k'"),
     ({"planner": [{"conductor": {"checkpoint": "nowhere"}}]}, "nowhere"),
     ({"pool": [{"decline": {"worker": "guss", "at": 3}}]}, "guss"),

@@ -135,15 +135,9 @@ async def check_suite(settings: SuiteSettings, given: OpenTable | None = None) -
                     answers |= {cell.key: size for job in training[table.label] for cell in job.cells}
         except UsageError as error:
             problems.append(str(error))
-    problems += _problems_of_ray(settings, pays=pays)
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
     return Checked(settings, tuple(jobs), training, answers, notes, pays, paid_workers, conditioned)
-
-
-def _problems_of_ray(settings: SuiteSettings, *, pays: bool) -> list[str]:
-    told = "Paid workers and planners run in one process, whose budgets hold for all; leave out ray."
-    return [told] if pays and settings.ray is not None else []
 
 
 async def _problems(opened: OpenTable, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:

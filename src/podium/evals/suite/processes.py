@@ -10,10 +10,9 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import Any
 
 from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
@@ -30,20 +29,15 @@ async def run_in_children(groups: Iterable[Iterable[Job]], processes: int, emit:
     """
     waiting = iter(groups)
     with ThreadPoolExecutor(processes, thread_name_prefix="suite") as threads:
-        await side_by_side(processes, lambda: _run_child(waiting, threads, emit))
-
-
-async def side_by_side(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Await `count` coroutines of `work` at once; of the errors that Podium makes, the first one is raised alone."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(count):
-                group.create_task(work())
-    except BaseExceptionGroup as errors:
-        own = errors.subgroup(PodiumError)
-        if own is None:
-            raise
-        raise next(flatten_group(own)) from None
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(processes):
+                    group.create_task(_run_child(waiting, threads, emit))
+        except BaseExceptionGroup as errors:
+            own = errors.subgroup(PodiumError)
+            if own is None:
+                raise
+            raise next(flatten_group(own)) from None
 
 
 async def _run_child(waiting: Iterable[Iterable[Job]], threads: ThreadPoolExecutor, emit: Emit) -> None:

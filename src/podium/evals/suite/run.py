@@ -7,7 +7,6 @@ here decides what may run (`opening`) or shows anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from podium.child_process import usable_cores
@@ -16,7 +15,6 @@ from podium.evals.suite.job import run_job
 from podium.evals.suite.open_table import OpenTable
 from podium.evals.suite.opening import Checked
 from podium.evals.suite.processes import run_in_children
-from podium.evals.suite.ray_cluster import RayCluster
 from podium.evals.suite.results import GradedAnswer, Results, read_answers
 from podium.executor import Dispatcher
 from podium.planners import find_baseline
@@ -41,7 +39,7 @@ async def run_suite(
     Args:
         run: the run's folder.
         dispatcher: has the response cache and the accounts. With one, or if anything costs money, one process runs all
-            jobs, so that limits and budgets hold for all of them; Ray is then not used.
+            jobs, so that limits and budgets hold for all of them.
         given: as in `check_suite`; one process then runs all jobs.
 
     Raises:
@@ -51,7 +49,6 @@ async def run_suite(
     results = Results(run)
     wanted = checked.settings.processes or usable_cores()
     processes = 1 if dispatcher or given or checked.pays else wanted
-    cluster = RayCluster(checked.settings.ray)
 
     async def run_all(jobs: Sequence[Job]) -> None:
         jobs = [job for job in jobs if _is_unfinished(job, checked, results)]
@@ -62,29 +59,21 @@ async def run_suite(
             if on_answer:
                 on_answer(labels[cell], GradedAnswer.model_validate_json(line))
 
-        if processes > 1 and len(jobs) > 1 and checked.settings.ray is None:
+        if processes > 1 and len(jobs) > 1:
             groups = _that_share(jobs)
             filled = ((_with_kept(job, results) for job in group) for group in groups)
             await run_in_children(filled, min(processes, len(groups)), emit)
             return
-        waiting = (_with_kept(job, results) for job in jobs)
-        if checked.settings.ray is not None and dispatcher is None and jobs:
-            await cluster.run(waiting, emit)
-            return
-        for job in waiting:
-            await run_job(job, emit, dispatcher=dispatcher, given=given)
+        for job in jobs:
+            await run_job(_with_kept(job, results), emit, dispatcher=dispatcher, given=given)
 
-    with closing(cluster):
-        # Tables that differ in what happens during the test alone share their training questions.
-        training = {job.cells[0].key: job for jobs in checked.training.values() for job in jobs}
-        await run_all(list(training.values()))
-        learned = {label: _learned(jobs, results) for label, jobs in checked.training.items()}
-        await run_all(
-            [
-                job.model_copy(update={"training": learned.get(job.cells[0].table.label)})
-                for job in checked.jobs
-            ]
-        )
+    # Tables that differ in what happens during the test alone share their training questions.
+    training = {job.cells[0].key: job for jobs in checked.training.values() for job in jobs}
+    await run_all(list(training.values()))
+    learned = {label: _learned(jobs, results) for label, jobs in checked.training.items()}
+    await run_all(
+        [job.model_copy(update={"training": learned.get(job.cells[0].table.label)}) for job in checked.jobs]
+    )
     return results
 
 

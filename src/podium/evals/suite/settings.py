@@ -178,9 +178,6 @@ class SuiteSettings(Settings):
     """The most questions at once in one process."""
     processes: int | None = Field(default=None, ge=1)
     """How many processes run workers that cost no money. None: one for each core. Paid workers run in one."""
-    ray: str | None = None
-    """The address of a Ray cluster that runs workers which cost no money; "auto" is the one of this machine, and
-    "local" a new one. None: this machine alone, without Ray."""
     planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)
     """The first one is compared with the others."""
     tasks: tuple[TasksEntry, ...] = ()
@@ -218,7 +215,6 @@ class SuiteRun(Settings):
 
 
 CHANGEABLE = frozenset(
-    f"suite.{key}"
-    for key in ("title", "seeds", "planner", "tasks", "pool", "concurrency", "processes", "ray")
+    f"suite.{key}" for key in ("title", "seeds", "planner", "tasks", "pool", "concurrency", "processes")
 )
 """Settings that may change when a run is resumed. Answers of what is no longer named are kept and not shown."""
