@@ -1,8 +1,10 @@
-"""Documents that show pool files: what they show can be used, and names every kind and key."""
+"""Documents: what they show can be used, they name every kind and key, and what they name of the code is there."""
 
 from __future__ import annotations
 
+import importlib
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import get_args
@@ -70,3 +72,69 @@ def test_every_limit_and_every_price_is_documented_with_its_default(part: type[B
 )
 def test_every_pool_that_ships_is_documented(path: Path) -> None:
     assert f"`{path.stem}`" in WORKERS.read_text(encoding="utf-8")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    return [ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()]
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one, or something in a class of one."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError as error:
+            if not name.startswith(str(error.name)):
+                raise
+            continue
+        for attribute in parts[end:]:
+            if not hasattr(found, attribute):
+                return False
+            found = getattr(found, attribute)
+        return True
+    return False
+
+
+def test_every_name_of_the_code_that_a_text_has_is_there() -> None:
+    code = tracked("src/*.py", "lab/src/*.py", "research/src/*.py")
+    groups = {
+        name for path in code for name in re.findall(r'"(podium\.\w+)"', path.read_text(encoding="utf-8"))
+    }
+    prose = tracked(
+        "README.md", "AGENTS.md", "CONTRIBUTING.md", "docs/*.md", "lab/*.md", "research/docs/*.md"
+    )
+    elsewhere = {
+        "podium.json",
+        "podium.ignored",
+        "podium.dry_run",
+    }  # A file, and fields of the server's replies.
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in [*prose, *code]
+        for name in re.findall(
+            r"`(?:python -m )?(podium(?:_lab|_research)?(?:\.\w+)+)[`( ]", path.read_text(encoding="utf-8")
+        )
+        if name not in groups | elsewhere and not is_there(name)
+    ]
+    assert missing == []
+
+
+def test_the_drawing_of_the_layers_has_every_package_and_module() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawing = page.split("## The layers")[1].split("```")[1]
+    root = ROOT / "src" / "podium"
+    modules = {path.stem for path in root.glob("*.py") if not path.stem.startswith("__")}
+    packages = {path.parent.name for path in root.glob("*/__init__.py")}
+    assert modules | packages <= set(re.findall(r"\w+", drawing))
+
+
+def test_the_table_of_entry_points_has_every_group() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in tracked("src/*.py"))
+    groups = set(re.findall(r'(?:PluginGroup\[.+\]\(|group=)"(podium\.\w+)"', code))
+    assert len(groups) >= 11
+    assert groups <= set(re.findall(r"`(podium\.\w+)`", page))

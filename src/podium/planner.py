@@ -112,7 +112,7 @@ class Plan:
         return replace(self, spent=self.spent + spent_by_failure(error, Profile(name="")))
 
     def steps_shown(self, outcomes: Sequence[Outcome]) -> tuple[EarlierStep, ...]:
-        """The steps that `shows` names, without those that gave no response."""
+        """The steps that `visible_responses` names, without those that gave no response."""
         return tuple(
             EarlierStep(step, outcomes[round].workflow.steps[step].subtask, response, round)
             for round, step in self.visible_responses

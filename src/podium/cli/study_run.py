@@ -57,7 +57,7 @@ _CONDUCTORS = 2
 @Parameter(name="*")
 @dataclass(frozen=True)
 class StudyOptions:
-    """The options that both verbs have."""
+    """The options of `podium study`."""
 
     team: CallOptions = CallOptions()
     budget_usd: float | None = None

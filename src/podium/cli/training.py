@@ -19,9 +19,6 @@ from podium.train.run import run_grpo
 from podium.train.settings import TrainSettings
 from podium.workers.pool import Pool
 
-_LINE_EVERY = 10
-"""Without a terminal, one line is printed for this many rows of a warm start."""
-
 
 def train_policy(
     settings: TrainSettings,

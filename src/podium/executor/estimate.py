@@ -1,8 +1,8 @@
 """Estimates what a plan would cost, from prices, the sizes of messages, and the lengths of workers' past answers.
 
 It assumes neither retries nor fallbacks, and four characters a token, except in `most_usd`. For each response, `low`
-assumes the first decile
-of the worker's past lengths, and `high` the ninth. The true total is seldom outside this range.
+assumes the first decile of the worker's past lengths, and `high` the ninth. The true total is seldom outside this
+range.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Three baselines: one worker alone, a vote of several answers of one worker, and a vote of several workers.
 
-A baseline only writes plans; the pool's worker "vote" counts the answers. `podium.evals.recorded` chooses the workers
-and the weights of their votes, on other questions than those of the comparison.
+A baseline only writes plans; the pool's worker "vote" counts the answers. `podium.evals.plan_selection` chooses the
+workers and the weights of their votes, on other questions than those of the comparison.
 
 In a weighted vote each worker's vote weighs the log-odds of its accuracy on other questions.
 
