@@ -1,6 +1,5 @@
 """The key: the same for the same question, another for any difference that can change the answer."""
 
-import os
 from dataclasses import fields, replace
 
 from hypothesis import assume, given
@@ -9,7 +8,7 @@ from paid import IDENTITY, request
 
 from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Request
-from podium.workers.response_cache.entry import CacheKey
+from podium.workers.response_cache.entry import request_key
 
 LETTERS = st.characters(exclude_categories=())
 TEXTS = st.text(LETTERS, max_size=12)
@@ -55,7 +54,7 @@ REQUESTS = st.builds(
 
 
 def key(identity, asked):
-    return CacheKey.of("w", identity, asked).key
+    return request_key(identity, asked)
 
 
 def told(asked):
@@ -121,10 +120,6 @@ def test_every_field_of_a_request_is_listed_as_part_of_the_key_or_not():
     assert {field.name for field in fields(Request)} == counts | does_not
 
 
-def test_the_name_in_the_pool_does_not_count():
-    assert CacheKey.of("a", IDENTITY, request()).key == CacheKey.of("b", IDENTITY, request()).key
-
-
 def test_keys_are_the_same_from_one_version_to_the_next():
     """What was paid for under a key is lost when the key changes: then `FORMAT` has to."""
     asked = Request(
@@ -137,16 +132,3 @@ def test_keys_are_the_same_from_one_version_to_the_next():
     assert key(IDENTITY | {"seed": True}, asked).hex() == (
         "35f28249c5b7ad6b1d3a55e4c66b056a4f4000fdabd79584831b98daddc28fc8"
     )
-
-
-@given(IDENTITIES, REQUESTS)
-def test_a_packed_request_is_read_as_it_was(identity, asked):
-    written = CacheKey.of("w", identity, asked)
-    read = CacheKey.unpacked("w", written.packed)
-    assert read.key == written.key
-    assert (read.length, read.text) == (written.length, written.text)
-
-
-def test_a_request_takes_little_room():
-    text = " ".join(f"word{k % 50}" for k in range(2000)) + os.urandom(16).hex()
-    assert len(CacheKey.of("w", IDENTITY, request(text)).packed) < len(text) / 4

@@ -316,6 +316,29 @@ async def test_the_summary_says_what_is_kept_of_whom(ask, cache):
     assert datetime.now(UTC) - timedelta(minutes=10) < first.oldest <= first.newest <= second.newest
 
 
+async def test_a_miss_in_replay_calls_nobody_and_writes_nothing(tmp_path):
+    path, worker = tmp_path / "c.sqlite", Paid()
+    with ResponseCache(path) as cache:
+        await cache.reply(worker, request(), lambda: worker.answer(request()))
+    before = path.read_bytes()
+    with ResponseCache(path, replay=True) as cache:
+        for asked in (request("What is 6 x 8?"), request(sample=1), request(duplicate=1)):
+            with pytest.raises(
+                WorkerError, match="no reply of 'big' to this request, and 1 to others"
+            ) as miss:
+                await cache.reply(worker, asked, lambda: worker.answer(request()))
+            assert (miss.value.kind, miss.value.retryable) == ("unrecorded", False)
+    assert (worker.asked, path.read_bytes()) == (1, before)
+
+
+async def test_the_file_holds_no_question(tmp_path):
+    with ResponseCache(tmp_path / "c.sqlite") as cache:
+        await cache.reply(Paid(), request("Where is Ada?"), lambda: Paid(says="Here.").answer(request()))
+    content = (tmp_path / "c.sqlite").read_bytes()
+    assert b"Here." in content
+    assert b"Ada" not in content
+
+
 def test_a_file_that_is_no_response_cache_is_refused_and_left_as_it_was(tmp_path):
     text, foreign, newer, empty = (
         tmp_path / name for name in ("notes.txt", "bank.db", "newer.db", "empty.db")

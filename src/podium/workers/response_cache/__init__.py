@@ -1,7 +1,8 @@
 """The response cache: keeps replies in an SQLite file, so that each request is paid for once (docs/caching.md).
 
-    cache    what the executor calls              entry    the key of a request; replies as JSON
-    table    the rows, in an SQLite file          nearest  the recorded request most similar to a missing one
+    cache    what the executor calls
+    entry    the key of a request; replies as JSON
+    table    the rows, in an SQLite file
 
 It calls no worker by itself, and nothing expires; `ResponseCache.forget` deletes replies.
 """

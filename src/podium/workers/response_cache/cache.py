@@ -22,8 +22,7 @@ from podium.database import BUSY_TIMEOUT_S
 from podium.errors import StoreError, WorkerError
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.response_cache import table
-from podium.workers.response_cache.entry import CacheKey, as_kept, read_reply, write_reply
-from podium.workers.response_cache.nearest import CANDIDATES, difference, nearest
+from podium.workers.response_cache.entry import as_kept, read_reply, request_key, write_reply
 from podium.workers.response_cache.table import WorkerSummary
 
 T = TypeVar("T")
@@ -53,8 +52,8 @@ class ResponseCache:
         self._db = table.open_table(self.path, read_only=replay, create=create)
         self._db.execute(f"PRAGMA busy_timeout = {_BLOCKING_MS}")
         self._locks: dict[tuple[asyncio.AbstractEventLoop, bytes], _KeyLock] = {}
-        self._unwritten: dict[bytes, tuple[CacheKey, bytes, float]] = {}
-        """Replies that were paid for and could not be written, with their dollars."""
+        self._unwritten: dict[bytes, tuple[str, bytes, float]] = {}
+        """Replies that were paid for and could not be written: worker, reply, dollars."""
 
     def __enter__(self) -> Self:
         return self
@@ -82,11 +81,10 @@ class ResponseCache:
         identity = worker.identity
         if identity is None:
             return await call()
-        cache_key = CacheKey.of(worker.profile.name, identity, request)
-        key = cache_key.key
+        name, key = worker.profile.name, request_key(identity, request)
         kept = await self._find(key)
         if kept is None and self.replay:
-            raise WorkerError(self._missing(cache_key), kind="unrecorded")
+            raise WorkerError(self._missing(name), kind="unrecorded")
         if kept is None:
             async with self._locked(key):
                 kept = await self._find(key)
@@ -96,11 +94,11 @@ class ResponseCache:
                     began = time.perf_counter()
                     reply = await call()
                     written = write_reply(reply, request.mark, time.perf_counter() - began)
-                    self._unwritten[key] = cache_key, written, reply.price(worker.profile)
+                    self._unwritten[key] = name, written, reply.price(worker.profile)
                     try:
                         other = await self._keep(key, *self._unwritten[key])
                     except StoreError as error:
-                        _LOG.error("A reply of %r is not kept yet: %s", worker.profile.name, error)
+                        _LOG.error("A reply of %r is not kept yet: %s", name, error)
                         return reply
                     return reply if other is None else as_kept(reply, read_reply(other, request.mark))
         return read_reply(kept, request.mark)
@@ -136,19 +134,17 @@ class ResponseCache:
     def close(self) -> None:
         """Write what could not be written before, if that is possible now, and close the file."""
         with suppress(sqlite3.Error):  # Also if it is closed already.
-            for key, (cache_key, written, usd) in self._unwritten.items():
-                table.insert(self._db, cache_key, key, written, usd)
+            for key, (worker, written, usd) in self._unwritten.items():
+                table.insert(self._db, worker, key, written, usd)
         self._unwritten.clear()
         self._db.close()
 
     async def _find(self, key: bytes) -> bytes | None:
         return await self._run_when_free(lambda: table.find(self._db, key), "read")
 
-    async def _keep(self, key: bytes, cache_key: CacheKey, written: bytes, usd: float) -> bytes | None:
+    async def _keep(self, key: bytes, worker: str, written: bytes, usd: float) -> bytes | None:
         """Store a reply. If another process has stored one first, keep that one and return it."""
-        new = await self._run_when_free(
-            lambda: table.insert(self._db, cache_key, key, written, usd), "written"
-        )
+        new = await self._run_when_free(lambda: table.insert(self._db, worker, key, written, usd), "written")
         self._unwritten.pop(key, None)
         return None if new else await self._find(key)
 
@@ -199,18 +195,11 @@ class ResponseCache:
             way_out = "; move it away, or give another file"
         return StoreError(f"The response cache {self.path} cannot be {verb} ({error}){way_out}.")
 
-    def _missing(self, key: CacheKey) -> str:
-        """The message for a request that is missing in replay, with the most similar recorded request."""
-        wanted = CacheKey.unpacked(key.worker, key.packed)  # With JSON's types, like the recorded ones.
-        similar = table.similar(self._db, wanted.worker, wanted.length, CANDIDATES)
-        like = self._run(lambda: nearest(wanted, similar), "read")
-        if like is None:
-            found = "it is empty"
-        else:
-            other = "" if like.worker == wanted.worker else f", to {like.worker!r},"
-            found = f"the nearest recorded request{other} {difference(wanted, like)}"
+    def _missing(self, worker: str) -> str:
+        """The message for a request to `worker` that is missing in replay."""
+        others = next((each.replies for each in self.workers if each.worker == worker), 0)
         return (
-            f"{self.path} has no reply of {wanted.worker!r} to this request: {found}; "
+            f"{self.path} has no reply of {worker!r} to this request, and {others} to others; "
             "record it by running once without replay."
         )
 

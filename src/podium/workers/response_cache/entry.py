@@ -1,16 +1,14 @@
-"""What the cache stores: the key of a request, made of all that can change the answer, and the reply, both as JSON.
+"""What the cache stores: the key of a request, made of all that can change the answer, and the reply as JSON.
 
-Texts are cut at the question's random mark, and stored as a list of pieces. So the same question with another mark has
+Texts are cut at the question's random mark into a list of pieces. So the same question with another mark has
 the same key, and a reply is put together with the mark of the question that reads it.
 """
 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -20,73 +18,30 @@ from podium.workers.base import Reply, Request
 
 FORMAT = 1
 """Part of every key: after a change of the format, replies of the older one are not found."""
-_FAST = 1
-"""zlib's fastest level, since requests are written far more often than read."""
 
 
-@dataclass(frozen=True)
-class CacheKey:
-    """One request to one worker, as it is compared."""
+def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
+    """The key of a request to one worker: the SHA-256 of all that can change the answer, as canonical JSON.
 
-    worker: str
-    """Its name in the pool, for messages; no part of the key."""
-    document: Mapping[str, Any]
-    """As JSON: format, identity, messages (text in pieces), repeat (the request's
-    `duplicate`), sample; options if there are any; seed if sent."""
-
-    @classmethod
-    def of(cls, worker: str, identity: Mapping[str, Any], request: Request) -> CacheKey:
-        """The key of `request`.
-
-        Args:
-            identity: of the worker. "seed": true in it means that the worker sends the request's seed; then the seed is
-                part of the key.
-        """
-        document: dict[str, Any] = {
-            "format": FORMAT,
-            "identity": dict(identity),
-            "messages": [
-                message.model_dump(exclude_defaults=True)
-                | {"content": to_pieces(message.content, request.mark)}
-                for message in request.messages
-            ],
-            "repeat": request.duplicate,
-            "sample": request.sample,
-        }
-        if options := request.options.model_dump(exclude_defaults=True):
-            document["options"] = options
-        if identity.get("seed") is True:
-            document["seed"] = request.seed
-        return cls(worker, document)
-
-    @classmethod
-    def unpacked(cls, worker: str, packed: bytes) -> CacheKey:
-        """The opposite of `packed`."""
-        return cls(worker, from_json(zlib.decompress(packed)))
-
-    @cached_property
-    def _json(self) -> bytes:
-        return to_canonical_json(self.document)
-
-    @property
-    def key(self) -> bytes:
-        """SHA-256 of the document: 32 bytes."""
-        return sha256(self._json).digest()
-
-    @property
-    def packed(self) -> bytes:
-        """The document, compressed."""
-        return zlib.compress(self._json, _FAST)
-
-    @property
-    def length(self) -> int:
-        """Characters of the messages, marks left out."""
-        return sum(len(piece) for message in self.document["messages"] for piece in message["content"])
-
-    @property
-    def text(self) -> str:
-        """The messages, one after the other, marks left out."""
-        return "\n".join("".join(message["content"]) for message in self.document["messages"])
+    Args:
+        identity: of the worker. "seed": true in it means that the worker sends the request's seed; then the seed is
+            part of the key.
+    """
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "identity": dict(identity),
+        "messages": [
+            message.model_dump(exclude_defaults=True) | {"content": to_pieces(message.content, request.mark)}
+            for message in request.messages
+        ],
+        "repeat": request.duplicate,
+        "sample": request.sample,
+    }
+    if options := request.options.model_dump(exclude_defaults=True):
+        document["options"] = options
+    if identity.get("seed") is True:
+        document["seed"] = request.seed
+    return sha256(to_canonical_json(document)).digest()
 
 
 def to_pieces(text: str, mark: str) -> list[str]:

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from podium.database import SQLiteSchema
 from podium.errors import UsageError
-from podium.workers.response_cache.entry import CacheKey
 
 _FORM = SQLiteSchema(
     "response cache",
@@ -22,8 +20,7 @@ _FORM = SQLiteSchema(
     tables=(
         # Small columns first: a listing reads no further.
         """CREATE TABLE IF NOT EXISTS replies (
-            id INTEGER PRIMARY KEY, key BLOB UNIQUE, worker TEXT, length INTEGER, recorded REAL, usd REAL,
-            reply BLOB, request BLOB
+            id INTEGER PRIMARY KEY, key BLOB UNIQUE, worker TEXT, recorded REAL, usd REAL, reply BLOB
         )""",
         "CREATE INDEX IF NOT EXISTS by_worker ON replies (worker)",
     ),
@@ -32,10 +29,6 @@ _FORM = SQLiteSchema(
     synchronous="NORMAL",
     shrinks=True,
 )
-_LATEST = 4000
-"""Latest requests that are searched for similar ones."""
-_READ = 5_000_000
-"""Most characters that this search reads."""
 _AT_ONCE = 500
 """Replies that one statement deletes, so that other processes do not wait long."""
 
@@ -73,38 +66,16 @@ def find(db: sqlite3.Connection, key: bytes) -> bytes | None:
     return None if row is None else row[0]
 
 
-def insert(db: sqlite3.Connection, cache_key: CacheKey, key: bytes, reply: bytes, usd: float) -> bool:
+def insert(db: sqlite3.Connection, worker: str, key: bytes, reply: bytes, usd: float) -> bool:
     """Store `reply`; False: another process has stored one meanwhile, which stays."""
     now = datetime.now(UTC).timestamp()
-    row = (key, cache_key.worker, cache_key.length, now, usd, reply, cache_key.packed)
+    row = (key, worker, now, usd, reply)
     done = db.execute(
-        "INSERT INTO replies (key, worker, length, recorded, usd, reply, request) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "INSERT INTO replies (key, worker, recorded, usd, reply) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (key) DO NOTHING",
         row,
     )
     return done.rowcount == 1
-
-
-def similar(db: sqlite3.Connection, worker: str, length: int, most: int) -> Iterator[CacheKey]:
-    """The latest requests to `worker` (to any worker, if it has none), those of the nearest length first.
-
-    At most `most`, and fewer if they are long.
-    """
-    (known,) = db.execute("SELECT EXISTS (SELECT 1 FROM replies WHERE worker = ?)", (worker,)).fetchone()
-    where, values = ("WHERE worker = ?", (worker,)) if known else ("", ())
-    ids = db.execute(
-        f"SELECT id, length FROM (SELECT id, length FROM replies {where} ORDER BY id DESC LIMIT {_LATEST}) "
-        "ORDER BY abs(length - ?), id DESC LIMIT ?",
-        (*values, length, most),
-    ).fetchall()
-    read = 0
-    for id_, characters in ids:
-        if read > _READ:
-            return
-        read += characters
-        row = db.execute("SELECT worker, request FROM replies WHERE id = ?", (id_,)).fetchone()
-        if row is not None:
-            yield CacheKey.unpacked(*row)
 
 
 def count(db: sqlite3.Connection) -> int:
