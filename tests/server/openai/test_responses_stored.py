@@ -1,4 +1,4 @@
-"""What clients do with a response that was kept: refer to its items, list its input, compact it, delete it."""
+"""What clients do with a response that was kept: refer to its items, list its input, delete it."""
 
 from __future__ import annotations
 
@@ -127,44 +127,6 @@ def test_a_deleted_response_is_gone(client: OpenAI) -> None:
     for read in (client.responses.retrieve, client.responses.delete):
         with pytest.raises(openai.NotFoundError):
             read(made.id)
-
-
-def test_a_compacted_conversation_is_its_users_words_and_a_summary(
-    client: OpenAI, endpoint: FaultServer
-) -> None:
-    given: Any = [
-        {"role": "user", "content": "We launch on Tuesday."},
-        {"role": "assistant", "content": "Good."},
-    ]
-    compacted = client.responses.compact(model="podium", input=given)
-    assert sent(endpoint)[0] == ("user", "We launch on Tuesday.")
-    message, item = compacted.output
-    assert (message.role, item.type) == ("user", "compaction")
-    onwards: Any = [one.to_dict(warnings=False) for one in compacted.output]
-    client.responses.create(model="quill", input=[*onwards, {"role": "user", "content": "When?"}])
-    roles = [role for role, _ in sent(endpoint)]
-    assert roles == ["user", "system", "user"]
-    assert sent(endpoint)[1][1].startswith("Summary of the conversation before:")
-
-
-@pytest.mark.parametrize(
-    ("changed", "param"),
-    [
-        ({"temperature": "hot"}, "temperature"),
-        ({"input": [{"role": "user", "content": 5}]}, "input.0.content"),
-        ({"podium": {"dry_run": True}}, "podium.dry_run"),
-        ({"stream": True}, "stream"),
-        ({"background": True}, "background"),
-    ],
-)
-def test_what_a_compaction_cannot_honour_is_refused_before_any_call(
-    client: OpenAI, endpoint: FaultServer, changed: dict[str, Any], param: str
-) -> None:
-    before = len(endpoint.requests)
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.responses.compact(model="podium", input="We launch on Tuesday.", extra_body=changed)
-    assert refused.value.param == param
-    assert len(endpoint.requests) == before
 
 
 def test_a_text_file_is_part_of_the_message_and_another_is_refused(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -151,14 +151,6 @@ class ReferenceItem(BodyPart):
     id: str
 
 
-class CompactionItem(BodyPart):
-    """The summary of earlier items that `compaction` wrote."""
-
-    type: Literal["compaction", "compaction_summary"]
-    encrypted_content: str
-    id: str | None = None
-
-
 def _kind(item: Any) -> str:
     if not isinstance(item, dict):
         return "message"
@@ -166,30 +158,11 @@ def _kind(item: Any) -> str:
     return str(item.get("type") or ("item_reference" if reference else "message"))
 
 
-def write_compaction(summary: str) -> str:
-    """Encode a summary, for clients to send back. Base64 without encryption: clients know the conversation anyway."""
-    return b64encode(summary.encode()).decode()
-
-
-def read_compaction(written: str) -> str:
-    """Decode what `write_compaction` wrote, and add an introduction for the model.
-
-    Raises:
-        APIError: 400, `write_compaction` did not write it.
-    """
-    try:
-        return f"Summary of the conversation before:\n{b64decode(written, validate=True).decode()}"
-    except ValueError:
-        raise invalid("A compaction item was not made by this server.", "input") from None
-
-
 Item = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[CallItem, Tag("function_call")]
     | Annotated[ResultItem, Tag("function_call_output")]
     | Annotated[ReferenceItem, Tag("item_reference")]
-    | Annotated[CompactionItem, Tag("compaction")]
-    | Annotated[CompactionItem, Tag("compaction_summary")]
     | Annotated[ReasoningItem, Tag("reasoning")],
     Discriminator(_kind),
 ]
@@ -309,8 +282,6 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
             case ReasoningItem(encrypted_content=str() as state):
                 follows = bool(messages) and messages[-1].role == "assistant"
                 states[len(messages) - follows] = state
-            case CompactionItem():
-                messages.append(Message(role="system", content=read_compaction(item.encrypted_content)))
             case ResultItem(call_id=None):
                 later.append(Message(role="system", content=f"{item.name}: {_text(item.output)}"))
             case ResultItem():

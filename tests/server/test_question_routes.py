@@ -1,4 +1,4 @@
-"""The routes that are called without FastAPI's router: they answer, fail and are counted as all others."""
+"""The routes of questions answer, fail and are counted alike."""
 
 from __future__ import annotations
 
