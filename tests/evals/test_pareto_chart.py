@@ -18,7 +18,6 @@ def shown(label: str, accuracy: float, cost: float, kind: Kind = "single") -> Co
         latency_s=0,
         validity=1,
         failures=0,
-        by_hops={},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from podium.errors import ConfigError
 from podium.train.schedule import ScheduledGroup, by_label, draw_tasks, draws_tasks, schedule
 from podium.train.settings import CurriculumStage, GRPOSettings, TrainSettings
 
@@ -59,20 +60,25 @@ def hops_of(curriculum: tuple[CurriculumStage, ...]) -> list[set[int]]:
 def test_a_generated_set_is_drawn_with_its_own_hops_or_the_curriculums() -> None:
     assert hops_of(()) == [{1, 2, 3, 4, 5, 6}] * 2
     stages = (
-        CurriculumStage(start=0, hop_shares=(1.0,)),
-        CurriculumStage(start=1, hop_shares=(0.0, 0.0, 1.0)),
+        CurriculumStage(start=0, settings={"hop_shares": (1.0,)}),
+        CurriculumStage(start=1, settings={"hop_shares": (0.0, 0.0, 1.0)}),
     )
     assert hops_of(stages) == [{1}, {3}]
 
 
 @pytest.mark.parametrize("starts", [[5], [0, 10, 10], [0, 20, 10]])
 def test_a_curriculum_that_does_not_go_forward_is_refused(starts: list[int]) -> None:
-    stages = tuple(CurriculumStage(start=start, hop_shares=(1.0,)) for start in starts)
+    stages = tuple(CurriculumStage(start=start, settings={"hop_shares": (1.0,)}) for start in starts)
     with pytest.raises(ValidationError, match="each other after the one before"):
         TrainSettings(start="-", curriculum=stages)
 
 
 @pytest.mark.parametrize("shares", [(), (0.0, 0.0), (-0.5, 1.5), (float("nan"),)])
 def test_shares_of_which_no_question_can_be_drawn_are_refused(shares: tuple[float, ...]) -> None:
-    with pytest.raises(ValidationError):
-        CurriculumStage(start=0, hop_shares=shares)
+    with pytest.raises(ConfigError, match="refuses it"):
+        hops_of((CurriculumStage(start=0, settings={"hop_shares": shares}),))
+
+
+def test_a_setting_that_the_task_set_lacks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="jumps"):
+        hops_of((CurriculumStage(start=0, settings={"jumps": 3}),))

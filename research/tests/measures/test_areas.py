@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from podium.evals.measures.fronts import hull
 from podium_research.measures.areas import accuracy_at, area, measure_front
+from podium_research.measures.fronts import hull
 
 
 def test_the_area_worked_by_hand():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evals.measures.graded import column, graded
+from evals.graded import column, graded
 from podium.trace import RoundTrace, Span
 from podium_research.measures.first_token import first_token_s
 

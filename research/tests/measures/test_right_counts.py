@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from podium.evals.measures.gaps import measure_gaps
+from podium.evals.measures import measure_gaps
 from podium_research.measures.right_counts import measure_right_counts
 
 

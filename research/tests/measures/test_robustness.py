@@ -2,7 +2,7 @@
 
 import pytest
 
-from evals.measures.graded import graded
+from evals.graded import graded
 from podium.errors import UsageError
 from podium_research.measures.robustness import measure_robustness
 

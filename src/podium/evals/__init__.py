@@ -2,7 +2,6 @@
 
 from podium.evals.comparison import SIMULATED, Comparison, ComparisonRow
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.evals.routing import Routing, routing, steps_by_hops
 from podium.evals.stats import Interval, paired_difference
 
 __all__ = [
@@ -11,9 +10,6 @@ __all__ = [
     "ComparisonRow",
     "Evaluation",
     "Interval",
-    "Routing",
     "evaluate",
     "paired_difference",
-    "routing",
-    "steps_by_hops",
 ]

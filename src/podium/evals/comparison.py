@@ -6,7 +6,6 @@ It holds only values. `podium.evals.suite.tables` makes them from the answers of
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -14,7 +13,6 @@ from pydantic import BeforeValidator
 
 from podium.evals.evaluation import Evaluation
 from podium.evals.json_file import JsonFile
-from podium.evals.routing import Routing
 from podium.evals.stats import Interval, holm, paired_difference, permutation_test
 from podium.rollout import Rollout
 from podium.types import Value
@@ -91,8 +89,6 @@ class ComparisonRow(Value):
     """Answers that the grader could not judge; accuracy leaves them out."""
     grading_usd: Figure = 0.0
     """Dollars spent on grading all answers; not part of the cost."""
-    by_hops: dict[int, float]
-    """Accuracy on the questions with each number of hops."""
     beyond_recording: float = 0.0
     """Share of its recorded responses that stand where a recording cannot show what would have been said."""
     rules_out: str = ""
@@ -144,10 +140,6 @@ class Comparison(JsonFile):
     """The most plans for one question; None: not known."""
     notes: tuple[str, ...] = ()
     """Which questions were left out, and what the dollars do not include, in sentences."""
-    routing: tuple[Routing, ...] = ()
-    """How far the Conductor chooses workers by the skills that a question needs."""
-    steps_by_hops: Interval | None = None
-    """Spearman's rank correlation of hops and the Conductor's steps; None: it is not defined."""
     reference: str = "Conductor"
     """The planner that the others are compared with, as the table calls it."""
 
@@ -205,7 +197,6 @@ def row(
         failures=evaluation.failures,
         ungraded=evaluation.ungraded,
         grading_usd=evaluation.grading_usd,
-        by_hops=_by_hops(evaluation),
         beyond_recording=evaluation.beyond_recording,
         unrecorded=_unrecorded(evaluation),
     )
@@ -222,15 +213,6 @@ def _unrecorded(evaluation: Evaluation) -> Unrecorded | None:
     if not any(found):
         return None
     return Unrecorded(steps=sum(found), plans=sum(map(bool, found)), of=len(found))
-
-
-def _by_hops(evaluation: Evaluation) -> dict[int, float]:
-    scores: dict[int, list[float]] = defaultdict(list)
-    for task_id, score in evaluation.right.items():
-        hops = evaluation.facts[task_id].get("hops")
-        if isinstance(hops, int):
-            scores[hops].append(score)
-    return {hops: sum(found) / len(found) for hops, found in sorted(scores.items())}
 
 
 def example_plan(rollout: Rollout) -> ExamplePlan:

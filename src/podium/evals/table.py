@@ -73,19 +73,6 @@ def notes(comparison: Comparison) -> Iterator[str]:
     if ungraded:
         yield f"{ungraded} answers could not be graded; they are left out of accuracies."
     yield from _money(comparison)
-    for found in comparison.routing:
-        if found.pairs:
-            verdict = "above chance" if found.by_question else "within chance"
-            yield (
-                f"Worker and skill, {found.alignment} ({found.pairs} pairs): mutual information "
-                f"{found.nats:.3f} nats; with permuted plans {found.null_mean:.3f} on average, in 95 % of the cases "
-                f"below {found.null_high:.3f}: {verdict}."
-            )
-    rho = comparison.steps_by_hops
-    if rho is not None:
-        yield f"Steps and hops: rank correlation {rho.mean:.2f} [{rho.low:.2f}, {rho.high:.2f}]."
-    elif any(row.by_hops for row in comparison.rows):
-        yield "Steps and hops: no rank correlation, since one of them does not vary."
     yield from comparison.caveats
     yield from _beyond_the_recording(comparison)
 

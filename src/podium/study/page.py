@@ -147,7 +147,6 @@ def _comparison(study: Study) -> Comparison:
                 latency_s=0.0,
                 validity=1.0,
                 failures=0,
-                by_hops={},
             )
             for row in study.rows
         ),

@@ -221,7 +221,7 @@ def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str],
         return draw_tasks(settings)
     if settings.curriculum:
         raise ConfigError(
-            f"curriculum: {settings.tasks} has a list of questions, which is not drawn by shares; leave it out.",
+            f"curriculum: {settings.tasks} has a list of questions, which has no settings; leave it out.",
             ("curriculum",),
         )
     return open_training_tasks(settings, pool, on_warning)

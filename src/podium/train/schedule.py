@@ -76,7 +76,7 @@ def draws_tasks(settings: TrainSettings) -> bool:
 
 
 def draw_tasks(settings: TrainSettings) -> dict[str, Task]:
-    """The questions of all iterations by id, in order; the stage of the curriculum gives an iteration's shares.
+    """The questions of all iterations by id, in order; the stage of the curriculum gives an iteration's settings.
 
     Raises:
         ConfigError: the curriculum does not fit the task set.
@@ -85,11 +85,9 @@ def draw_tasks(settings: TrainSettings) -> dict[str, Task]:
     assert generated is not None
     tasks: dict[str, Task] = {}
     for iteration in range(settings.grpo.iterations):
-        shares = [
-            {"hop_shares": stage.hop_shares} for stage in settings.curriculum if stage.start <= iteration
-        ]
+        begun = [stage.settings for stage in settings.curriculum if stage.start <= iteration]
         try:
-            source = generated("train", size=ALL, **(shares[-1] if shares else {}))  # type: ignore[arg-type]
+            source = generated("train", size=ALL, **(begun[-1] if begun else {}))
         except (TypeError, ValueError) as error:
             raise ConfigError(f"curriculum: {settings.tasks} refuses it: {error}", ("curriculum",)) from None
         rng = Random(f"tasks/{settings.seed}/{iteration}")

@@ -135,22 +135,13 @@ class SFTSettings(Settings):
     """Steps from checkpoint to checkpoint."""
 
 
-_Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
 class CurriculumStage(Settings):
-    """From which iteration on the questions of a generated task set are drawn in which shares."""
+    """From which iteration on a generated task set draws its questions in which way."""
 
     start: int = Field(ge=0)
     """The first iteration of the stage."""
-    hop_shares: tuple[_Share, ...] = Field(min_length=1)
-    """Shares of questions with 1, 2, ... hops."""
-
-    @model_validator(mode="after")
-    def _draws_questions(self) -> Self:
-        if not sum(self.hop_shares):
-            raise ValueError("a stage needs a share above 0")
-        return self
+    settings: dict[str, Any]
+    """The settings of the task set, as its constructor names them."""
 
 
 class TrainSettings(ScoringSettings):

@@ -48,7 +48,6 @@ def compared(folder: Path, tasks: str = "") -> None:
             latency_s=1.5,
             validity=1,
             failures=0,
-            by_hops={},
         )
 
     rows = (

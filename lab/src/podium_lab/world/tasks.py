@@ -65,6 +65,11 @@ class WorldTasks(GeneratedTasks):
 
     set_name = "world"
     hop_shares: tuple[float, ...] = HOP_SHARES
+    """Shares of questions with 1, 2, ... hops."""
+
+    def __post_init__(self) -> None:
+        if not (all(share >= 0 for share in self.hop_shares) and sum(self.hop_shares) > 0):
+            raise ValueError(f"hop_shares {self.hop_shares}: give shares from 0, one of them above 0")
 
     def draw(self, rng: Random, index: int) -> Task:
         """See `GeneratedTasks`."""

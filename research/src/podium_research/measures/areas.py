@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from podium.evals.measures.fronts import Point, columns, hull, points_of, resample_weights
 from podium.evals.stats import Interval
 from podium.ratings.answers import Floats
 from podium.types import Value
+from podium_research.measures.fronts import Point, columns, hull, points_of, resample_weights
 
 
 class Front(Value):

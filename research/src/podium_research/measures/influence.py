@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from podium.evals.evaluation import Evaluation
-from podium.evals.measures.arrays import mean_over_repeats, right_by_repeat, stacked
+from podium.evals.measures import mean_over_repeats, right_by_repeat, stacked
 from podium.evals.stats import Interval, accuracy_interval
 from podium.types import Value
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.evals.measures.arrays import stacked
+from podium.evals.measures import stacked
 from podium.ratings.answers import Floats
 from podium.types import Value
 

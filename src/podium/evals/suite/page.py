@@ -20,7 +20,7 @@ from podium.evals.suite.cases import examples, failures, topologies, wins_and_lo
 from podium.evals.suite.manifest import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
 from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
-from podium.evals.table import HEADINGS, grid, notes, percent, points, within
+from podium.evals.table import grid, notes, percent, points, within
 from podium.rollout.run_folder import RunFolder, replace_file
 
 _SURE = 0.05
@@ -109,7 +109,6 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
             "The line joins the planners that no cheaper planner beats; point at a dot to read it.",
             class_="note",
         ),
-        _by_hops(comparison),
         _measures(measures),
         _controls(table, comparison),
         _before_and_after(table, evaluations),
@@ -197,55 +196,26 @@ def _verdict(row: ComparisonRow, reference: str) -> str:
     return f"{reference} is ahead" if row.difference.mean > 0 else f"{reference} is behind"
 
 
-def _by_hops(comparison: Comparison) -> Html:
-    hops = sorted({count for shown in comparison.rows for count in shown.by_hops})
-    if not hops:
-        return Html("")
-    heads = [f"{count} hop{'s' if count > 1 else ''}" for count in hops]
-
-    def line(shown: ComparisonRow) -> Html:
-        found = (percent(shown.by_hops[count]) if count in shown.by_hops else "" for count in hops)
-        return tag("tr", tag("td", shown.label), (tag("td", cell) for cell in found), class_=shown.kind)
-
-    return fragment(
-        tag("h3", "Accuracy by hops"),
-        tag(
-            "div",
-            tag(
-                "table",
-                tag("thead", tag("tr", tag("th", HEADINGS[0]), (tag("th", head) for head in heads))),
-                tag("tbody", map(line, comparison.rows)),
-            ),
-            class_="scroll",
-        ),
-    )
-
-
 def _measures(measures: Measures) -> Html:
     """Further figures of each planner, and what the pool allows."""
 
     def cells(planner: PlannerMeasures) -> Iterator[str]:
-        gaps, variety, price = planner.gaps, planner.variety, planner.price_of_best_single
+        gaps, variety = planner.gaps, planner.variety
         yield f"{planner.cost_of_pass * 1000:.3f}"
         yield f"{planner.tokens:,.0f}"
-        yield "" if price is None else f"{price.share:.2f}"
         yield "" if gaps is None or gaps.ahead_of_best is None else points(gaps.ahead_of_best.mean)
         yield "" if gaps is None or gaps.behind_oracle is None else points(gaps.behind_oracle.mean)
         yield "" if variety is None else f"{variety.workers_bits:.2f}"
         yield "" if variety is None else percent(variety.commonest_plan)
-        rank = planner.strength
-        yield "" if rank is None else f"{rank.rank} [{rank.best_rank}, {rank.worst_rank}]"
 
     heads = (
         "planner",
         "$ / 1000 right answers",
         "tokens",
-        "price at the best single's accuracy",
         "ahead of best single",
         "behind oracle of one call",
         "entropy of workers, bits",
         "commonest plan",
-        "rank",
     )
     return fragment(
         tag("h3", "Further measures"),

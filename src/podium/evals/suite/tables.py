@@ -11,7 +11,6 @@ from pathlib import Path
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation, accuracy
 from podium.evals.looks import sentence_on
-from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
 from podium.evals.suite.manifest import Manifest, SuiteRow, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
 from podium.rollout import Rollout
@@ -71,10 +70,6 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
             *_on_controls(table, evaluations),
             *_on_decline(table, evaluations),
         ),
-        routing=tuple(routing(evaluations[first], alignment=alignment) for alignment in ALIGNMENTS)
-        if rows[first].kind == "conductor"
-        else (),
-        steps_by_hops=steps_by_hops(evaluations[first]),
         reference="Conductor" if rows[first].kind == "conductor" else first,
     )
 

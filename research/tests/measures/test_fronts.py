@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from podium.evals.measures.fronts import hull, price_of_accuracy, usd_for
+from podium_research.measures.fronts import hull, price_of_accuracy, usd_for
 
 POINTS = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=8)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from podium.evals.measures.ranking import bradley_terry, rank_planners, wins
+from podium_research.measures.ranking import bradley_terry, rank_planners, wins
 
 
 def test_two_planners_worked_by_hand():

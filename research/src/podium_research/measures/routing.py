@@ -1,8 +1,8 @@
 """Measures whether a planner chooses workers by the skills that a question needs, and more steps for more hops.
 
 The first measure is the mutual information of skill and worker, tested by permuting plans among questions; the second
-is the rank correlation of hops and steps. Both use `Task.facts` ("hops", "skills"), which no planner sees. They are
-implemented here because the base install has neither scipy nor scikit-learn; tests compare them with those.
+is the rank correlation of hops and steps. Both use `Task.facts` ("hops", "skills"), which no planner sees. Tests
+compare them with scipy and scikit-learn.
 """
 
 from __future__ import annotations

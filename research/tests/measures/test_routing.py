@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import evaluation
 
-from podium.evals import routing, steps_by_hops
-from podium.evals.routing import ALIGNMENTS, mutual_information, rank_correlation
+from evals.made import evaluation
+from podium_research.measures.routing import (
+    ALIGNMENTS,
+    mutual_information,
+    rank_correlation,
+    routing,
+    steps_by_hops,
+)
 
 SKILLS = ("sums", "words", "dates", "units")
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=80)
