@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli import reference
 from podium.cli.app import VERBS, build_app
 
 HEAVY = ("torch", "transformers", "aiohttp", "numpy", "pydantic")
@@ -38,10 +37,11 @@ def joined(example):
 
 
 def test_the_reference_in_the_docs_is_that_of_the_verbs(tmp_path, monkeypatch):
-    page, made = Path(__file__).parents[2] / "docs" / "reference.md", tmp_path / "reference.md"
-    monkeypatch.setattr(sys, "argv", [reference.__name__, str(made)])
-    runpy.run_path(reference.__file__, run_name="__main__")
-    assert page.read_text() == made.read_text(), "run: python -m podium.cli.reference docs/reference.md"
+    root, made = Path(__file__).parents[2], tmp_path / "reference.md"
+    monkeypatch.setattr(sys, "argv", ["reference.py", str(made)])
+    runpy.run_path(str(root / "runs" / "reference.py"), run_name="__main__")
+    page = (root / "docs" / "reference.md").read_text()
+    assert page == made.read_text(), "run: python runs/reference.py docs/reference.md"
 
 
 def test_without_a_verb_the_verbs_are_shown(podium):

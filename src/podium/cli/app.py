@@ -162,12 +162,6 @@ VERBS = (
         "podium tasks show mine.csv --split test --samples 3\npodium tasks show configs/tasks/own.toml",
     ),
     Verb(
-        "tasks overlap",
-        "podium.cli.tasks:overlap",
-        "Look for a set's questions in other sets and files.",
-        "podium tasks overlap mine.toml --split test --against corpus.txt --against other.jsonl",
-    ),
-    Verb(
         "train",
         "podium.cli.train:train",
         "Train a Conductor by reinforcement or on examples, or the small policy that ships.",

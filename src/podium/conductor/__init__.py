@@ -1,11 +1,11 @@
 """The Conductor: the planner whose plans a language model writes."""
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import open_policy
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt
+from podium.conductor.quarantine import QuarantinePlanner
 
 __all__ = [
     "Checkpoint",

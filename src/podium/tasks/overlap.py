@@ -1,7 +1,7 @@
 """Finds questions of one source in another: equal texts, and texts that share n-grams.
 
 This is the check for contamination: a question from the training data measures nothing. It does not find translations
-and paraphrases. The other source is a table (the texts of its rows) or any text file (its paragraphs).
+and paraphrases.
 """
 
 from __future__ import annotations
@@ -9,12 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from podium.errors import UsageError
-from podium.rows import Row, is_table, read_rows
 
 NGRAM_WORDS = 13
 """Words of an n-gram; texts that share one overlap (GPT-3, Brown et al. 2020, appendix C)."""
@@ -122,47 +118,3 @@ class _Index:
 def _ngrams(words: Sequence[str], length: int) -> set[int]:
     """Hashes of all n-grams of this many words."""
     return {hash(tuple(words[start : start + length])) for start in range(len(words) - length + 1)}
-
-
-def read_texts(file: Path) -> Iterator[Row]:
-    """The rows of a table, or the paragraphs of a text.
-
-    Raises:
-        UsageError: the file is missing, or is no text.
-    """
-    return read_rows(file) if is_table(file) else _paragraphs(file)
-
-
-def row_texts(row: Row) -> list[str]:
-    """The texts of a row: of each cell, also within lists and objects, and then all of them joined."""
-    texts: list[str] = []
-    left: list[object] = [row.values]
-    while left:
-        value = left.pop()
-        if isinstance(value, str):
-            texts.append(value)
-        elif isinstance(value, Mapping | list):
-            left += reversed(list(value.values()) if isinstance(value, Mapping) else value)
-    return [*texts, "\n".join(texts)] if len(texts) > 1 else texts
-
-
-def _paragraphs(file: Path) -> Iterator[Row]:
-    lines: list[str] = []
-    try:
-        with file.open(encoding="utf-8-sig") as opened:
-            for number, line in enumerate(opened, 1):
-                if line.strip():
-                    lines.append(line)
-                elif lines:
-                    yield _paragraph(file, number, lines)
-                    lines = []
-            if lines:
-                yield _paragraph(file, number + 1, lines)
-    except FileNotFoundError:
-        raise UsageError(f"{file}: there is no such file; check the path.") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file} cannot be read as text: {error}.") from None
-
-
-def _paragraph(file: Path, behind: int, lines: list[str]) -> Row:
-    return Row(f"{file.name}, line {behind - len(lines)}", {"text": "".join(lines)})

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from podium.conductor.checkpoint import Checkpoint, PlanSettings, read_podium_file
-from podium.conductor.leaving import QuarantinePlanner
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.conductor.planner import Conductor
+from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
 from podium.errors import ConfigError, UsageError, WorkerError

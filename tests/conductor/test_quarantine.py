@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from podium.conductor.leaving import QuarantinePlanner
+from podium.conductor.quarantine import QuarantinePlanner
 from podium.errors import WorkerError
 from podium.planner import Learner, Outcome, Plan, Planner, PlanRequest
 from podium.team import Runner

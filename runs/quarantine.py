@@ -3,7 +3,7 @@
 Simulated outcomes: each question has three of eight workers, and its answer is right with a given probability. From
 some question on one worker's answers are all wrong, or its calls fail.
 
-    python runs/leaving.py
+    python runs/quarantine.py
 """
 
 from __future__ import annotations

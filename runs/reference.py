@@ -1,6 +1,6 @@
 """The command reference as Markdown, made from the verbs themselves.
 
-`python -m podium.cli.reference docs/reference.md` writes it; a test keeps the file equal to it.
+`python runs/reference.py docs/reference.md` writes it; a test keeps the file equal to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.cli.app import VERBS, build_app
 
 _HEAD = """# Commands
 
-`python -m podium.cli.reference docs/reference.md` makes this page. To change it, change a verb's help and run that.
+`python runs/reference.py docs/reference.md` makes this page. To change it, change a verb's help and run that.
 
 Every verb has `--help`. Exit status: 0: success; 1: it failed; 2: wrong usage; 130: interrupted.
 Verbs with the option `--team` take any key of a [team file](team.md) as `KEY=VALUE`; without the option they read
