@@ -302,7 +302,7 @@ def page(report: dict[str, Any]) -> str:
         "",
         "A replica writes traces a moment after it answers, so a replica that is killed loses the traces of that "
         "moment. A question that a killed replica was answering is asked again by its client, and the worker may be "
-        "paid for it a second time. A [background response](../api.md) is not: it keeps each finished call.",
+        "paid for it a second time.",
         "",
         "## Memory of the replicas",
         "",

@@ -10,7 +10,6 @@
     ├── WorkerError               one call to a worker failed (data: the executor catches it)
     ├── GraderError               a grader could not judge the answer (data: the rollout catches it)
     ├── StoreError                a trace, charge, reply or recording could not be written: disk full, file locked
-    │   └── LostLeaseError        another server makes the response now
     ├── BudgetError               the budget of a run or a day is spent
     ├── ServiceError              the scoring service cannot be reached, or failed
     ├── QuestionFailedError       no step of a question succeeded
@@ -147,10 +146,6 @@ class StoreError(PodiumError):
         """The error of a file that cannot be written, with the reason."""
         reason = os.strerror(error.errno) if error.errno else error
         return cls(f"{path} cannot be written ({reason}); fix that, and run the same command again.")
-
-
-class LostLeaseError(StoreError):
-    """Another server has taken the response, or it was deleted."""
 
 
 class BudgetError(PodiumError):

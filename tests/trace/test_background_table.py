@@ -1,92 +1,99 @@
-"""Who makes a response in the background: one server at a time, in both databases."""
+"""Who makes a response in the background, and what becomes of it if that server ends: in both databases."""
 
-import asyncio
+from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
-from podium.errors import LostLeaseError
-from podium.trace import background_table
+from podium.trace import Trace
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.background_table import BackgroundTable, EventRow
+from podium.trace.background_table import ALIVE_S, BackgroundTable
+from podium.trace.engine import now
 from podium.trace.schema import BACKGROUND
 
-LONG = 600.0
+B = BACKGROUND.c
 
 
-async def add(table: BackgroundTable, id: str, *, holder: str = "", lease_s: float = 0.0) -> None:
-    await table.add(id, owner="ann", caller="pk-1", document="{}", holder=holder, lease_s=lease_s)
+async def change(store: AsyncTraceStore, id: str, **values: Any) -> None:
+    await store.rows(update(BACKGROUND).where(B.id == id).values(**values))
 
 
-async def test_each_response_is_taken_by_one_server_the_oldest_first(place) -> None:
-    stores = [place.open() for _ in range(3)]
-    tables = [BackgroundTable(store.rows) for store in stores]
-    for number in range(6):
-        await add(tables[0], f"r{number}")
-    await asyncio.sleep(0.01)  # The lease that ended at once is over.
-    first = await tables[0].take("s0", LONG)
-    assert first is not None
-    assert first.id == "r0"
-    taken = await asyncio.gather(*(tables[n % 3].take(f"s{n % 3}", LONG) for n in range(12)))
-    found = [row.id for row in taken if row is not None]
-    assert sorted(found) == [f"r{number}" for number in range(1, 6)]
-    for store in stores:
-        await store.close()
+async def statuses(store: AsyncTraceStore, *ids: str) -> list[str]:
+    return [(await store.get(id)).status for id in ids]
 
 
-async def test_a_server_writes_nothing_once_another_has_the_response(kept: AsyncTraceStore) -> None:
-    table = BackgroundTable(kept.rows)
-    await add(table, "r", holder="one", lease_s=LONG)
-    assert await table.take("two", LONG) is None
-    await table.append("r", "one", EventRow(0, "plan", "{}"))
-    assert await table.renew("one", 0.0) == {"r": False}
+@pytest.fixture
+def failed(make_trace):
+    def make(id: str) -> Trace:
+        trace: Trace = make_trace(id)
+        return trace.model_copy(update={"status": "failed", "answer": None, "rounds": (), "owner": "ann"})
+
+    return make
+
+
+async def test_a_response_is_its_server_s_until_its_trace_is_kept(kept: AsyncTraceStore, failed) -> None:
+    table = BackgroundTable(kept)
+    await table.add(failed("r"), "one")
+    assert await table.find("r", "eve") is None
+    queued = await table.find("r", "ann")
+    assert queued is not None
+    assert (queued.begun, queued.trace) == (False, failed("r"))
+    await table.begin("r")
+    begun = await table.find("r")
+    assert begun is not None
+    assert begun.begun
+    assert (await table.beat("one"), await table.beat("two")) == ({"r": False}, {})
     await table.cancel("r")
-    await asyncio.sleep(0.01)
-    taken = await table.take("two", LONG)
-    assert taken is not None
-    assert (taken.holder, taken.cancelled, taken.owner, taken.caller) == ("two", True, "ann", "pk-1")
-    with pytest.raises(LostLeaseError):
-        await table.append("r", "one", EventRow(1, "step", "{}"))
-    assert (await table.renew("one", LONG), await table.renew("two", LONG)) == ({}, {"r": True})
-    assert [await table.end("r", holder) for holder in ("one", "two", "two")] == [False, True, False]
-    assert [entry.number for entry in await table.entries("r")] == [0]
-    await table.release("r", "two")
-    assert await table.take("three", LONG) is None
+    assert await table.beat("one") == {"r": True}
+    assert [await table.end("r", holder) for holder in ("two", "one", "one")] == [False, True, False]
+    assert await table.find("r") is None
 
 
-async def test_rows_go_with_their_trace_or_an_hour_after_the_end(
-    kept: AsyncTraceStore, make_trace, monkeypatch: pytest.MonkeyPatch
+async def test_a_deleted_response_is_no_longer_its_server_s(kept: AsyncTraceStore, failed) -> None:
+    table = BackgroundTable(kept)
+    await table.add(failed("r"), "one")
+    await table.delete("r")
+    assert (await table.find("r"), await table.beat("one")) == (None, {})
+
+
+async def test_who_reads_a_response_of_a_dead_server_finds_it_failed(kept: AsyncTraceStore, failed) -> None:
+    table = BackgroundTable(kept)
+    for id in ("alive", "dead", "ended"):
+        await table.add(failed(id), "one")
+    await change(kept, "alive", heartbeat=now() - ALIVE_S / 2)
+    await change(kept, "dead", heartbeat=now() - 2 * ALIVE_S)
+    await change(kept, "ended", heartbeat=now() - 2 * ALIVE_S)
+    kept.add(failed("ended").model_copy(update={"status": "ok", "answer": "4"}))  # Killed before `end`.
+    await kept.wait_until_flushed()
+    assert await table.find("dead", "ann") is None
+    assert await kept.get("dead") == failed("dead")
+    assert await statuses(kept, "dead", "ended") == ["failed", "ok"]
+    assert [id for (id,) in await kept.rows(select(B.id))] == ["alive"]
+    # A server that had only stood still keeps no other trace.
+    assert await table.beat("one") == {"alive": False}
+
+
+@pytest.mark.parametrize("date", [None, -1e300, 1e12, 1e300, float("inf"), float("nan")])
+async def test_no_date_keeps_a_response_in_progress(
+    kept: AsyncTraceStore, failed, date: float | None
 ) -> None:
-    table = BackgroundTable(kept.rows)
-    for name in ("kept", "gone", "running"):
-        await add(table, name, holder="one", lease_s=LONG)
-        await table.append(name, "one", EventRow(0, "plan", "{}"))
-        kept.add(make_trace(name))
-        if name != "running":
-            await table.end(name, "one")
-    assert await table.find("gone", "eve") is None
-    assert await kept.delete("gone")
-    await table.sweep()
-    left = [name for name in ("kept", "gone", "running") if await table.find(name) is not None]
-    assert left == ["kept", "running"]
-    monkeypatch.setattr(background_table, "KEPT_S", -1.0)
-    await table.sweep()
-    assert (await table.find("kept"), await table.entries("kept")) == (None, [])
-    assert await table.entries("running")
+    table = BackgroundTable(kept)
+    await table.add(failed("r"), "one")
+    await change(kept, "r", heartbeat=date)
+    assert await table.find("r") is None
+    assert await statuses(kept, "r") == ["failed"]
 
 
-@pytest.mark.parametrize("date", [1e12, 1e300])
-async def test_a_date_that_cannot_be_holds_no_response_and_keeps_no_row(
-    kept: AsyncTraceStore, date: float
+@pytest.mark.parametrize("document", [None, "", "{}", '{"id": "other"}', "[" * 10_000])
+async def test_a_damaged_response_of_a_dead_server_fails_too(
+    kept: AsyncTraceStore, failed, document: str | None
 ) -> None:
-    table = BackgroundTable(kept.rows)
-    await add(table, "held", holder="one", lease_s=date)
-    taken = await table.take("two", LONG)
-    assert taken is not None
-    await kept.rows(update(BACKGROUND).where(BACKGROUND.c.id == "held").values(created=date))
-    found = await table.find("held")
-    assert found is not None
-    assert found.created == 0.0
-    await kept.rows(update(BACKGROUND).where(BACKGROUND.c.id == "held").values(ended=date))
-    await table.sweep()
-    assert await table.find("held") is None
+    table = BackgroundTable(kept)
+    await table.add(failed("r"), "one")
+    await change(kept, "r", document=document)
+    assert await table.find("r") is not None
+    await change(kept, "r", heartbeat=0.0)
+    await table.end_lost()
+    found = await kept.get("r", "ann")
+    assert (found.status, found.id) == ("failed", "r")
+    assert await kept.rows(select(B.id)) == []

@@ -5,7 +5,6 @@ from podium.executor.dispatcher import Dispatcher
 from podium.executor.execution import Execution
 from podium.executor.ledger import Ledger, Reservation
 from podium.executor.question_context import (
-    CallJournal,
     ExecutionSettings,
     QuestionContext,
     StepEnded,
@@ -14,7 +13,6 @@ from podium.executor.question_context import (
 )
 
 __all__ = [
-    "CallJournal",
     "Context",
     "Dispatcher",
     "Execution",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from podium.executor.call import WorkerAnswer, call
@@ -35,8 +34,6 @@ class Execution:
         previous: the final response of the round before, if there is one.
         shown: steps of earlier rounds that are shown in place of `previous`.
         earlier_calls: how many steps of earlier rounds each worker of the pool had, by its number.
-        known: steps that ended in another process, by position; they are not called again.
-        interrupted: attempts of a step that another process did not end, by position. The step is called again.
         max_tokens: the plan's limit of output tokens for each step, None for none; steps beyond its end have none.
     """
 
@@ -49,8 +46,6 @@ class Execution:
         previous: str | None = None,
         shown: tuple[EarlierStep, ...] = (),
         earlier_calls: Mapping[int, int] | None = None,
-        known: Mapping[int, Span] = MappingProxyType({}),
-        interrupted: Mapping[int, tuple[Attempt, ...]] = MappingProxyType({}),
         max_tokens: Sequence[int | None] = (),
     ) -> None:
         self._question_context = question_context
@@ -69,11 +64,9 @@ class Execution:
             if question_context.settings.early_stop
             else {}
         )
-        self._known = known
-        self._interrupted = interrupted
         self._max_tokens = (*max_tokens, *(None,) * count)
         self._spans: dict[int, Span] = {}
-        self._started: set[int] = set(known)
+        self._started: set[int] = set()
         self._wanted = set() if self._early_stops else set(self._to_run)
         self._waited: dict[int, tuple[int, ...]] = {}
         self._group = asyncio.TaskGroup()
@@ -82,9 +75,6 @@ class Execution:
     async def run(self) -> None:
         """Run every step that the last one needs, or all steps with `run_all`. `spans` has the results, also after a
         cancellation."""
-        for span in self._known.values():
-            self._count_asked(span.worker, span.messages)
-            self._record(span)
         try:
             async with self._limit, self._group:
                 await self._follow(self._ready())
@@ -167,12 +157,9 @@ class Execution:
             structured=context.view(question_context.settings.context),
             options=self._options(position),
         )
-        journal = question_context.journal
-        if journal is not None:
-            await journal.begin(self._round, position)
         if question_context.observe is not None:
             question_context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
-        attempts = list(self._interrupted.get(position, ()))
+        attempts: list[Attempt] = []
         result: dict[str, Any] = {"messages": request.messages, "started_s": question_context.elapsed()}
         try:
             outcome = await call(question_context, worker, request, attempts, self._stream(position))
@@ -194,8 +181,6 @@ class Execution:
                         position, attempts=tuple(attempts), ended_s=question_context.elapsed(), **result
                     )
                 )
-        if journal is not None:
-            await journal.wait_until_written()
 
     def _options(self, position: int) -> AnswerOptions:
         """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""

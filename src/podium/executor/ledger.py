@@ -114,12 +114,6 @@ class Ledger:
         self._settled = asyncio.Event()
         """Set, and cleared at once, when a call is settled."""
 
-    def resume(self, calls: int, usage: Usage, usd: float) -> None:
-        """Count what another process has spent on this question. It has charged the accounts."""
-        self.calls += calls
-        self.tokens += usage.tokens
-        self.usd += usd
-
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
         """As `try_reserve`, but wait while calls in flight may still leave enough.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from podium.executor.context import Style
 from podium.executor.dispatcher import Dispatcher
@@ -46,26 +45,6 @@ class StepEnded:
     span: Span
 
 
-class CallJournal(Protocol):
-    """Keeps a question's calls as they begin and end, so that another process can go on with the question."""
-
-    async def begin(self, round: int, position: int | None) -> None:
-        """Keep that a step's call begins, or that of the planner (None). It never returns if no call may begin.
-
-        Raises:
-            StoreError: it cannot be kept, so the call may not be made.
-        """
-        ...
-
-    async def wait_until_written(self) -> None:
-        """Wait until everything that the observer was told of is kept.
-
-        Raises:
-            StoreError: it cannot be kept.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ExecutionSettings:
     """How workflows are run. Times in seconds."""
@@ -103,8 +82,6 @@ class QuestionContext:
     """Whether the observer wants the text of the answer while it is written."""
     observe: Callable[[StepStarted | StepText | StepEnded], None] | None = None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
-    journal: CallJournal | None = None
-    """Where calls are kept; None: nowhere."""
     asked: dict[tuple[str, tuple[Message, ...]], int] = field(default_factory=dict)
     """How often each worker, by name, was sent the same messages so far."""
 

@@ -26,7 +26,7 @@ from podium.server.planners import DirectPlanner, Planners
 from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
-from podium.team import Event, Journal, PlanReady, QuestionEnded, Runner
+from podium.team import Event, PlanReady, QuestionEnded, Runner
 from podium.team.affinity import StickyWorkerPlanner
 from podium.team.planning import OpenedPlanner, first_model
 from podium.team.settings import TeamSettings
@@ -113,13 +113,12 @@ class Service:
         sample: int = 0,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
-        journal: Journal | None = None,
     ) -> Trace:
         """Answer `request` and return the trace. The trace is stored whatever the outcome.
 
         Args:
             runner: the result of `open_runner` for this request; None: it is opened here.
-            sample, on_event, streams, journal: as in `Runner.answer`.
+            sample, on_event, streams: as in `Runner.answer`.
 
         Raises:
             APIError: the caller may not do this, or the approved plan was run meanwhile; nothing ran.
@@ -131,8 +130,6 @@ class Service:
         if request.plan_id is not None and isinstance(planner, ApprovedPlan):
             await self.plans.take(planner.planned)
         observe = self._observer(request, caller, runner, trace_id, on_event)
-        if journal is not None:
-            observe = _unless_handed_over(observe, journal)
         task = asyncio.current_task()
         assert task is not None
         self.running[trace_id] = task
@@ -144,11 +141,10 @@ class Service:
                 trace_id=trace_id,
                 on_event=observe,
                 streams=streams,
-                journal=journal,
             )
         except StoreError as error:
             answered: Trace | None = error.trace
-            if journal is not None or answered is None or answered.answer is None:
+            if answered is None or answered.answer is None:
                 raise
             return answered
         finally:
@@ -249,7 +245,8 @@ class Service:
         closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"
         return StickyWorkerPlanner(planner, past, self.settings.serve.right_answer_usd) if closed else planner
 
-    def _keep(self, trace: Trace, caller: Caller) -> None:
+    def keep(self, trace: Trace, caller: Caller) -> None:
+        """Store the trace of a question."""
         self.provider_states.record(trace, caller)
         try:
             self.store.add(trace)
@@ -281,7 +278,7 @@ class Service:
                 event = replace(event, trace=_owned(event.trace, request, caller))
                 self.conversations.record(event.trace, caller)
                 if request.keep:
-                    self._keep(event.trace, caller)
+                    self.keep(event.trace, caller)
             elif isinstance(event, PlanReady):
                 self.planners.record_plan(runner.planner.name, event.error)
             for notify in observers:
@@ -294,16 +291,6 @@ def _owned(trace: Trace, request: ChatRequest, caller: Caller) -> Trace:
     """The trace with what it keeps of its caller."""
     added = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
     return trace.model_copy(update=added)
-
-
-def _unless_handed_over(observe: Callable[[Event], None], journal: Journal) -> Callable[[Event], None]:
-    """Pass events to `observe`, but not the end of a question with which another process goes on."""
-
-    def pass_on(event: Event) -> None:
-        if not (journal.handed_over and isinstance(event, QuestionEnded)):
-            observe(event)
-
-    return pass_on
 
 
 def _within(budget: Budget, most: Budget) -> Budget:

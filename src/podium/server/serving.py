@@ -131,15 +131,15 @@ async def _drain(
 ) -> bool:
     """Wait for questions to end, then cancel the rest. Returns whether none was cancelled.
 
-    Background responses end with their calls in flight; the next server goes on with them.
+    Responses in the background that are left are cancelled where the application ends.
     """
     in_flight.draining = True
-    background.pause()
-    ended = asyncio.create_task(in_flight.wait_until_empty(in_flight.questions, service.running))
+    waiting = in_flight.wait_until_empty(in_flight.questions, service.running, background.running)
+    ended = asyncio.create_task(waiting)
     hurried = asyncio.create_task(hurry.wait())
     seconds = service.settings.serve.drain
     await asyncio.wait((ended, hurried), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    in_time = ended.done() or (not in_flight.questions and service.running.keys() <= background.running)
+    in_time = ended.done()
     for task in (ended, hurried):
         task.cancel()
     in_flight.cancel(in_flight.questions)

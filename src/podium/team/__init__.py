@@ -4,7 +4,6 @@
 """
 
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.team.journal import Journal, Past
 from podium.team.runner import Runner
 
-__all__ = ["Event", "Journal", "Past", "PlanReady", "QuestionEnded", "RoundEnded", "Runner"]
+__all__ = ["Event", "PlanReady", "QuestionEnded", "RoundEnded", "Runner"]

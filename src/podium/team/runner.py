@@ -24,7 +24,6 @@ from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import rounds_of
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
-from podium.team.journal import Journal, Past
 from podium.trace import RoundTrace, Trace
 from podium.types import Budget, Question, Spent
 from podium.workers.pool import Pool
@@ -79,7 +78,6 @@ class Runner:
         trace_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
-        journal: Journal | None = None,
         accounts: Sequence[SpendLimit] = (),
     ) -> Trace:
         """Answer `question`; what fails on the way is in the trace, not raised.
@@ -92,8 +90,6 @@ class Runner:
                 answers of each number apart.
             trace_id: 32 hexadecimal digits; None: a new id.
             on_event: called with each event. Must be quick.
-            journal: keeps the results of paid calls, and has those of other processes. It gets the results through
-                `on_event`, which must pass each event on to it. In each process the seconds of the budget begin anew.
             accounts: further dollar limits of this question.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
@@ -112,7 +108,6 @@ class Runner:
             trace_id=trace_id,
             on_event=on_event,
             streams=streams,
-            journal=journal,
             accounts=accounts,
         )
         with run.traced():
@@ -144,16 +139,13 @@ class _QuestionRun:
         trace_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
-        journal: Journal | None = None,
         accounts: Sequence[SpendLimit] = (),
     ) -> None:
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
         budget = runner.budget
         now = asyncio.get_running_loop().time()
-        began = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._journal = journal
-        self._past = Past(began) if journal is None else journal.past
+        self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._runner = runner
         self._trace_id = trace_id or token_hex(16)
         self._emit = on_event or (lambda event: None)
@@ -169,15 +161,11 @@ class _QuestionRun:
             ),
             dispatcher=runner.dispatcher,
             settings=runner.settings,
-            started=now - self._past.elapsed_s,
+            started=now,
             sample=sample,
             streams=streams,
             observe=on_event,
-            journal=journal,
         )
-        if journal is not None:
-            past = journal.past
-            self._question_context.ledger.resume(past.calls, past.usage, past.cost_usd)
         self._rounds: list[RoundTrace] = []
         self._outcomes: tuple[Outcome, ...] = ()
         self._answer: str | None = None
@@ -221,15 +209,12 @@ class _QuestionRun:
     async def run(self) -> None:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
         for number in range(self._runner.budget.rounds):
-            known = self._past.plans.get(number)
-            spent = known is None and number and self._question_context.ledger.exhausted
+            spent = number and self._question_context.ledger.exhausted
             if spent and rounds_of(self._runner.planner) == 1:  # Others choose an answer, for free.
                 return
-            ready = known or self._ready(number, *await self._plan(number))
+            ready = self._ready(number, *await self._plan(number))
             plan, seconds, error = ready.plan, ready.seconds, ready.error
             self._emit(ready)
-            if self._journal is not None:
-                await self._journal.wait_until_written()
             match plan.decision:
                 case Workflow() as workflow:
                     await self._run_round(number, plan, workflow, seconds, error)
@@ -271,8 +256,6 @@ class _QuestionRun:
 
         If planning fails or the plan cannot run, its decision is a `PlanError`.
         """
-        if self._journal is not None:
-            await self._journal.begin(number, None)
         runner, context = self._runner, self._question_context
         started, limit = context.elapsed(), asyncio.timeout_at(context.ledger.deadline)
         try:
@@ -298,10 +281,6 @@ class _QuestionRun:
             plan = plan if fault is None else replace(plan, decision=fault)
         if not plan.cost_recorded:
             context.ledger.record(plan.spent)
-        if number in self._past.lost_plans and plan.spent.cost_usd:
-            plan = replace(
-                plan, spent=replace(plan.spent, unpriced=True)
-            )  # What the lost call cost is not known.
         return plan, context.elapsed() - started if plan.seconds is None else plan.seconds
 
     def _request(self, number: int) -> PlanRequest:
@@ -332,8 +311,6 @@ class _QuestionRun:
             previous=(self._outcomes[-1].response or None) if self._outcomes else None,
             shown=plan.steps_shown(self._outcomes),
             earlier_calls=earlier_calls,
-            known=self._past.known(number),
-            interrupted=self._past.tries(number),
             max_tokens=() if error is not None else plan.max_tokens,
         )
         try:
@@ -385,7 +362,7 @@ class _QuestionRun:
             answer=self._answer,
             status=status,
             error=error,
-            started_at=self._past.started_at,
+            started_at=self._began,
             seconds=question_context.elapsed(),
             versions=runner.versions,
         )

@@ -16,7 +16,6 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, field_valid
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, Source
 from podium.errors import ConfigError
-from podium.trace.background_table import MOST_LEASE_S
 from podium.types import Budget, Limits, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
 
@@ -119,8 +118,6 @@ class ServeSettings(Settings):
     """Seconds after which a question is cancelled, and its request gets an error."""
     drain: float = Field(default=30.0, ge=0)
     """Seconds that running questions have to end at shutdown; then they are cancelled and recorded so."""
-    lease: float = Field(default=15.0, gt=0, le=MOST_LEASE_S)
-    """Seconds after which another server takes over the background responses of one that was killed."""
     prompt_cache_minutes: float = Field(default=5.0, ge=0)
     """How long providers keep a conversation in their prompt caches. Until then its next turn stays with its worker if
     a move would cost more than it gains. Workers without a price of cached input are not kept. 0: none is."""

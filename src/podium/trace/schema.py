@@ -97,20 +97,11 @@ BACKGROUND = _table(
     "podium_background",
     Column("id", Text, primary_key=True),
     Column("owner", Text),
-    Column("caller", Text),
-    Column("created", Double),
     Column("document", Text),
     Column("holder", Text),
-    Column("lease", Double),
+    Column("heartbeat", Double),
+    Column("begun", Integer),
     Column("cancelled", Integer),
-    Column("ended", Double),
-)
-ENTRIES = _table(
-    "podium_background_entries",
-    Column("id", Text, primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("kind", Text),
-    Column("document", Text),
 )
 WAY_OUT = "give another with --store"
 STORE = Tables("trace store", mark=0x506F4469, version=1, metadata=_METADATA, way_out=WAY_OUT)  # "PoDi"

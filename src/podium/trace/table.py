@@ -34,7 +34,7 @@ from podium.trace.query import (
     read_summary,
     write_cursor,
 )
-from podium.trace.schema import BACKGROUND, COSTS, DOCUMENTS, ENTRIES, SPENT, STORE, TRACES, WORKED
+from podium.trace.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE, TRACES, WORKED
 from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
 from podium.trace.spend import Spend, SpendQuery
 
@@ -110,7 +110,7 @@ class TraceTable:
             if there is None or owner not in (None, there.owner) or status not in (None, there.status):
                 return False
             self._remove(connection, [(there.started, id)])
-            for table in (DOCUMENTS, BACKGROUND, ENTRIES):
+            for table in (DOCUMENTS, BACKGROUND):
                 connection.execute(delete(table).where(table.c.id == id))
         return True
 

@@ -1,4 +1,4 @@
-"""Responses in the background of `podium serve --workers N`, one of whose processes is killed."""
+"""Responses in the background of `podium serve --workers N`: followed through any process, lost with their own."""
 
 from __future__ import annotations
 
@@ -7,32 +7,41 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
-from background import CALL_USD, INPUT_TOKENS, QUESTION, Answers, calls, client, ended, pool_file, until
+from background import INPUT_TOKENS, QUESTION, Answers, calls, client, pool_file, pronounce_dead, until
 from chat_model import chat_model
 from served_process import processes_of, served
 
 
-def test_a_process_that_takes_a_response_over_calls_no_step_again(tmp_path: Path) -> None:
+def test_a_response_is_followed_through_any_process_of_its_server(tmp_path: Path) -> None:
     answers = Answers(waits={"beta"})
     with chat_model(answers) as model:
         model.input_tokens = INPUT_TOKENS
         pool = str(pool_file(tmp_path, model.url))
-        with served(tmp_path, "--pool", pool, "serve.lease=3", "serve.workers=2") as server:
-            asking = client(server.url)
-            made = asking.responses.create(model="podium", input=QUESTION, background=True)
+        with served(tmp_path, "--pool", pool, "serve.workers=2") as server:
+            made = client(server.url).responses.create(model="podium", input=QUESTION, background=True)
             until(lambda: calls(model)["beta"])
-            # One of the two makes the response. After both were killed, the call was made again exactly once.
+            streams = [client(server.url).responses.retrieve(made.id, stream=True) for _ in range(6)]
+            answers.waits = set()
+            events: list[Any] = [list(stream) for stream in streams]
+            assert all(each == events[0] for each in events)
+            assert events[0][-1].response.output_text == "GAMMA"
+            assert server.end()[0] == 0
+
+
+def test_a_response_whose_process_is_killed_fails_without_further_calls(tmp_path: Path) -> None:
+    answers = Answers(waits={"beta"})
+    with chat_model(answers) as model:
+        model.input_tokens = INPUT_TOKENS
+        pool = str(pool_file(tmp_path, model.url))
+        with served(tmp_path, "--pool", pool, "serve.workers=2") as server:
+            made = client(server.url).responses.create(model="podium", input=QUESTION, background=True)
+            until(lambda: calls(model)["beta"])
             for process in processes_of(server):
                 os.kill(process, signal.SIGKILL)
                 until(lambda killed=process: killed not in (now := processes_of(server)) and len(now) == 2)
-            answers.waits = set()
-            done: Any = ended(client(server.url), made.id)
-            assert (done.status, done.output_text) == ("completed", "GAMMA")
+            assert client(server.url).responses.retrieve(made.id).status == "in_progress"
+            pronounce_dead(tmp_path / "traces.sqlite")
+            failed: Any = client(server.url).responses.retrieve(made.id)
+            assert (failed.status, failed.background, failed.created_at) == ("failed", True, made.created_at)
             assert server.end()[0] == 0
-        assert calls(model)["plan"] == calls(model)["alpha"] == calls(model)["gamma"] == 1
-        assert calls(model)["beta"] in (
-            2,
-            3,
-        )  # Twice, unless the other process had taken over before it was killed.
-        assert done.usage.cost == pytest.approx(4 * CALL_USD)
+        assert calls(model) == {"plan": 1, "alpha": 1, "beta": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,7 @@ from openai import OpenAI
 from running_server import Serve
 
 from podium.server.openai import background_responses
-from podium.server.openai.background_journal import BackgroundRequest
-from podium.server.requests import ChatRequest
 from podium.team import runner
-from podium.trace.background_table import BackgroundTable, EventRow
-from podium.trace.store import open_store
-from podium.types import Question
 
 
 @pytest.fixture
@@ -138,9 +132,11 @@ def test_what_a_stream_tells_of_a_response_that_failed_or_was_cancelled(
 
 
 def test_a_server_makes_so_many_at_a_time_and_the_next_one_is_queued(
-    asking: OpenAI, answers: Answers, model: ChatModel, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, answers: Answers, model: ChatModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_responses, "MAX_RUNNING", 1)
+    monkeypatch.setattr(background_responses, "_MAX_QUEUED", 1)
+    asking = client(serve(str(pool_file(tmp_path, model.url)), store=tmp_path / "traces.sqlite"))
     answers.waits = {"alpha"}
     first, second = (
         asking.responses.create(model="ada", input=f"Say {word}.", background=True)
@@ -148,11 +144,13 @@ def test_a_server_makes_so_many_at_a_time_and_the_next_one_is_queued(
     )
     until(lambda: calls(model)["alpha"])
     assert asking.responses.retrieve(second.id).status == "queued"
+    with pytest.raises(openai.RateLimitError, match="Too many responses wait"):
+        asking.responses.create(model="ada", input="Say gamma.", background=True)
     answers.waits = set()
     assert [ended(asking, made.id).output_text for made in (first, second)] == ["ALPHA", "BETA"]
 
 
-def test_a_bug_ends_a_response_and_no_later_try_pays_for_it_again(
+def test_a_bug_ends_a_response_without_another_try(
     serve: Serve, model: ChatModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:
@@ -160,36 +158,12 @@ def test_a_bug_ends_a_response_and_no_later_try_pays_for_it_again(
 
     monkeypatch.setattr(runner, "plan_fault", broken)
     pool = str(pool_file(tmp_path, model.url))
-    asking = client(serve(pool, store=tmp_path / "traces.sqlite", lease=1.0))
+    asking = client(serve(pool, store=tmp_path / "traces.sqlite"))
     made = asking.responses.create(model="podium", input=QUESTION, background=True)
     until(lambda: calls(model)["plan"] > 1 or asking.responses.retrieve(made.id).status == "failed")
     assert calls(model) == {"plan": 1}
     done: Any = asking.responses.retrieve(made.id)
     assert (done.status, "internal error" in done.error.message) == ("failed", True)
-
-
-def test_a_plan_during_which_every_server_ended_is_not_asked_for_again(
-    serve: Serve, model: ChatModel, tmp_path: Path
-) -> None:
-    place = tmp_path / "traces.sqlite"
-    request = BackgroundRequest(ChatRequest(Question(text=QUESTION)), None, {})
-
-    async def leave_behind() -> None:
-        store = open_store(place)
-        table = BackgroundTable(store.rows)
-        added = {"owner": None, "caller": None, "document": request.write(), "lease_s": 0.0}
-        await table.add("0" * 32, holder="killed", **added)
-        for number in range(5):
-            began = json.dumps({"round": 0, "position": None, "at_s": 0.0})
-            await table.append("0" * 32, "killed", EventRow(number, "began", began))
-        await store.close()
-
-    asyncio.run(leave_behind())
-    asking = client(serve(str(pool_file(tmp_path, model.url)), store=place))
-    done = ended(asking, "resp_" + "0" * 32)
-    assert done.status == "failed"
-    assert "ended 5 times during the same call" in done.error.message
-    assert not calls(model)
 
 
 def test_what_cannot_run_in_the_background_is_refused_with_the_way_out(asking: OpenAI) -> None:

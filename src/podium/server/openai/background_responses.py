@@ -1,350 +1,381 @@
-"""Makes responses in the background: begins them, takes over those of servers that ended, cancels them, leaves them.
+"""Makes responses in the background: as tasks of the process that took them, each with a log of its events.
 
-Each server has a lease on the responses that it makes, and renews it. A server that ends hands its responses back; if
-it is killed, its leases run out. Then any server on the same store takes the response and makes the rest of it: no plan
-and no step that ended is paid for twice (`background_journal`). A finished response is a trace, like any other.
+Any process on the same store can read, cancel and delete a response, since its state is in
+`podium.trace.background_table`. Its events are in the memory of its process; the other processes of the same server
+read them there. A finished response is a trace, like any other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal
 from uuid import uuid4
 
-from podium.errors import LostLeaseError, PodiumError, StoreError, UsageError
-from podium.server.keys import ANONYMOUS, Caller
-from podium.server.openai.background_journal import (
-    BackgroundRequest,
-    ResponseJournal,
-    is_readable,
-    read_past,
-    unfinished_trace,
-)
+from podium.errors import APIError, PodiumError, StoreError
+from podium.server.answers import from_trace, no_answer_error
+from podium.server.api_errors import invalid
+from podium.server.keys import Caller
+from podium.server.openai.responses_body import BACKGROUND_KEY, RepeatedFields
+from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
+from podium.server.opened_question import OpenedQuestion
 from podium.server.service import Service
-from podium.team import Runner
+from podium.server.streaming import COMMENT, EventStream, Write
+from podium.team import Event, QuestionEnded
 from podium.trace import Trace
-from podium.trace.background_table import BackgroundRow, BackgroundTable
+from podium.trace.background_table import SERVER_ENDED, BackgroundTable
 
 _LOG = logging.getLogger("podium.server")
 MAX_RUNNING = 64
-"""Responses that one server makes at a time; further ones are queued."""
-_TICK_S = 2.0
-"""Seconds between two looks for responses to take, and for wishes to cancel; less, if the lease is short."""
+"""Responses that one process makes at a time; further ones are queued."""
+_MAX_QUEUED = 1000
+_BEAT_S = 2.0
+"""Seconds between two signs of life, and looks for wishes to cancel."""
 _SWEEP_S = 300.0
+"""Seconds between two looks for responses whose server ended."""
 _CANCEL_S = 10.0
-"""Seconds to wait until a response is recorded as cancelled. Another server may have it."""
+"""Seconds to wait until a response is recorded as cancelled. Another server may make it."""
 _POLL_S = 0.1
-_MAX_TRIES = 5
-"""If this many servers ended during the same call, the response fails: the call may be what ends them."""
+_CLEAN_UP_S = 5.0
+"""Seconds for cancelled responses to be recorded at the end of the process."""
+_KEPT_S = 3600.0
+"""Seconds for which the events of a finished response are kept."""
+_MAX_KEPT = 500
 _CANCELLED = "The response was cancelled."
-_UNREADABLE = (
-    "What was kept of this response is damaged or was written by another version of Podium, so the response cannot "
-    "go on: ask again."
-)
 _BUG = "The server has an internal error; its log says more."
 
 
-@dataclass(slots=True)
-class _Run:
-    """One response that this server makes."""
-
-    task: asyncio.Task[None] | None = None
-    journal: ResponseJournal | None = None
-    wish: Literal["cancel", "leave", "drop"] | None = None
-    """Why the task was cancelled. "leave": another server goes on; "drop": the response is no longer this server's."""
-    finishing: bool = False
-
-    def end(self, wish: Literal["cancel", "leave", "drop"]) -> None:
-        """Cancel the task, only once: a second cancellation would interrupt the clean-up of the first."""
-        if self.wish is None and not self.finishing and self.task is not None:
-            self.wish = wish
-            if self.journal is not None:
-                self.journal.handed_over = wish != "cancel"
-            self.task.cancel()
-
-
 class BackgroundResponses:
-    """The responses that this server makes in the background.
+    """The responses that this process makes in the background.
 
     Args:
         service: answers the questions.
     """
 
     def __init__(self, service: Service) -> None:
+        self.running: dict[str, asyncio.Task[object]] = {}
+        """The tasks that make responses, by trace id."""
         self._service = service
-        self._lease_s = service.settings.serve.lease
+        self._table = BackgroundTable(service.store)
         self._holder = uuid4().hex
-        self._runs: dict[str, _Run] = {}
-        self._stopping = False
-        self._poked = asyncio.Event()
-        self._watching: asyncio.Task[None] | None = None
+        self._responses: dict[str, _Response] = {}
+        """Those that are made here, and those that ended less than an hour ago, the oldest first."""
+        self._turns = asyncio.Semaphore(MAX_RUNNING)
+        self._beating: asyncio.Task[None] | None = None
         self._trouble = False
-        self._given_up = False
-        """Whether the store failed while this server made a response. That response still has a lease, but no task."""
-        self._unwanted: dict[str, float] = {}
-        """Responses whose clients were told that they are not kept, though the database may have them; until when, on
-        the event loop's clock, they are looked for."""
-        self._swept_s = 0.0
-
-    @property
-    def running(self) -> frozenset[str]:
-        """The ids of the responses that this server makes."""
-        return frozenset(self._runs)
-
-    @property
-    def table(self) -> BackgroundTable:
-        """Where they are kept."""
-        return BackgroundTable(self._service.store.rows)
+        """Whether the store failed, so that it may have rows of responses that nothing here makes."""
+        self._swept_s = float("-inf")
+        if service.siblings is not None:
+            service.siblings.answers["response"] = self._answer_events
 
     def open(self) -> None:
-        """Begin to take responses that no server makes."""
-        self._watching = asyncio.create_task(self._watch(), name="background responses")
-
-    def pause(self) -> None:
-        """Begin no further call. A response is handed back as soon as none of its calls is in flight."""
-        self._stopping = True
-        for run in self._runs.values():
-            if run.journal is None:
-                run.end("leave")
-            else:
-                run.journal.stop(lambda run=run: run.end("leave"))  # type: ignore[misc]
+        """Begin to give signs of life."""
+        self._beating = asyncio.create_task(self._beat(), name="background responses")
 
     async def close(self) -> None:
-        """Hand back every response; calls that are still in flight are cancelled. Calling twice is fine."""
-        self.pause()
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
-        try:
-            await self._delete_unwanted()
-        except StoreError as error:
-            _LOG.error("The response of a request that failed may be made by another server: %s", error)
-        for run in self._runs.values():
-            run.end("leave")
-        await asyncio.gather(*(run.task for run in self._runs.values() if run.task), return_exceptions=True)
+        """Cancel all responses and wait until they are recorded. Calling twice is fine."""
+        for response in self._responses.values():
+            response.stop("cancel")
+        tasks = set(self.running.values())
+        if tasks:
+            _, tasks = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
+        if self._beating is not None:
+            tasks.add(self._beating)
+        for task in tasks:  # Their traces wait for the store, which the code that opened it closes last.
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def start(self, id: str, kept: BackgroundRequest, caller: Caller, runner: Runner) -> BackgroundRow:
-        """Keep a request, and make its response here if there is room. Returns once it is kept.
+    async def start(self, question: OpenedQuestion, frame: ResponseFrame) -> ResponseFrame:
+        """Keep a request and begin its response. Returns once it is kept, with the frame of the response.
 
         Raises:
-            StoreError: it cannot be kept. If the database has it nevertheless, this server deletes it before it takes
-                a response.
+            APIError: 429, too many responses wait already.
+            StoreError: it cannot be kept, and is not made.
         """
-        here = len(self._runs) < MAX_RUNNING and not self._stopping
-        if here:
-            self._runs[id] = _Run()
+        if len(self.running) >= MAX_RUNNING + _MAX_QUEUED:
+            problem = "Too many responses wait in the background; ask again when some of them have ended."
+            raise APIError(429, "rate_limit_error", problem, headers={"Retry-After": "30"})
+        echo = {**frame.echo, "background": True}
+        repeated = RepeatedFields(
+            created=frame.created, model=frame.model, previous=frame.previous, echo=echo
+        )
+        metadata = {**frame.metadata, BACKGROUND_KEY: repeated.model_dump_json()}
+        # `_keep` keeps the trace, if the response was not deleted meanwhile.
+        question = replace(question, request=replace(question.request, metadata=metadata, keep=False))
+        frame, lost = replace(frame, echo=echo), _lost_trace(question)
+        writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
+        response = self._responses[lost.id] = _Response(writer, lost.owner)
+        response.add(writer.queue())
         try:
-            row = await self.table.add(
-                id,
-                owner=caller.name,
-                caller=caller.id,
-                document=kept.write(),
-                holder=self._holder if here else "",
-                lease_s=self._lease_s,  # Nobody makes it before it is known to be kept.
-            )
-            if not here:
-                await self.table.release(id, "")
+            await self._table.add(lost, self._holder)
         except BaseException:
-            self._runs.pop(id, None)
-            self._unwanted[id] = asyncio.get_running_loop().time() + self._lease_s
-            self._poked.set()
+            del self._responses[lost.id]
+            self._trouble = True
             raise
-        if here:
-            self._begin(row, runner)
-        return row
+        task = asyncio.create_task(self._make(response, question, lost), name=f"response {lost.id}")
+        response.task = self.running[lost.id] = task
+        return frame
 
-    async def cancel(self, id: str) -> BackgroundRow | None:
-        """Cancel a response, at whichever server. Returns its row once that is recorded; None: it was deleted."""
-        await self.table.cancel(id)
-        if id in self._runs:
-            self._runs[id].end("cancel")
-        self._poked.set()
+    async def cancel(self, id: str) -> None:
+        """Cancel a response, at whichever server, and wait until that is recorded."""
+        await self._table.cancel(id)
+        if id in self._responses:
+            self._responses[id].stop("cancel")
         until = asyncio.get_running_loop().time() + _CANCEL_S
-        while True:
-            row = await self.table.find(id)
-            if row is None or row.ended is not None or asyncio.get_running_loop().time() > until:
-                return row
+        while await self._table.find(id) is not None:
+            if asyncio.get_running_loop().time() > until:
+                return
             await asyncio.sleep(_POLL_S)
 
     async def delete(self, id: str) -> None:
         """Delete a response; the server that makes it stops."""
-        await self.table.delete(id)
-        if id in self._runs:
-            self._runs[id].end("drop")
+        await self._table.delete(id)
+        if id in self._responses:
+            self._responses[id].stop("drop")
 
-    async def changed(self, id: str) -> bool:
-        """Wait a moment, or until there is news of the response. False: this server shuts down and makes it no more."""
-        run = self._runs.get(id)
-        if self._stopping and run is None:
-            return False
-        if run is None or run.journal is None:
-            await asyncio.sleep(_POLL_S)
-            return True
+    def stream(
+        self,
+        id: str,
+        caller: Caller,
+        *,
+        after: int = -1,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        seconds: float | None = None,
+    ) -> EventStream:
+        """The reply that streams the events of a response.
+
+        Args:
+            after: the number of the last event that the client has.
+            seconds: when the stream ends at the latest; None: with the response.
+        """
+
+        async def produce(write: Write) -> None:
+            found = False
+            try:
+                async with asyncio.timeout(seconds), aclosing(self._events(id, caller, after)) as pieces:
+                    async for piece in pieces:
+                        found = True
+                        await write(piece)
+            except TimeoutError:
+                return
+            if not found:
+                raise invalid(
+                    "stream: only a response in the background has events, at the server that makes it, until an hour "
+                    "after its end; read it without stream.",
+                    "stream",
+                )
+
+        return EventStream(produce, headers)
+
+    async def _events(self, id: str, caller: Caller, after: int) -> AsyncGenerator[bytes]:
+        """The events after number `after`, also of a response of another process; none if no process has any."""
+        response, siblings = self._responses.get(id), self._service.siblings
+        if response is not None:
+            async for event in response.events(after):
+                yield event
+        elif siblings is not None:
+            owner = caller.visible_owner
+            async with aclosing(siblings.stream("response", id=id, owner=owner, after=after)) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    async def _answer_events(self, arguments: dict[str, Any], write: Write) -> None:
+        """Send the events of a response to another process."""
+        response = self._responses.get(arguments["id"])
+        if response is not None and arguments["owner"] in (None, response.owner):
+            async for event in response.events(arguments["after"]):
+                await write(event)
+
+    async def _make(self, response: _Response, question: OpenedQuestion, lost: Trace) -> None:
+        """Make one response, and keep what it became."""
         try:
-            async with asyncio.timeout(10 * _POLL_S):
-                await run.journal.changed.wait()
-        except TimeoutError:
-            pass
-        return True
-
-    def _begin(self, row: BackgroundRow, runner: Runner | None = None) -> None:
-        run = self._runs.setdefault(row.id, _Run())
-        run.task = asyncio.create_task(self._make(run, row, runner), name=f"response {row.id}")
-
-    async def _make(self, run: _Run, row: BackgroundRow, runner: Runner | None) -> None:
-        """Make one response, as far as this server can."""
-        try:
-            trace = await self._answer(run, row, runner)
-            run.finishing = True
-            await self._finish(row, trace)
-        except asyncio.CancelledError:
-            if run.wish != "drop":  # A response that is to be cancelled is taken again, and ends then.
-                await self._leave(run, row)
-        except LostLeaseError:
-            pass
-        except StoreError as error:
-            # It is handed back once that is possible; what ended is kept.
-            _LOG.error("The response %s waits until the store works again: %s", row.id, error)
-            self._given_up = True
+            trace = await self._answer(response, question, lost)
+            response.finishing = True
+            if await self._keep(trace, question.caller):
+                response.add(_last_events(trace, response.writer, question.request.ignored))
         finally:
-            del self._runs[row.id]
-            self._poked.set()
+            del self.running[lost.id]
+            response.end()
 
-    async def _answer(self, run: _Run, row: BackgroundRow, runner: Runner | None) -> Trace:
+    async def _answer(self, response: _Response, question: OpenedQuestion, lost: Trace) -> Trace:
         """The trace of a response, also of one that failed or was cancelled.
 
         Raises:
-            StoreError: the journal cannot be written.
-            asyncio.CancelledError: this server is to stop making it.
+            asyncio.CancelledError: it was deleted.
         """
-        kept = BackgroundRequest.read(row)
-        entries = await self.table.entries(row.id)
-        if row.cancelled:
-            return unfinished_trace(row, kept, entries, "cancelled", _CANCELLED)
-        if not is_readable(row, entries):
-            return unfinished_trace(row, kept, entries, "failed", _UNREADABLE)
+        ended: list[Trace] = []
+
+        def observe(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                ended.append(event.trace)
+            else:
+                response.add(response.writer.for_event(event))
+
+        status: Literal["failed", "cancelled"] = "failed"
         try:
-            caller = await self._caller(row)
-            runner = runner or await self._service.open_runner(kept.request, caller)
-            names = runner.pool.names
-            journal = run.journal = ResponseJournal(
-                self.table,
-                row,
-                read_past(row, entries, names),
-                len(entries),
-                names,
-                patience_s=self._lease_s,
-            )
-            if self._stopping:
-                run.wish = "leave"
-                raise asyncio.CancelledError
-            tries = (*map(len, journal.past.interrupted.values()), *journal.past.lost_plans.values())
-            if max(tries, default=0) >= _MAX_TRIES:
-                raise UsageError(f"Its server ended {_MAX_TRIES} times during the same call: ask again.")
-            await self._service.answer(
-                replace(
-                    kept.request, keep=False
-                ),  # `_finish` keeps the trace, if this server still has the response.
-                caller,
-                trace_id=row.id,
-                runner=runner,
-                on_event=journal.observe,
-                journal=journal,
-            )
+            async with self._turns:
+                await self._table.begin(lost.id)
+                response.add(response.writer.begin())
+                await self._service.answer(
+                    question.request,
+                    question.caller,
+                    trace_id=lost.id,
+                    runner=question.runner,
+                    on_event=observe,
+                )
         except asyncio.CancelledError:
-            if run.wish != "cancel":
+            if response.wish == "drop":
                 raise
-            if run.journal is None or run.journal.trace is None:
-                return unfinished_trace(row, kept, entries, "cancelled", _CANCELLED)
-        except Exception as error:
-            if isinstance(error, LostLeaseError) or (run.journal is not None and run.journal.failed):
-                raise
+            status, why = "cancelled", _CANCELLED
+        except PodiumError as error:
             why = str(error)
-            if not isinstance(error, PodiumError):  # A bug: another try would meet it again, and pay again.
-                _LOG.exception("The response %s failed.", row.id)
-                why = _BUG
-            if run.journal is None or run.journal.trace is None:
-                if run.journal is not None:
-                    await run.journal.wait_until_written()
-                    entries = await self.table.entries(row.id)
-                return unfinished_trace(row, kept, entries, "failed", why)
-        assert run.journal is not None
-        assert run.journal.trace is not None
-        await run.journal.wait_until_written()
-        return run.journal.trace
+        except Exception:
+            _LOG.exception("The response %s failed.", lost.id)
+            why = _BUG
+        return ended[-1] if ended else lost.model_copy(update={"status": status, "error": why})
 
-    async def _caller(self, row: BackgroundRow) -> Caller:
-        """Who asked, with what the key may do today."""
-        if row.caller is None:
-            return ANONYMOUS
-        caller = await self._service.keys.find(row.caller)
-        if caller is None:
-            raise UsageError(f"The key {row.owner!r} that asked was removed: ask again with another.")
-        return caller
+    async def _keep(self, trace: Trace, caller: Caller) -> bool:
+        """Keep the trace of a response, then take the response out. False: it was deleted, or taken for dead.
 
-    async def _finish(self, row: BackgroundRow, trace: Trace) -> None:
-        """Keep the trace, then mark the response as finished. A kill between the two costs nothing."""
+        A kill between the two costs nothing.
+        """
         store = self._service.store
-        if row.id not in await self.table.renew(self._holder, self._lease_s):
-            return
-        store.add(trace)
-        await store.wait_until_flushed()
-        if not await self.table.end(row.id, self._holder) and await self.table.find(row.id) is None:
-            await store.delete(row.id)  # It was deleted a moment ago.
-
-    async def _leave(self, run: _Run, row: BackgroundRow) -> None:
         try:
-            if run.journal is not None:
-                await run.journal.wait_until_written()
-            await self.table.release(row.id, self._holder)
+            if trace.id not in await self._table.beat(self._holder):
+                return False
+            self._service.keep(trace, caller)
+            await store.wait_until_flushed()
+            if not await self._table.end(trace.id, self._holder):
+                await store.delete(trace.id)  # It was deleted a moment ago.
+                return False
         except StoreError as error:
-            _LOG.error("The response %s is taken over only when its lease ends: %s", row.id, error)
+            self._service.keep(
+                trace, caller
+            )  # Its answer is paid for, and waits until the store works again.
+            self._trouble = True
+            _LOG.error("The response %s has ended, which is not recorded yet: %s", trace.id, error)
+        return True
 
-    async def _watch(self) -> None:
-        """Renew the leases, and take responses that no server makes."""
+    async def _beat(self) -> None:
+        """Give signs of life, stop what other servers cancelled or deleted, and end what servers left that ended."""
+        failing = False
         while True:
-            self._poked.clear()
             try:
-                await self._tick()
-                self._trouble = False
+                await self._look()
+                failing = False
             except StoreError as error:
-                if not self._trouble:
-                    _LOG.error("Background responses wait until the store works again: %s", error)
-                self._trouble = True
-            try:
-                async with asyncio.timeout(min(_TICK_S, self._lease_s / 3)):
-                    await self._poked.wait()
-            except TimeoutError:
-                pass
+                if not failing:
+                    _LOG.error(
+                        "Background responses cannot be recorded until the store works again: %s", error
+                    )
+                failing = True
+            await asyncio.sleep(_BEAT_S)
 
-    async def _delete_unwanted(self) -> None:
-        for id_, until in tuple(self._unwanted.items()):
-            await self.table.delete(id_)
-            if asyncio.get_running_loop().time() > until:
-                del self._unwanted[id_]
-
-    async def _tick(self) -> None:
-        await self._delete_unwanted()
-        runs = dict(self._runs)
-        if runs or self._given_up:
-            mine = await self.table.renew(self._holder, self._lease_s)
-            for id_, run in runs.items():
-                if id_ not in mine:
-                    run.end("drop")
-                elif mine[id_]:
-                    run.end("cancel")
-            for id_ in mine.keys() - self._runs.keys():
-                await self.table.release(id_, self._holder)
-            self._given_up = False
+    async def _look(self) -> None:
+        here = tuple(self.running)
+        if here or self._trouble:
+            mine = await self._table.beat(self._holder)
+            for id in here:
+                if id not in mine:
+                    self._responses[id].stop("drop")
+                elif mine[id]:
+                    self._responses[id].stop("cancel")
+            for id in mine:
+                if id not in self._responses or self._responses[id].ended_s is not None:
+                    await self._table.end(id, self._holder)
+            self._trouble = False
         now = asyncio.get_running_loop().time()
         if now > self._swept_s + _SWEEP_S:
             self._swept_s = now
-            await self.table.sweep()
-        while not self._stopping and len(self._runs) < MAX_RUNNING:
-            row = await self.table.take(self._holder, self._lease_s)
-            if row is None:
+            await self._table.end_lost()
+        ended = [(id, each.ended_s) for id, each in self._responses.items() if each.ended_s is not None]
+        for number, (id, ended_s) in enumerate(ended):
+            if now > ended_s + _KEPT_S or number < len(ended) - _MAX_KEPT:
+                del self._responses[id]
+
+
+class _Response:
+    """One response: the task that makes it, and its events so far."""
+
+    def __init__(self, writer: ResponseWriter, owner: str | None) -> None:
+        self.writer = writer
+        self.owner = owner
+        self.task: asyncio.Task[None] | None = None
+        self.wish: Literal["cancel", "drop"] | None = None
+        """Why the task was cancelled. "drop": the response was deleted."""
+        self.finishing = False
+        """Whether its trace is being kept, so that it is too late to cancel it."""
+        self.ended_s: float | None = None
+        """When it ended, on the event loop's clock."""
+        self._events: list[bytes] = []
+        self._changed = asyncio.Event()
+
+    def stop(self, wish: Literal["cancel", "drop"]) -> None:
+        """Cancel the task, only once: a second cancellation would interrupt the clean-up of the first."""
+        if self.wish is None and not self.finishing and self.task is not None:
+            self.wish = wish
+            # The loop runs this after the task's first step: one that never began would keep no trace.
+            asyncio.get_running_loop().call_soon(self.task.cancel)
+
+    def add(self, content: bytes) -> None:
+        """Add the events in `content`."""
+        self._events += [event + b"\n\n" for event in content.split(b"\n\n") if event]
+        self._wake()
+
+    def end(self) -> None:
+        """End the events."""
+        self.ended_s = asyncio.get_running_loop().time()
+        self._wake()
+
+    async def events(self, after: int) -> AsyncIterator[bytes]:
+        """A sign of life, the events after number `after`, and those that follow, until the last."""
+        yield COMMENT
+        number = after + 1
+        while True:
+            changed = self._changed
+            for event in self._events[number:]:
+                number += 1
+                yield event
+            if self.ended_s is not None and number >= len(self._events):
                 return
-            if row.id not in self._runs:
-                self._begin(row)
+            await changed.wait()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _lost_trace(question: OpenedQuestion) -> Trace:
+    """The trace of a response whose server is killed."""
+    request, runner = question.request, question.runner
+    return Trace(
+        id=question.ids[0],
+        question=request.question,
+        pool=runner.pool.profiles,
+        planner=runner.planner.name,
+        seed=request.seed,
+        budget=runner.budget,
+        max_steps=runner.max_steps,
+        context=runner.settings.context,
+        early_stop=runner.settings.early_stop,
+        status="failed",
+        error=SERVER_ENDED,
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        seconds=0.0,
+        versions=runner.versions,
+        owner=question.caller.name,
+        user=request.user,
+        metadata=request.metadata,
+    )
+
+
+def _last_events(trace: Trace, writer: ResponseWriter, ignored: tuple[str, ...]) -> bytes:
+    error = no_answer_error(trace)
+    if trace.status == "cancelled":
+        return writer.cancel()
+    return writer.end(from_trace(trace, ignored)) if error is None else writer.fail(error)

@@ -187,11 +187,11 @@ async def find_trace(response_id: str, service: Service, caller: Caller, param: 
 
 
 async def find_background(response_id: str, service: Service, caller: Caller) -> BackgroundRow | None:
-    """What is kept of a response that is made in the background, until an hour after its end; None: there is none."""
+    """A response in the background while it is being made; None: there is none."""
     match = _ID.fullmatch(response_id)
     if match is None:
         return None
-    return await BackgroundTable(service.store.rows).find(match[1], caller.visible_owner)
+    return await BackgroundTable(service.store).find(match[1], caller.visible_owner)
 
 
 def unknown_response(response_id: str, param: str) -> APIError:

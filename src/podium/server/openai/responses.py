@@ -12,9 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from podium.server.api_errors import error_responses, invalid
-from podium.server.openai.background_journal import BackgroundRequest
 from podium.server.openai.background_responses import BackgroundResponses
-from podium.server.openai.background_stream import stream_background
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.opened_question import OpenedQuestion
@@ -77,10 +75,9 @@ async def _start(body: ResponseBody, question: OpenedQuestion, background: Backg
         raise invalid(
             "background: a plan that waited for approval runs at once; leave background out.", "background"
         )
-    kept = BackgroundRequest.of(request, frame.previous, {**frame.echo, "background": True})
-    row = await background.start(frame.trace_id, kept, question.caller, question.runner)
+    frame = await background.start(question, frame)
     if body.stream:
         seconds = _STREAMED_SHARE * service.settings.serve.timeout
-        return stream_background(row, service, background, headers=question.headers, seconds=seconds)
-    content = json.dumps(kept.frame(row).response("queued"), separators=(",", ":")).encode()
+        return background.stream(frame.trace_id, question.caller, headers=question.headers, seconds=seconds)
+    content = json.dumps(frame.response("queued"), separators=(",", ":")).encode()
     return Response(content, media_type="application/json", headers=question.headers)

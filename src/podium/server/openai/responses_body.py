@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
 
 from podium.config import suggestion
 from podium.server.answers import from_trace
@@ -40,14 +40,33 @@ from podium.server.requests import (
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
+from podium.trace import Trace
 from podium.types import AnswerOptions, Message
 
 _UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
 INSTRUCTIONS_KEY = "podium.instructions"
 """Metadata key that marks a trace whose first message is the `instructions` of a response."""
 BACKGROUND_KEY = "podium.background"
-"""Metadata key of a response that was made in the background: fields of its request, as JSON."""
+"""Metadata key of a response that was made in the background: its `RepeatedFields`, as JSON."""
 OWN_KEYS = (INSTRUCTIONS_KEY, BACKGROUND_KEY)
+
+
+class RepeatedFields(BaseModel):
+    """The fields of its request that a response in the background repeats, and when it was asked for. Its trace has
+    them in its metadata."""
+
+    created: int
+    model: str
+    previous: str | None
+    echo: dict[str, Any]
+
+    @staticmethod
+    def read(trace: Trace) -> RepeatedFields | None:
+        """None: the trace is no response in the background. A client of another route may have sent anything there."""
+        try:
+            return RepeatedFields.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
+        except ValidationError:
+            return None
 
 
 class FlatTool(Function):

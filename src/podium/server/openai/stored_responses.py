@@ -10,22 +10,18 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ValidationError
 
 from podium.errors import APIError
 from podium.server.answers import from_trace, no_answer_error, to_details
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
-from podium.server.openai.background_journal import BackgroundRequest
 from podium.server.openai.background_responses import BackgroundResponses
-from podium.server.openai.background_stream import stream_background
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
-from podium.server.openai.responses_body import BACKGROUND_KEY
+from podium.server.openai.responses_body import BACKGROUND_KEY, RepeatedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
 from podium.server.requests import streamed_reply
 from podium.server.service import Service
 from podium.trace import Trace
-from podium.trace.background_table import BackgroundRow
 
 _ERRORS = (400, 401, 404, 429, 503)
 
@@ -36,8 +32,8 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
 
     async def read(id: str, caller: Caller) -> dict[str, Any]:
         row = await find_background(id, service, caller)
-        if row is not None and row.ended is None:
-            return _unfinished(row)
+        if row is not None:
+            return _frame(row.trace).response("in_progress" if row.begun else "queued")
         return _finished(await find_trace(id, service, caller, "id"))
 
     @router.get(
@@ -57,25 +53,18 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         if not stream:
             return JSONResponse(await read(id, caller))
-        row = await find_background(id, service, caller)
-        if row is None:
+        if await find_background(id, service, caller) is None:
             await find_trace(id, service, caller, "id")
-            raise invalid(
-                "stream: only a response in the background has events, until an hour after its end; read it without "
-                "stream.",
-                "stream",
-            )
-        return stream_background(
-            row, service, background, after=-1 if starting_after is None else starting_after
-        )
+        after = -1 if starting_after is None else starting_after
+        return background.stream(id.removeprefix("resp_"), caller, after=after)
 
     @router.post("/v1/responses/{id}/cancel", responses=error_responses(*_ERRORS))
     async def cancel(request: Request, id: str) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
         row = await find_background(id, service, caller)
-        if row is not None and row.ended is None:
-            await background.cancel(row.id)
-        elif row is None and BACKGROUND_KEY not in (await find_trace(id, service, caller, "id")).metadata:
+        if row is not None:
+            await background.cancel(row.trace.id)
+        elif BACKGROUND_KEY not in (await find_trace(id, service, caller, "id")).metadata:
             raise invalid("Only a response in the background can be cancelled; this one is finished.", "id")
         return await read(id, caller)
 
@@ -83,8 +72,8 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
     async def delete(request: Request, id: str) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
         row = await find_background(id, service, caller)
-        if row is not None and row.ended is None:
-            await background.delete(row.id)
+        if row is not None:
+            await background.delete(row.trace.id)
             return {"id": id, "object": "response", "deleted": True}
         trace = await find_trace(id, service, caller, "id")
         if not await service.store.delete(trace.id, owner=caller.visible_owner):
@@ -101,11 +90,8 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
     ) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
         row = await find_background(id, service, caller)
-        if row is not None and row.ended is None:
-            items = input_items(BackgroundRequest.read(row).request.question, row.id)
-        else:
-            trace = await find_trace(id, service, caller, "id")
-            items = input_items(trace.question, trace.id)
+        trace = await find_trace(id, service, caller, "id") if row is None else row.trace
+        items = input_items(trace.question, trace.id)
         if order == "desc":
             items.reverse()
         start = next((n + 1 for n, item in enumerate(items) if item["id"] == after), 0)
@@ -121,16 +107,22 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
     return router
 
 
-def _unfinished(row: BackgroundRow) -> dict[str, Any]:
-    frame = BackgroundRequest.read(row).frame(row)
-    return frame.response("in_progress" if row.holder else "queued")
-
-
 def _finished(trace: Trace) -> dict[str, Any]:
-    again = _Repeated.read(trace)
-    frame = ResponseFrame(
+    frame, error = _frame(trace), no_answer_error(trace)
+    if frame.echo and (trace.status == "cancelled" or error is not None):
+        return _unanswered(trace, frame, error)
+    if error is not None:
+        return frame.response("failed", error={"code": error.code, "message": error.message})
+    answer = from_trace(trace)
+    return frame.final(answer, output_items(answer))
+
+
+def _frame(trace: Trace) -> ResponseFrame:
+    again = RepeatedFields.read(trace)
+    started = int(datetime.fromisoformat(trace.started_at).timestamp())
+    return ResponseFrame(
         trace_id=trace.id,
-        created=int(datetime.fromisoformat(trace.started_at).timestamp()),
+        created=started if again is None else again.created,
         model=_model(trace) if again is None else again.model,
         question=trace.question,
         metadata=trace.metadata,
@@ -139,29 +131,6 @@ def _finished(trace: Trace) -> dict[str, Any]:
         previous=None if again is None else again.previous,
         echo={} if again is None else again.echo,
     )
-    error = no_answer_error(trace)
-    if again is not None and (trace.status == "cancelled" or error is not None):
-        return _unanswered(trace, frame, error)
-    if error is not None:
-        return frame.response("failed", error={"code": error.code, "message": error.message})
-    answer = from_trace(trace)
-    return frame.final(answer, output_items(answer))
-
-
-class _Repeated(BaseModel):
-    """The fields of its request that a response in the background repeats."""
-
-    model: str
-    previous: str | None
-    echo: dict[str, Any]
-
-    @staticmethod
-    def read(trace: Trace) -> _Repeated | None:
-        """None: the trace is no response in the background. A client of another route may have sent anything there."""
-        try:
-            return _Repeated.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
-        except ValidationError:
-            return None
 
 
 def _unanswered(trace: Trace, frame: ResponseFrame, error: APIError | None) -> dict[str, Any]:
