@@ -50,7 +50,7 @@ def main(tokens: list[str]) -> int:
             if coroutine is not None:
                 began[coroutine] = stack(frame.f_back)
         elif SOURCE in code.co_filename:
-            validations += code.co_qualname == "Source.into"
+            validations += code.co_qualname == "SettingsSource.into"
             if (reached := REACHED.get(code.co_qualname)) and reached not in frames:
                 frames[reached] = stack(frame)
 

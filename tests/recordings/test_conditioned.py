@@ -9,7 +9,7 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor.context import Context, Style, build_messages
-from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, Seen
+from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, ShownContext
 from podium.recordings.files import COLUMNS
 from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile, Question
 from podium.workers.base import Request
@@ -17,8 +17,8 @@ from podium.workers.replay import ReplayWorker
 from podium.workers.view import EarlierStep
 
 FOUR = "What is 2 + 2?"
-CRITIC = Seen("Find a fault.", ((ANSWER_WHOLE_QUESTION, "Answer: 5"),))
-MENDED = Seen("Mend it.", ((ANSWER_WHOLE_QUESTION, "Answer: 5"), ("Find a fault.", "It is 4.")))
+CRITIC = ShownContext("Find a fault.", ((ANSWER_WHOLE_QUESTION, "Answer: 5"),))
+MENDED = ShownContext("Mend it.", ((ANSWER_WHOLE_QUESTION, "Answer: 5"), ("Find a fault.", "It is 4.")))
 
 
 def made(folder: Path, *, conditioned: bool = True) -> Recording:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from podium.scoring.protocol import RolloutRequest
-from podium.scoring.session import Draws
-from podium.train.schedule import IterationDraws, schedule
+from podium.scoring.session import RolloutSeeds
+from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import GRPOSettings, TrainSettings
 
 SETTINGS = TrainSettings(
@@ -17,7 +17,7 @@ TASKS = ["a", "b", "c", "d", "e"]
 
 def test_questions_of_an_iteration_draw_their_levels_in_turn() -> None:
     rows = schedule(SETTINGS, TASKS)
-    draws = IterationDraws(rows, SETTINGS.seed)
+    draws = IterationSeeds(rows, SETTINGS.seed)
     for iteration in range(3):
         random = Random(f"train/7/{iteration}/thrift")
         wanted = [random.randrange(4) for _ in range(4)]
@@ -29,7 +29,7 @@ def test_questions_of_an_iteration_draw_their_levels_in_turn() -> None:
 
 def test_pools_and_calls_are_named_by_iteration_and_task() -> None:
     rows = schedule(SETTINGS, TASKS)
-    draws = IterationDraws(rows, SETTINGS.seed)
+    draws = IterationSeeds(rows, SETTINGS.seed)
     row = rows[6]
     asked = RolloutRequest(task=row.task, seed=row.seed, rollout=3)
 
@@ -39,13 +39,13 @@ def test_pools_and_calls_are_named_by_iteration_and_task() -> None:
 
 def test_a_rollout_outside_the_schedule_draws_as_in_a_service() -> None:
     draws, asked = (
-        IterationDraws(schedule(SETTINGS, TASKS), SETTINGS.seed),
+        IterationSeeds(schedule(SETTINGS, TASKS), SETTINGS.seed),
         RolloutRequest(task="a", seed="x"),
     )
 
-    assert draws.pool(asked) == Draws().pool(asked)
-    assert draws.level(asked, 1000) == Draws().level(asked, 1000)
-    assert draws.calls(asked) == Draws().calls(asked)
+    assert draws.pool(asked) == RolloutSeeds().pool(asked)
+    assert draws.level(asked, 1000) == RolloutSeeds().level(asked, 1000)
+    assert draws.calls(asked) == RolloutSeeds().calls(asked)
 
 
 def test_each_engine_orders_a_table_by_its_own_name() -> None:

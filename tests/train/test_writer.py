@@ -66,7 +66,7 @@ def write(
         assert not sample.tokens, "called twice"
         sample.tokens = list(tokens)
 
-    writer.write(samples, on_end, number=number, most=len(samples), greedy=greedy)
+    writer.write(samples, on_end, number=number, max_samples=len(samples), greedy=greedy)
     return [sample.tokens for sample in samples]
 
 

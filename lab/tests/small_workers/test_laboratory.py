@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from podium.conductor.checkpoint import Conducts
+from podium.conductor.checkpoint import TrainedFor
 from podium.errors import ConfigError
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team.opening import open_pool
@@ -277,7 +277,7 @@ def test_the_examples_know_the_shipped_pool_with_its_vote():
 def test_a_policy_of_these_examples_may_conduct_live_workers():
     conducts = open_examples("orchestra").conducts
     assert conducts.misfit(open_pool("orchestra")) is None
-    assert Conducts(simulated=True).misfit(open_pool("orchestra"))
+    assert TrainedFor(simulated=True).misfit(open_pool("orchestra"))
 
 
 def test_the_tokenizer_spells_names_that_no_language_has():

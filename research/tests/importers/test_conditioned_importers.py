@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from podium.recordings import Seen
+from podium.recordings import ShownContext
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.dylan import import_dylan
 from podium_research.importers.judgebench import COMPARE, import_judgebench
@@ -58,8 +58,10 @@ def test_a_judgment_is_found_by_the_two_answers_in_the_judges_order(
     answers = recording.responses("Which?")["able"]
     assert [(answer.text, answer.score) for answer in answers] == [("It is X.", 1.0), ("It is Y.", 0.0)]
     shown = ((ANSWER_WHOLE_QUESTION, "It is X."), (ANSWER_WHOLE_QUESTION, "It is Y."))
-    (first,) = recording.conditioned_responses("Which?", "wise-1/vanilla", Seen(COMPARE, shown))
-    (second,) = recording.conditioned_responses("Which?", "wise-1/vanilla", Seen(COMPARE, shown[::-1]))
+    (first,) = recording.conditioned_responses("Which?", "wise-1/vanilla", ShownContext(COMPARE, shown))
+    (second,) = recording.conditioned_responses(
+        "Which?", "wise-1/vanilla", ShownContext(COMPARE, shown[::-1])
+    )
     assert (first.text, first.score, second.text, second.score) == (
         "A is right.",
         1.0,
@@ -119,7 +121,7 @@ def test_an_agent_of_a_debate_saw_the_latest_answer_of_each_other_one(tmp_path: 
     assert [(response.text, response.score) for response in bare] == [(FIVE, 0.0), (CODE, 1.0), (FOUR, 1.0)]
 
     def given(*shown: tuple[str, str]) -> list[tuple[str, float | None]]:
-        found = recording.conditioned_responses("What is 2 + 2?", worker, Seen(MEND, shown))
+        found = recording.conditioned_responses("What is 2 + 2?", worker, ShownContext(MEND, shown))
         return [(response.text, response.score) for response in found]
 
     assert given((ANSWER_WHOLE_QUESTION, CODE), (ANSWER_WHOLE_QUESTION, FOUR)) == [(r"Now \boxed{4}.", 1.0)]
@@ -156,7 +158,7 @@ def test_a_verification_is_found_by_the_one_answer_that_the_verifier_saw(tmp_pat
     given = recording.responses("What is 2 + 2?")["acme/able"]
     assert [(response.text, response.score) for response in given] == [("It is 4.", 1.0), ("It is 5.", 0.0)]
     of_four = recording.conditioned_responses(
-        "What is 2 + 2?", "Qwen/Qwen3-8B", Seen(VERIFY, ((ANSWER_WHOLE_QUESTION, "It is 4."),))
+        "What is 2 + 2?", "Qwen/Qwen3-8B", ShownContext(VERIFY, ((ANSWER_WHOLE_QUESTION, "It is 4."),))
     )
     assert [(response.text, response.score) for response in of_four] == [
         ("Correct, it is.", 1.0),

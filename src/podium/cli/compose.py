@@ -24,11 +24,11 @@ from podium.cli.study_run import StudyOptions
 from podium.cli.terminal import open_console
 from podium.errors import UsageError
 from podium.executor.accounts import Account
+from podium.executor.dispatcher import RESPONSES, open_dispatcher
 from podium.study.candidate_tests import CandidateAnswers, Kinds, ask_candidates, cheapest_first
 from podium.study.composition import UNSORTED, CandidateOutcome, choose
 from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
-from podium.team.dispatching import RESPONSES, open_dispatcher
 from podium.types import Price
 from podium.workers.pool import Pool, has_paid_workers, real_workers
 from podium.workers.ratings import Ratings

@@ -28,9 +28,9 @@ from podium.evals.suite.open_table import OpenTable
 from podium.evals.suite.opening import Checked
 from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.executor import Dispatcher
+from podium.executor.dispatcher import open_dispatcher
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.rows import is_table
-from podium.team.dispatching import open_dispatcher
 from podium.team.opening import TeamFile, open_pool
 from podium.workers.pool import pool_file
 

@@ -50,8 +50,8 @@ class DispatchOptions:
         run: Path | None = None,
         run_budget_usd: float | None = None,
     ) -> AbstractContextManager[Dispatcher]:
-        """The dispatcher of a pool, as `podium.team.dispatching.open_dispatcher` opens it."""
-        from podium.team.dispatching import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
+        """The dispatcher of a pool, as `podium.executor.dispatcher.open_dispatcher` opens it."""
+        from podium.executor.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
         from podium.workers.pool import has_paid_workers  # noqa: PLC0415
 
         return open_dispatcher(

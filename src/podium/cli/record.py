@@ -24,6 +24,7 @@ from podium.cli.terminal import open_console
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
 from podium.evals.evaluation import rollout_seed
+from podium.executor.dispatcher import open_dispatcher
 from podium.planners import open_baseline
 from podium.ratings import recorder
 from podium.ratings.plan_recorder import record_plans
@@ -31,7 +32,6 @@ from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, h
 from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
-from podium.team.dispatching import open_dispatcher
 from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings
 from podium.types import Budget

@@ -19,7 +19,7 @@ from podium.cli.event_loop import run_event_loop
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
 from podium.cli.printable import printable
 from podium.cli.terminal import open_console
-from podium.config import Source
+from podium.config import SettingsSource
 from podium.errors import UsageError
 from podium.scoring import ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
@@ -110,7 +110,7 @@ def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSett
     Raises:
         ConfigError: the file cannot be read, or a key is neither a session's nor a trainer's.
     """
-    source = Source.read(config, overrides)
+    source = SettingsSource.read(config, overrides)
     of_trainer = TrainSettings.model_fields.keys() - ScoringSettings.model_fields.keys()
     tables = {key: value for key, value in source.tables.items() if key not in of_trainer}
     settings = replace(source, tables=tables).into(ScoringSettings)

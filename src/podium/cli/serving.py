@@ -22,7 +22,7 @@ from podium.errors import UsageError
 from podium.server.app import create_app
 from podium.server.keys.keys import Keys as ServerKeys
 from podium.server.keys.keys import open_register, require_keys
-from podium.server.process_group import Member, run_group
+from podium.server.process_group import ServerProcess, run_group
 from podium.server.service import Service
 from podium.server.serving import listen, serve_app
 from podium.server.siblings import Siblings, read_together
@@ -58,7 +58,7 @@ class _MemberServer:
 
     file: TeamFile
 
-    def run(self, sockets: Sequence[socket.socket], member: Member) -> None:
+    def run(self, sockets: Sequence[socket.socket], member: ServerProcess) -> None:
         """Serve until the group's parent ends this process."""
         # Traces have all retries; the command's own process keeps the library quiet in the same way.
         logging.getLogger("stamina").addHandler(logging.NullHandler())
@@ -68,14 +68,16 @@ class _MemberServer:
         _run(settings, pool, sockets, member)
 
 
-def _run(settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], member: Member | None) -> None:
+def _run(
+    settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], member: ServerProcess | None
+) -> None:
     """Serve until a signal, or the group's parent, ends this process."""
     if not run_event_loop(_life(settings, pool, sockets, member)):
         print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
 
 
 async def _life(
-    settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], member: Member | None
+    settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], member: ServerProcess | None
 ) -> bool:
     async with AsyncExitStack() as opened:
         opened.push_async_callback(pool.close)
@@ -96,7 +98,9 @@ async def _life(
 
 
 @asynccontextmanager
-async def _open_service(settings: TeamSettings, pool: Pool, member: Member | None) -> AsyncIterator[Service]:
+async def _open_service(
+    settings: TeamSettings, pool: Pool, member: ServerProcess | None
+) -> AsyncIterator[Service]:
     """What all requests share. At the end, traces and spans are written before their stores are closed."""
     if settings.store is False:
         raise UsageError("A server keeps its traces and keys in a store: name one, instead of store=false.")
@@ -130,7 +134,11 @@ async def _open_service(settings: TeamSettings, pool: Pool, member: Member | Non
 
 
 def _started(
-    host: str, sockets: Sequence[socket.socket], service: Service, conductor: str, member: Member | None
+    host: str,
+    sockets: Sequence[socket.socket],
+    service: Service,
+    conductor: str,
+    member: ServerProcess | None,
 ) -> str:
     where = f"[{host}]" if ":" in host else host
     keys = "a key is needed" if service.needs_keys else "no key is needed on this machine"

@@ -24,6 +24,7 @@ from podium.cli.terminal import agrees, open_console
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
+from podium.executor.dispatcher import RESPONSES, SPENDING, open_dispatcher
 from podium.ratings import recorder
 from podium.ratings.rating import require_sklearn
 from podium.recordings.files import require_pyarrow
@@ -38,7 +39,6 @@ from podium.study.questions import StudyQuestions
 from podium.study.result import RESULT, Study
 from podium.study.sentences import headline, summary
 from podium.study.spending import Spending, forecast, most_samples
-from podium.team.dispatching import RESPONSES, SPENDING, open_dispatcher
 from podium.team.planning import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price

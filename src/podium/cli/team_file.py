@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from podium.cli.found_files import FILE, FoundFiles, read_regular
 from podium.cli.printable import printable
 from podium.cli.team_options import TeamOptions
-from podium.config import Source
+from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
 from podium.team.opening import TeamFile, check_tables, store_place
 
@@ -75,7 +75,7 @@ class FoundTeam:
             raise ConfigError(f"{path}: cannot be read; make it a file that you may read.")
         self._content = content
         files = {} if content is None else {path.absolute(): content}
-        self.source = Source.read(path, files=files)
+        self.source = SettingsSource.read(path, files=files)
 
     @classmethod
     def look(cls) -> Self | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from podium.workers.pool import Pool
 
 
-class Conducts(Settings):
+class TrainedFor(Settings):
     """The pools that a policy was trained to conduct. Podium refuses a pool that `simulated`, `ratings` or `workers`
     excludes; what questions a policy fits, it only says."""
 
@@ -44,7 +44,7 @@ class Conducts(Settings):
     @classmethod
     def trained(
         cls, tasks: str, pool: Pool, *, anonymous: bool, random_pools: bool, ratings: bool = False
-    ) -> Conducts:
+    ) -> TrainedFor:
         """What a policy can conduct after reinforcement on the task set `tasks` over `pool`.
 
         Args:
@@ -91,15 +91,15 @@ class PodiumFile(Settings):
 
     prompt: PromptSettings = PromptSettings()
     """How the policy was prompted in training."""
-    conducts: Conducts | None = None
+    conducts: TrainedFor | None = None
     """The pools that it was trained to conduct. None: any."""
     plan: PlanSettings | None = None
     """How its plans are sampled, and their limits. None: the caller's defaults hold."""
 
     @property
-    def what_it_conducts(self) -> Conducts:
+    def what_it_conducts(self) -> TrainedFor:
         """The pools that it conducts; any, if the file does not say."""
-        return self.conducts or Conducts()
+        return self.conducts or TrainedFor()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Checkpoint:
     config: Mapping[str, Any]
     """config.json."""
     prompt: PromptSettings
-    stated: Conducts | None = None
+    stated: TrainedFor | None = None
     """The key `conducts` of podium.json."""
     plan: PlanSettings | None = None
     """The key `plan` of podium.json."""
@@ -181,9 +181,9 @@ class Checkpoint:
         return int(self.config.get("max_position_embeddings") or self.config.get("n_positions") or 2048)
 
     @property
-    def conducts(self) -> Conducts:
+    def conducts(self) -> TrainedFor:
         """The pools that it conducts; any, if podium.json does not say."""
-        return self.stated or Conducts()
+        return self.stated or TrainedFor()
 
     def misfit(self, pool: Pool) -> str | None:
         """Why this policy must not conduct `pool`, in one sentence; None: it may."""

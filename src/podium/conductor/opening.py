@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings
+from podium.conductor.checkpoint import Checkpoint, PlanSettings, TrainedFor
 from podium.conductor.engine import INSTALLED_ENGINES, Engine, EngineKind
 from podium.conductor.format_probe import PlanFormats
 from podium.conductor.guide import open_guide
@@ -80,7 +80,7 @@ def _sampling(checkpoint: Checkpoint) -> Sampling:
     return Sampling(temperature=plan.temperature, max_tokens=most)
 
 
-def refuse_misfit(name: str, conducts: Conducts, pool: Pool) -> None:
+def refuse_misfit(name: str, conducts: TrainedFor, pool: Pool) -> None:
     """Refuse a policy for a pool that it was not trained to conduct.
 
     Raises:

@@ -5,6 +5,15 @@ line or the override, the key, the value, and what to do. Values of keys that lo
 """
 
 from podium.config.explain import closest_name, suggestion
-from podium.config.source import MOST_NUMBER, Settings, Source, build, load, read_file
+from podium.config.source import MOST_NUMBER, Settings, SettingsSource, build, load, read_file
 
-__all__ = ["MOST_NUMBER", "Settings", "Source", "build", "closest_name", "load", "read_file", "suggestion"]
+__all__ = [
+    "MOST_NUMBER",
+    "Settings",
+    "SettingsSource",
+    "build",
+    "closest_name",
+    "load",
+    "read_file",
+    "suggestion",
+]

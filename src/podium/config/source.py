@@ -103,7 +103,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SettingsSource:
     """Tables with their overrides applied, before validation."""
 
     name: str
@@ -112,7 +112,7 @@ class Source:
     text: str
     """Text of the file; empty if the tables are not from a file."""
     overrides: tuple[AppliedOverride, ...]
-    base: Source | None = None
+    base: SettingsSource | None = None
     """The file of which the tables have what this one leaves out; None: there is none."""
 
     @classmethod
@@ -144,7 +144,7 @@ class Source:
         overrides: Sequence[str],
         name: str,
         text: str = "",
-        base: Source | None = None,
+        base: SettingsSource | None = None,
     ) -> Self:
         """The same for parsed tables, which are not changed.
 
@@ -202,14 +202,14 @@ def load(path: Path, model: type[M], overrides: Sequence[str] = ()) -> M:
     Raises:
         ConfigError: the file is missing or not TOML, a key is unknown, a value is of the wrong type.
     """
-    return Source.read(path, overrides).into(model)
+    return SettingsSource.read(path, overrides).into(model)
 
 
 def build(
     data: Mapping[str, Any], model: type[M], overrides: Sequence[str] = (), source: str = "settings"
 ) -> M:
     """The same as `load` for parsed tables; `source` names them in messages."""
-    return Source.of(data, overrides, source).into(model)
+    return SettingsSource.of(data, overrides, source).into(model)
 
 
 MOST_NUMBER = 10**15

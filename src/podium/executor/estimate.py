@@ -29,7 +29,7 @@ SPREAD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class StepForecast:
     """The tokens, dollars and seconds of one step, for given lengths of the responses."""
 
     usage: Usage
@@ -46,9 +46,9 @@ class StepEstimate:
     worker: str
     answers: int
     """Past answers that it is based on; 0: the length of the response is assumed."""
-    low: Guess
-    likely: Guess
-    high: Guess
+    low: StepForecast
+    likely: StepForecast
+    high: StepForecast
 
     @property
     def usage(self) -> Usage:
@@ -124,11 +124,11 @@ def estimate(
         for name in [worker.profile.name]
     }
 
-    def guesses(which: int) -> dict[int, Guess]:
+    def forecasts(which: int) -> dict[int, StepForecast]:
         lengths = {p: expected[worker.profile.name][which] for p, worker in workers.items()}
         return _guesses(workflow, workers, question, lengths)
 
-    low, likely, high = (guesses(which) for which in range(3))
+    low, likely, high = (forecasts(which) for which in range(3))
     longest = {p: _Length(w.limits.max_tokens, None) for p, w in workers.items()}
     return PlanEstimate(
         steps=tuple(
@@ -179,17 +179,17 @@ def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
 
 def _guesses(
     workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
-) -> dict[int, Guess]:
+) -> dict[int, StepForecast]:
     """One guess for each live step. Its input contains the responses that the step reads, at their expected lengths."""
-    guesses: dict[int, Guess] = {}
+    forecasts: dict[int, StepForecast] = {}
     for position, worker in workers.items():
         usage = Usage(
             input_tokens=sent_tokens(*_sent(workflow, position, workers, question, lengths)),
             output_tokens=round(lengths[position].tokens),
             estimated=True,
         )
-        guesses[position] = Guess(usage, worker.profile.price.cost(usage), lengths[position].seconds)
-    return guesses
+        forecasts[position] = StepForecast(usage, worker.profile.price.cost(usage), lengths[position].seconds)
+    return forecasts
 
 
 def _sent(
@@ -209,17 +209,17 @@ def _sent(
     return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
 
 
-def _total(workflow: Workflow, guesses: Mapping[int, Guess]) -> Total:
+def _total(workflow: Workflow, forecasts: Mapping[int, StepForecast]) -> Total:
     return Total(
-        tokens=sum(guess.usage.tokens for guess in guesses.values()),
-        cost_usd=sum(guess.cost_usd for guess in guesses.values()),
-        latency_s=_slowest_path_s(workflow, guesses),
+        tokens=sum(guess.usage.tokens for guess in forecasts.values()),
+        cost_usd=sum(guess.cost_usd for guess in forecasts.values()),
+        latency_s=_slowest_path_s(workflow, forecasts),
     )
 
 
-def _slowest_path_s(workflow: Workflow, guesses: Mapping[int, Guess]) -> float | None:
+def _slowest_path_s(workflow: Workflow, forecasts: Mapping[int, StepForecast]) -> float | None:
     finish: dict[int, float] = {}
-    for position, guess in guesses.items():
+    for position, guess in forecasts.items():
         if guess.latency_s is None:
             return None
         finish[position] = guess.latency_s + max((finish[j] for j in workflow.reads(position)), default=0.0)

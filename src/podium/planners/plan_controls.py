@@ -62,7 +62,7 @@ class PlanControl:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ControlInput:
     """What a change of one plan may use."""
 
     models: Sequence[int]
@@ -78,7 +78,7 @@ class Setting:
         )
 
 
-Change = Callable[[Workflow, Setting], Workflow]
+Change = Callable[[Workflow, ControlInput], Workflow]
 """From a planner's workflow to the control's."""
 
 
@@ -101,7 +101,7 @@ class Changed(PlannerWrapper):
             return plan
         written = f"{self.control}/{self.context.seed}/{request.seed}/{len(request.outcomes)}"
         random = Random(f"plan-control/{written}/{request.question.text[:SEED_PREFIX_CHARS]}")
-        setting = Setting(_models(request.pool, self.context), self.context, request.pool, random)
+        setting = ControlInput(_models(request.pool, self.context), self.context, request.pool, random)
         workflow = self.change(plan.decision, setting)
         return replace(plan, text=render(workflow), decision=workflow)
 
@@ -148,29 +148,29 @@ def _exchanged(numbers: Sequence[int], random: Random) -> dict[int, int]:
     return dict(zip(circle, [*circle[1:], *circle[:1]], strict=True))
 
 
-def _permuted(workflow: Workflow, setting: Setting) -> Workflow:
+def _permuted(workflow: Workflow, setting: ControlInput) -> Workflow:
     other = _exchanged(setting.models, setting.random)
     return setting.each(workflow, lambda step: replace(step, worker=other[step.worker]))
 
 
-def _by_the_best(workflow: Workflow, setting: Setting) -> Workflow:
+def _by_the_best(workflow: Workflow, setting: ControlInput) -> Workflow:
     best = position_of(setting.context.best_worker, setting.pool)
     return setting.each(workflow, lambda step: replace(step, worker=best))
 
 
-def _without_subtasks(workflow: Workflow, setting: Setting) -> Workflow:
+def _without_subtasks(workflow: Workflow, setting: ControlInput) -> Workflow:
     return setting.each(workflow, lambda step: replace(step, subtask=ANSWER_WHOLE_QUESTION))
 
 
-def _without_access(workflow: Workflow, setting: Setting) -> Workflow:
+def _without_access(workflow: Workflow, setting: ControlInput) -> Workflow:
     return setting.each(workflow, lambda step: replace(step, access=Access()))
 
 
-def _with_all_access(workflow: Workflow, setting: Setting) -> Workflow:
+def _with_all_access(workflow: Workflow, setting: ControlInput) -> Workflow:
     return setting.each(workflow, lambda step: replace(step, access=Access(all=True)))
 
 
-def _shuffled(workflow: Workflow, setting: Setting) -> Workflow:
+def _shuffled(workflow: Workflow, setting: ControlInput) -> Workflow:
     """The steps in a random order. Each still reads those of its steps that come before it."""
     order = list(range(len(workflow.steps)))
     setting.random.shuffle(order)

@@ -24,7 +24,7 @@ from podium.ratings.recorder import (
     recorded_question,
     refuse_other_wordings,
 )
-from podium.recordings import RecordingWriter, Response, Seen, reference, split_by_hash
+from podium.recordings import RecordingWriter, Response, ShownContext, reference, split_by_hash
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Trace
@@ -124,8 +124,8 @@ class _Calls:
         self._tasks = tasks
         self._budget = budget
         self._locks: defaultdict[tuple[str, ...], asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._ungraded: defaultdict[str, dict[tuple[str, ...], tuple[Response, Seen | None]]] = defaultdict(
-            dict
+        self._ungraded: defaultdict[str, dict[tuple[str, ...], tuple[Response, ShownContext | None]]] = (
+            defaultdict(dict)
         )
 
     async def answer(self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:

@@ -2,7 +2,7 @@
 
 Most responses were given to the bare question; they are faithful for choosing, combining, voting and stopping, and
 cannot show how an answer would change with a rewritten subtask or with other workers' responses in the prompt. A
-recording may also hold conditioned responses: those that a worker gave to such a context (`Seen`).
+recording may also hold conditioned responses: those that a worker gave to such a context (`ShownContext`).
 """
 
 from podium.recordings.files import header_path
@@ -13,7 +13,7 @@ from podium.recordings.model import (
     RecordedQuestion,
     RecordedWorker,
     Response,
-    Seen,
+    ShownContext,
     hashed_id,
     names_conditioned,
     reference,
@@ -31,7 +31,7 @@ __all__ = [
     "Recording",
     "RecordingWriter",
     "Response",
-    "Seen",
+    "ShownContext",
     "hashed_id",
     "header_path",
     "names_conditioned",

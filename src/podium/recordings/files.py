@@ -25,8 +25,7 @@ COLUMNS = (
     "input_tokens", "output_tokens", "estimated", "seconds", "seen", "shown",
 )  # fmt: skip
 """The columns of the parquet file, which has one row for each response. Rows of one question follow each other. The
-last two are the key and the document of what the worker saw besides the question (`Seen`); both are null in the rows of
-bare questions."""
+last two are the key and the document of the `ShownContext`; both are null in the rows of bare questions."""
 
 _GROUP_ROWS = 4096
 """The most rows of a row group. It is small enough that parquet stores each question's text once in a group."""

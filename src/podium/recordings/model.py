@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ShownContext:
     """What a worker was given besides the question: its subtask, and the other answers that it saw.
 
     A response to such a context is a conditioned response. The style and the fences of the messages are no part of it,
@@ -128,7 +128,7 @@ class Header(Value):
     """The SHA-256 of the file of rows."""
 
 
-def reference(recording: str, question_id: str, response: Response, seen: Seen | None = None) -> str:
+def reference(recording: str, question_id: str, response: Response, seen: ShownContext | None = None) -> str:
     """How a trace names a recorded response: recording#question/worker/sample, and @key if it is conditioned."""
     condition = "" if seen is None else f"@{seen.key}"
     return f"{recording}#{question_id}/{response.worker}/{response.sample}{condition}"

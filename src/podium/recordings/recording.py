@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from podium.errors import ConfigError
 from podium.recordings.files import COLUMNS, header_path, require_pyarrow, schema
-from podium.recordings.model import Header, RecordedQuestion, Response, Seen
+from podium.recordings.model import Header, RecordedQuestion, Response, ShownContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,7 +126,7 @@ class Recording:
         """All samples of each worker, in order, to the bare question of this wording; empty when it is not here."""
         return {worker: samples for (worker, seen), samples in self._of(text).items() if seen is None}
 
-    def conditioned_responses(self, text: str, worker: str, seen: Seen) -> tuple[Response, ...]:
+    def conditioned_responses(self, text: str, worker: str, seen: ShownContext) -> tuple[Response, ...]:
         """All samples in order that a worker gave to the question of this wording when it saw this; empty: none."""
         return self._of(text).get((worker, seen.key), ())
 

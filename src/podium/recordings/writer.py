@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.recordings.files import require_pyarrow, write_files
-from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response, Seen
+from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response, ShownContext
 
 _PATIENCE_S = 0.5
 """Seconds to wait for another process that has the file open: it may be about to close it."""
@@ -158,7 +158,7 @@ class RecordingWriter:
         response: Response,
         *,
         sample: float | None = None,
-        seen: Seen | None = None,
+        seen: ShownContext | None = None,
     ) -> bool:
         """Save a response. Returns False if one of the same question, worker, context and sample is saved already.
 
@@ -179,7 +179,9 @@ class RecordingWriter:
             )
         return done.rowcount > 0
 
-    def find(self, question_id: str, worker: str, sample: int, seen: Seen | None = None) -> Response | None:
+    def find(
+        self, question_id: str, worker: str, sample: int, seen: ShownContext | None = None
+    ) -> Response | None:
         """The response that was saved; None: there is none."""
         row = self._execute(
             f"select {_VALUES} from {_ALL} where question = ? and worker = ? and sample = ? and seen is ?",
@@ -190,7 +192,9 @@ class RecordingWriter:
         _, name, number, text, answer, score, sent, made, estimated, seconds = row
         return Response(name, number, text, answer, score, sent, made, bool(estimated), seconds)
 
-    def judge(self, question_id: str, response: Response, score: float, seen: Seen | None = None) -> None:
+    def judge(
+        self, question_id: str, response: Response, score: float, seen: ShownContext | None = None
+    ) -> None:
         """Give a saved response its score, and the answer of `response`, which the grader found."""
         table = "response" if seen is None else "conditioned"
         condition = () if seen is None else (seen.key,)

@@ -59,7 +59,7 @@ class WrittenPlans:
         return await FixedPlan(self.texts[number], self.name, self.access, cut).plan(request)
 
 
-class Draws:
+class RolloutSeeds:
     """What a rollout draws beside its plans, named by the seed of its group and its task."""
 
     def pool(self, request: RolloutRequest) -> str:
@@ -83,7 +83,7 @@ class ScoringSession:
         evaluated: further questions, on which the policy is evaluated; `pool_draw.failing` does not apply to them.
         pool: the workers; the caller closes it.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
-        draws: names what a rollout draws.
+        seeds: names what a rollout draws.
         keep: called with the trace of each rollout.
     """
 
@@ -95,7 +95,7 @@ class ScoringSession:
         dispatcher: Dispatcher,
         *,
         evaluated: Mapping[str, Task] = MappingProxyType({}),
-        draws: Draws | None = None,
+        seeds: RolloutSeeds | None = None,
         keep: Callable[[Trace], None] = lambda trace: None,
     ) -> None:
         self.settings = settings
@@ -103,7 +103,7 @@ class ScoringSession:
         self._evaluated = evaluated
         self.pool = pool
         self.dispatcher = dispatcher
-        self._draws = draws or Draws()
+        self._seeds = seeds or RolloutSeeds()
         self._keep = keep
         self._pools = PoolSource(pool, settings.pool_draw)
         self._pools_without_failures = PoolSource(
@@ -187,12 +187,12 @@ class ScoringSession:
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""
         pools = self._pools_without_failures if request.task in self._evaluated else self._pools
-        return pools.draw(self._draws.pool(request))
+        return pools.draw(self._seeds.pool(request))
 
     def _level(self, request: RolloutRequest) -> int:
         """The level of cost sensitivity of the rollout's group."""
         levels = len(self.settings.cost_weights)
-        return self._draws.level(request, levels) if levels else 0
+        return self._seeds.level(request, levels) if levels else 0
 
     def _reward(self, request: RolloutRequest) -> RewardSettings:
         """The weights of the reward at the level of the rollout's group."""
@@ -214,7 +214,7 @@ class ScoringSession:
             settings=ExecutionSettings(early_stop=self.settings.early_stop),
             dispatcher=self.dispatcher,
         )
-        seed, weights = self._draws.calls(request), self._reward(request)
+        seed, weights = self._seeds.calls(request), self._reward(request)
         try:
             rollout = await roll(runner, task, seed=seed, settings=weights, trace_id=rolled)
         except BudgetError:
@@ -263,16 +263,16 @@ async def open_run_session(
     dispatch: Dispatch,
     folder: Path,
     evaluated: Mapping[str, Task] = MappingProxyType({}),
-    draws: Draws | None = None,
+    seeds: RolloutSeeds | None = None,
 ) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
     """The session of a run, and the store in the run's folder that keeps its traces.
 
     Args:
-        tasks, pool, evaluated, draws: as `ScoringSession`'s.
+        tasks, pool, evaluated, seeds: as `ScoringSession`'s.
     """
     with dispatch(pool) as dispatcher, TraceStore(folder / TRACES) as store:
         session = ScoringSession(
-            settings, tasks, pool, dispatcher, evaluated=evaluated, draws=draws, keep=store.add
+            settings, tasks, pool, dispatcher, evaluated=evaluated, seeds=seeds, keep=store.add
         )
         yield session, store
 

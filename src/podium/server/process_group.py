@@ -38,7 +38,7 @@ _LOG = logging.getLogger("podium.server")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ServerProcess:
     """What one process knows of its group."""
 
     number: int
@@ -57,7 +57,7 @@ class Member:
         self.parent.send(("ready", text))
 
 
-Serve = Callable[[Sequence[socket.socket], Member], None]
+Serve = Callable[[Sequence[socket.socket], ServerProcess], None]
 """What each process runs, until an order ends it. It is pickled, so it has to be importable."""
 
 
@@ -151,7 +151,7 @@ class _Group:
 
     def _start(self, number: int) -> _Child:
         pipe, theirs = get_context("spawn").Pipe()
-        member = Member(number, self._count, self._folder, self._text is None, theirs)
+        member = ServerProcess(number, self._count, self._folder, self._text is None, theirs)
         process = get_context("spawn").Process(target=_run, args=(self._serve, self._sockets, member))
         with _without_working_folder():
             process.start()
@@ -249,7 +249,7 @@ def _without_working_folder() -> Iterator[None]:
         del os.environ[_SAFE_PATH]
 
 
-def _run(serve: Serve, sockets: Sequence[socket.socket], member: Member) -> None:
+def _run(serve: Serve, sockets: Sequence[socket.socket], member: ServerProcess) -> None:
     """The life of one process."""
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # It is not for the programs that workers start.

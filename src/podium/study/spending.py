@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.executor.estimate import Guess, estimate
+from podium.executor.estimate import StepForecast, estimate
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.study.decision import FEWEST
 from podium.study.questions import StudyQuestions
@@ -163,7 +163,7 @@ def _conductor_questions(
 def _mean_guesses(pool: Pool, worker: Worker, tasks: Sequence[Task]) -> tuple[float, float, float]:
     """Low, likely and high dollars of one answer."""
     plan = Workflow((Step(pool.names.index(worker.profile.name), ANSWER_WHOLE_QUESTION),))
-    found: list[tuple[Guess, Guess, Guess]] = []
+    found: list[tuple[StepForecast, StepForecast, StepForecast]] = []
     for task in tasks:
         (step,) = estimate(plan, pool, task.question, response_tokens=ASSUMED_TOKENS).steps
         found.append((step.low, step.likely, step.high))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.conductor.settings import SOURCES
-from podium.config import Source
+from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
 from podium.executor import ExecutionSettings
 from podium.executor.accounts import day_budget_of
@@ -85,7 +85,7 @@ def read_team(
     if name is None:
         return read_tables({}, overrides, "the command line", files=files)
     path = pool_file(name)
-    source = Source.read(path, files=files)
+    source = SettingsSource.read(path, files=files)
     return read_tables(source.tables, overrides, str(path), folder=path.parent, text=source.text, files=files)
 
 
@@ -109,7 +109,7 @@ def read_tables(
     given = {text.partition("=")[0].strip(): text for text in overrides}
     if "pool" in given:
         tables = {key: value for key, value in tables.items() if key not in _OF_WORKERS}
-        tables["pool"], files = Source.of({}, [given["pool"]], name).tables["pool"], None
+        tables["pool"], files = SettingsSource.of({}, [given["pool"]], name).tables["pool"], None
     conductor = tables.get("conductor", {})
     replaced = any(f"conductor.{key}" in given for key in SOURCES)
     if replaced and isinstance(conductor, Mapping):
@@ -117,19 +117,19 @@ def read_tables(
     pool = tables.get("pool")
     if isinstance(pool, str):
         if "worker" in tables:
-            at = Source.of(tables, (), name, text)
+            at = SettingsSource.of(tables, (), name, text)
             raise at.refuse(
                 ConfigError("the workers stand here, and pool names others; keep one of them.", ("pool",))
             )
         path = pool_file(pool)
-        base = Source.read(path, files=files)
+        base = SettingsSource.read(path, files=files)
         if "pool" in base.tables:
             raise base.refuse(
                 ConfigError("pool names further workers; name the file that has them.", ("pool",))
             )
         folder = path.parent
         tables = _joined(tables, _resolved(base.tables, folder), replaced)
-    source = Source.of(tables, overrides, name, text, base)
+    source = SettingsSource.of(tables, overrides, name, text, base)
     return source.into(_form(source)).read_from(source, folder, files)
 
 
@@ -171,7 +171,7 @@ def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return resolved
 
 
-def check_tables(source: Source) -> None:
+def check_tables(source: SettingsSource) -> None:
     """Check a file alone, without the file that its key `pool` names.
 
     Raises:
@@ -186,7 +186,7 @@ def store_place(tables: Mapping[str, Any], folder: Path) -> str | None:
     return store if isinstance(store, str) else None
 
 
-def _form(source: Source) -> type[TeamSettings]:
+def _form(source: SettingsSource) -> type[TeamSettings]:
     """The class of a file, with the kinds of workers that it names."""
     return with_workers(TeamSettings, (kind.spec for kind in known_kinds(source, _Teams().kinds).values()))
 
@@ -218,7 +218,7 @@ def _opened(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready:
             "No team is named, so there is nobody to ask. `podium init` finds the models on this machine and writes "
             "team.toml; else name a team file with --team."
         )
-    source = settings.source or Source.of({}, (), "the settings")
+    source = settings.source or SettingsSource.of({}, (), "the settings")
     kinds = known_kinds(source, teams.kinds)
     return build_pool(settings, source, settings.folder, kinds, rated=rated, ready=ready)
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from podium.conductor.settings import ConductorSettings
-from podium.config import Settings, Source
+from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
 from podium.types import Budget, Limits, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
@@ -210,12 +210,12 @@ class TeamSettings(PoolSpec, TeamTables):
     serve: ServeSettings = ServeSettings()
     eval: EvalTable = EvalTable()
 
-    _source: Source | None = PrivateAttr(default=None)
+    _source: SettingsSource | None = PrivateAttr(default=None)
     _folder: Path = PrivateAttr(default=Path())
     _files: Mapping[Path, bytes] | None = PrivateAttr(default=None)
 
     @property
-    def source(self) -> Source | None:
+    def source(self) -> SettingsSource | None:
         """The file that it was read from; None: it was made in a program."""
         return self._source
 
@@ -235,7 +235,7 @@ class TeamSettings(PoolSpec, TeamTables):
         """The file in which the workers stand, or the name of a shipped or installed team."""
         return self.pool or ("" if self._source is None else self._source.name)
 
-    def read_from(self, source: Source, folder: Path, files: Mapping[Path, bytes] | None) -> Self:
+    def read_from(self, source: SettingsSource, folder: Path, files: Mapping[Path, bytes] | None) -> Self:
         """These settings, which know where they were read."""
         self._source, self._folder, self._files = source, folder, files
         return self

@@ -21,8 +21,8 @@ from pydantic import BaseModel
 
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
+from podium.executor.dispatcher import open_dispatcher
 from podium.planner import FixedPlan, Plan, Planner, PlanRequest, paid_plan
-from podium.team.dispatching import open_dispatcher
 from podium.team.events import Event, QuestionEnded
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans

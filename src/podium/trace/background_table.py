@@ -15,7 +15,7 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, Executable, delete, insert, or_, select, update
 
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.engine import now
+from podium.trace.database import now
 from podium.trace.model import Trace
 from podium.trace.schema import BACKGROUND, DOCUMENTS
 from podium.trace.serialization import DamagedTraceError, read_document, to_json

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from podium.errors import UsageError
-from podium.trace.engine import contains
+from podium.trace.database import contains
 from podium.trace.model import TraceStatus, Verdict
 from podium.trace.schema import DOCUMENTS, TRACES, WORKED
 from podium.trace.serialization import plain, to_searched

@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, delete
 
 from podium.errors import UsageError
 from podium.trace.costs import Cost
-from podium.trace.engine import Database
+from podium.trace.database import Database
 from podium.trace.model import Trace, TraceStatus
 from podium.trace.query import (
     Filters,

@@ -53,7 +53,7 @@ class PolicyEvaluation:
         # Each rank loops equally often, because ranks that hold parts of one model must generate together.
         for first in range(0, len(self._questions[:: ranks.size]), at_once):
             part = [SampledCompletion(row, 0) for rows in own[first : first + at_once] for row in rows]
-            self._rollouts.run(part, writer, most=at_once, greedy=True)
+            self._rollouts.run(part, writer, max_samples=at_once, greedy=True)
             samples += part
         figures = batch_figures(ranks.gather(samples))
         return {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.conductor.chat_codec import ChatCodec
-from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
+from podium.conductor.checkpoint import Checkpoint, PlanSettings, PodiumFile, TrainedFor
 from podium.conductor.codec import Codec
 from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError
@@ -113,7 +113,7 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
     """The podium.json of the trained policy: its prompt, its plans' limits, and what it was trained to conduct."""
     return PodiumFile(
         prompt=settings.prompt,
-        conducts=Conducts.trained(
+        conducts=TrainedFor.trained(
             settings.tasks,
             pool,
             anonymous=settings.prompt.pool == "anonymous",

@@ -41,7 +41,7 @@ _AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedTraining:
     """The parts of a run that is not refused."""
 
     pool: Pool
@@ -71,7 +71,7 @@ class Preflight:
     workers: WorkerEstimate | None = None
     """None: pool or tasks could not be opened."""
 
-    def require(self) -> Ready:
+    def require(self) -> PreparedTraining:
         """The opened parts.
 
         Raises:
@@ -85,7 +85,7 @@ class Preflight:
         assert self.pool is not None
         assert self.start is not None
         assert self.codec is not None
-        return Ready(self.pool, self.start, self.tokenizer, self.codec, self.tasks, self.evaluated)
+        return PreparedTraining(self.pool, self.start, self.tokenizer, self.codec, self.tasks, self.evaluated)
 
     def attempt(self, make: Callable[[], T]) -> T | None:
         """Call `make`. Returns its result; if it raises a PodiumError, adds that to the refusals and returns None."""

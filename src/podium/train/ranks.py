@@ -34,14 +34,14 @@ class Ranks:
         """The items of all ranks in order, on every rank."""
         return items
 
-    def of_first(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         """The first rank's value, on every rank."""
         return value
 
     def wait(self) -> None:
         """Return when every rank has called this."""
 
-    def on_first(self, make: Callable[[], T]) -> T | None:
+    def run_on_first(self, make: Callable[[], T]) -> T | None:
         """Call `make` on the first rank only. Returns its result there, and None on the other ranks.
 
         Raises:
@@ -54,7 +54,7 @@ class Ranks:
                 made = make()
             except PodiumError as error:
                 failure = error
-        failure = self.of_first(failure)
+        failure = self.broadcast(failure)
         if failure is not None:
             raise failure
         return made

@@ -82,14 +82,20 @@ class Writer(Protocol):
         ...
 
     def write(
-        self, samples: Sequence[SampledCompletion], on_end: OnEnd, *, number: int, most: int, greedy: bool
+        self,
+        samples: Sequence[SampledCompletion],
+        on_end: OnEnd,
+        *,
+        number: int,
+        max_samples: int,
+        greedy: bool,
     ) -> None:
         """Write a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
 
         Args:
             samples: of one round on this rank; those of a first round with one prompt stand together.
             number: of the round, from 0.
-            most: samples of a round on a rank at most. All ranks call this together with the same `most`.
+            max_samples: samples of a round on a rank at most. All ranks call this together with the same `max_samples`.
             greedy: whether the most likely tokens are written.
         """
         ...
@@ -138,12 +144,12 @@ class Rollouts:
         self._gate = gate
 
     def run(
-        self, samples: Sequence[SampledCompletion], writer: Writer, *, most: int, greedy: bool = False
+        self, samples: Sequence[SampledCompletion], writer: Writer, *, max_samples: int, greedy: bool = False
     ) -> dict[str, float]:
         """Take this rank's samples through all rounds. All ranks call it together.
 
         Args:
-            most: samples of a round on a rank at most; the same on all ranks.
+            max_samples: samples of a round on a rank at most; the same on all ranks.
 
         Returns:
             Seconds: "sample" until the last token, "score" after it.
@@ -155,7 +161,7 @@ class Rollouts:
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for number in range(self.rounds):
-            self._run_round(number, samples, writer, seconds, most=most, greedy=greedy)
+            self._run_round(number, samples, writer, seconds, max_samples=max_samples, greedy=greedy)
         set_rewards(samples, self._discount)
         if self._gate is not None and not greedy and any(sample.row.iteration == 0 for sample in samples):
             self._gate(self.ranks.gather([*samples]))
@@ -168,7 +174,7 @@ class Rollouts:
         writer: Writer,
         seconds: dict[str, float],
         *,
-        most: int,
+        max_samples: int,
         greedy: bool,
     ) -> None:
         earlier = {sample.key: sample for sample in samples if sample.row.round == number - 1}
@@ -188,7 +194,7 @@ class Rollouts:
             adding = asyncio.run_coroutine_threadsafe(self._add_prompts(current, earlier), self._loop)
             self._wait_for(adding)
             started = time.perf_counter()
-            writer.write(current, hand_on, number=number, most=most, greedy=greedy)
+            writer.write(current, hand_on, number=number, max_samples=max_samples, greedy=greedy)
             written = time.perf_counter()
             error = self._take_scores(pending)
             seconds["sample"] += written - started

@@ -27,12 +27,12 @@ from podium.train.engine import TrainingEngine, TrainingJob, choose_engine, open
 from podium.train.evaluation import PolicyEvaluation
 from podium.train.gate import check_gate
 from podium.train.policy import write_policy
-from podium.train.preflight import Ready, open_client, preflight
+from podium.train.preflight import PreparedTraining, open_client, preflight
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec, Rollouts, TrainingInterruptedError
-from podium.train.schedule import IterationDraws, schedule
+from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import CHANGEABLE_ON_RESUME, GateSettings, TrainSettings
 
 
@@ -71,18 +71,18 @@ async def run_grpo(
         run_budget_usd=run_budget_usd,
         on_warning=warn,
     ) as found:
-        ranks.on_first(found.require)
-        ready = found.require()
+        ranks.run_on_first(found.require)
+        prepared = found.require()
         local = ranks.first and settings.scoring_url is None  # A scoring service has the questions elsewhere.
-        run = ranks.on_first(
+        run = ranks.run_on_first(
             lambda: RunFolder.open(
                 folder,
                 settings,
                 changeable=CHANGEABLE_ON_RESUME,
-                data=RunData.of(ready.tasks.values(), ready.pool) if local else None,
+                data=RunData.of(prepared.tasks.values(), prepared.pool) if local else None,
             )
         )
-        async with open_scoring(settings, ready, dispatch=dispatch, folder=folder, ranks=ranks) as (
+        async with open_scoring(settings, prepared, dispatch=dispatch, folder=folder, ranks=ranks) as (
             scoring,
             tasks,
             evaluated,
@@ -94,10 +94,10 @@ async def run_grpo(
                 folder,
                 tasks=tasks,
                 evaluated=evaluated,
-                workers=ready.pool.names,
-                start=ready.start,
-                tokenizer=ready.tokenizer,
-                codec=ready.codec,
+                workers=prepared.pool.names,
+                start=prepared.start,
+                tokenizer=prepared.tokenizer,
+                codec=prepared.codec,
                 ranks=ranks,
                 run=run,
                 on_warning=warn,
@@ -105,7 +105,7 @@ async def run_grpo(
                 say=say if ranks.first else lambda line: None,
             )
         if ranks.first:
-            write_policy(folder, settings, ready.start, ready.pool)
+            write_policy(folder, settings, prepared.start, prepared.pool)
         return folder / "policy"
 
 
@@ -167,23 +167,23 @@ async def train_over(
 
 @asynccontextmanager
 async def open_scoring(
-    settings: TrainSettings, ready: Ready, *, dispatch: Dispatch, folder: Path, ranks: Ranks
+    settings: TrainSettings, prepared: PreparedTraining, *, dispatch: Dispatch, folder: Path, ranks: Ranks
 ) -> AsyncIterator[tuple[Scoring, Sequence[str], Sequence[str]]]:
     """What scores this rank's plans, and the ids of the tasks of training and of evaluations.
 
     If the configuration names a scoring service, all ranks use it. Else a single rank opens a session in its own
     process; of several ranks the first opens a session and serves it to the others.
     """
-    tasks, evaluated = list(ready.tasks), list(ready.evaluated)
+    tasks, evaluated = list(prepared.tasks), list(prepared.evaluated)
     open_session = partial(
         open_run_session,
         settings,
-        ready.tasks,
-        ready.pool,
+        prepared.tasks,
+        prepared.pool,
         dispatch=dispatch,
         folder=folder,
-        evaluated=ready.evaluated,
-        draws=IterationDraws(schedule(settings, tasks), settings.seed)
+        evaluated=prepared.evaluated,
+        seeds=IterationSeeds(schedule(settings, tasks), settings.seed)
         if settings.engine == "small"
         else None,
     )
@@ -207,10 +207,10 @@ async def open_scoring(
                 told = error
                 raise
             finally:
-                ranks.of_first(told)
+                ranks.broadcast(told)
             yield session, tasks, evaluated
     else:
-        served: object = ranks.of_first(None)
+        served: object = ranks.broadcast(None)
         if isinstance(served, PodiumError):
             raise served
         assert isinstance(served, tuple)

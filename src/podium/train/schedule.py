@@ -12,7 +12,7 @@ from random import Random
 
 from podium.errors import ConfigError
 from podium.scoring import RolloutRequest
-from podium.scoring.session import Draws
+from podium.scoring.session import RolloutSeeds
 from podium.tasks import Task
 from podium.tasks.open import ALL, generated_names, generated_set
 from podium.train.settings import TrainSettings
@@ -103,7 +103,7 @@ def by_label(rows: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
     return {row.label: row for row in rows}
 
 
-class IterationDraws(Draws):
+class IterationSeeds(RolloutSeeds):
     """The draws of the engine small, which a run's seed and the iteration name, as its published policies were trained.
 
     Other rollouts, such as those of evaluations, draw as elsewhere.
@@ -118,12 +118,12 @@ class IterationDraws(Draws):
         self._seed = seed
 
     def pool(self, request: RolloutRequest) -> str:
-        """See `Draws.pool`."""
+        """See `RolloutSeeds.pool`."""
         row = self._rows.get(request.seed)
         return super().pool(request) if row is None else f"{self._seed}/{row.iteration}/{request.task}"
 
     def level(self, request: RolloutRequest, levels: int) -> int:
-        """See `Draws.level`. The questions of an iteration draw one after the other."""
+        """See `RolloutSeeds.level`. The questions of an iteration draw one after the other."""
         row = self._rows.get(request.seed)
         if row is None:
             return super().level(request, levels)
@@ -131,7 +131,7 @@ class IterationDraws(Draws):
         return [random.randrange(levels) for _ in range(row.question + 1)][-1]
 
     def calls(self, request: RolloutRequest) -> str:
-        """See `Draws.calls`."""
+        """See `RolloutSeeds.calls`."""
         row = self._rows.get(request.seed)
         if row is None:
             return super().calls(request)

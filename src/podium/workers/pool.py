@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from podium.config import Source, suggestion
+from podium.config import SettingsSource, suggestion
 from podium.errors import ConfigError
 from podium.recordings.recording import RecordingLoader
 from podium.shipped import shipped_pool
@@ -44,7 +44,7 @@ class Pool:
         workers: Sequence[Worker],
         ratings: Ratings | None = None,
         *,
-        source: Source | None = None,
+        source: SettingsSource | None = None,
         folder: Path = Path(),
         secrets: Secrets | None = None,
     ) -> None:
@@ -202,7 +202,7 @@ def load_pool(
     Raises:
         ConfigError: anything about it that cannot be used, in one sentence that names the file and the line.
     """
-    source = Source.read(path, overrides)
+    source = SettingsSource.read(path, overrides)
     known = known_kinds(source, kinds)
     spec = source.into(
         PoolSpec if known is BUILT_IN else with_workers(PoolSpec, (kind.spec for kind in known.values()))
@@ -212,7 +212,7 @@ def load_pool(
 
 def build_pool(
     spec: PoolSpec,
-    source: Source,
+    source: SettingsSource,
     folder: Path,
     kinds: Mapping[str, WorkerKind],
     *,
@@ -251,7 +251,7 @@ def build_pool(
         raise source.refuse(error) from None
 
 
-def known_kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
+def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
     """The built-in kinds, and others that the file names: from `given`, or of installed packages."""
     found: dict[str, WorkerKind] = {}
     tables = source.tables.get("worker")

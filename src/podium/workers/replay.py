@@ -13,7 +13,7 @@ from typing import Literal
 
 from podium.config import suggestion
 from podium.errors import ConfigError, WorkerError
-from podium.recordings import RecordedQuestion, Recording, Response, Seen, reference
+from podium.recordings import RecordedQuestion, Recording, Response, ShownContext, reference
 from podium.thoughts import split_thoughts, without_thoughts
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
 from podium.workers.answer import final_answer, normalise
@@ -126,7 +126,7 @@ class ReplayWorker:
 
     def _conditioned(
         self, view: View, recorded: RecordedQuestion
-    ) -> tuple[Seen | None, tuple[Response, ...]]:
+    ) -> tuple[ShownContext | None, tuple[Response, ...]]:
         """What the step shows besides the question, and the responses to that; None: it shows the bare question."""
         seen = seen_in(view, recorded.text)
         if seen is None:
@@ -162,7 +162,7 @@ class ReplayWorker:
         )
 
 
-def seen_in(view: View, question: str) -> Seen | None:
+def seen_in(view: View, question: str) -> ShownContext | None:
     """What a step shows besides the recorded question of this text, as a recording keys it; None: nothing.
 
     In a team that is itself a worker, the question of a step is a whole message. What that shows counts as seen too.
@@ -175,7 +175,7 @@ def seen_in(view: View, question: str) -> Seen | None:
         return outer
     shown = tuple((step.subtask, step.response) for step in view.earlier)
     subtask = view.subtask if outer is None else f"{view.subtask}\n{outer.document}"
-    return Seen(subtask, shown, view.previous)
+    return ShownContext(subtask, shown, view.previous)
 
 
 def replays_bare_questions(workers: Iterable[Worker]) -> bool:

@@ -141,7 +141,7 @@ async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
         rollouts = Rollouts(
             Echoed(), loop, Codec(), rounds=1, discount=0.0, room=ROOM, ranks=OneRank(), stop=stop
         )
-        rollouts.run(groups[rank], TRLWriter(_trainer(rank), stop), most=4)
+        rollouts.run(groups[rank], TRLWriter(_trainer(rank), stop), max_samples=4)
 
     await asyncio.to_thread(ranks.run, work)
 

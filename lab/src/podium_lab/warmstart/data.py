@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from podium.conductor.checkpoint import Conducts
+from podium.conductor.checkpoint import TrainedFor
 from podium.conductor.prompt import PromptSettings
 from podium.train.small.model import PolicyModel
 from podium_lab.warmstart.acceptance import AcceptanceReport, measure
@@ -114,7 +114,7 @@ class DataSource(Protocol):
     def prompt(self) -> PromptSettings: ...
 
     @property
-    def conducts(self) -> Conducts | None:
+    def conducts(self) -> TrainedFor | None:
         """What the policy can conduct; None: its prompt style and its tokenizer decide."""
         ...
 

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from podium.conductor.checkpoint import Checkpoint, Conducts, PodiumFile
+from podium.conductor.checkpoint import Checkpoint, PodiumFile, TrainedFor
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.errors import RunMismatchError
@@ -302,7 +302,7 @@ def save_policy(
     prompt: PromptSettings,
     folder: Path,
     *,
-    conducts: Conducts | None = None,
+    conducts: TrainedFor | None = None,
     dtype: StoredDtype = "bfloat16",
 ) -> None:
     """Write a policy and its tokenizer as a checkpoint folder, in the place of one that is there. With bfloat16 the

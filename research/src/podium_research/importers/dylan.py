@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, ShownContext, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, list_files, read_json
@@ -83,7 +83,7 @@ def _turns(messages: list[_Message]) -> Iterator[tuple[str, str]]:
             yield asked.content, answered.content
 
 
-def _seen(asked: str, agent: int, turn: int) -> Seen:
+def _seen(asked: str, agent: int, turn: int) -> ShownContext:
     """What a message of a debate shows. Without solutions in it, nothing earlier.
 
     The agents answer one after another. Each sees the latest answer of every other one: of those before it, that of
@@ -91,14 +91,14 @@ def _seen(asked: str, agent: int, turn: int) -> Seen:
     """
     _, *solutions = _SOLUTION.split(asked)
     if not solutions:
-        return Seen("")
+        return ShownContext("")
     solutions[-1], _, subtask = solutions[-1].rpartition(_CLOSED)
     subtask = subtask.strip()
     shown = (
         (subtask if place < agent or turn > 1 else ANSWER_WHOLE_QUESTION, solution.removesuffix("```"))
         for place, solution in enumerate(solutions)
     )
-    return Seen(subtask, tuple(shown))
+    return ShownContext(subtask, tuple(shown))
 
 
 def _answer(text: str) -> str | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, ShownContext, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION, estimate_tokens
 from podium_research.importers.documents import SourceDocument, list_files, read_json_lines
@@ -88,7 +88,7 @@ def import_judgebench(path: Path, writer: RecordingWriter, report: Callable[[str
                     output_tokens=estimate_tokens(game.judgment.response),
                     estimated=True,
                 )
-                seen = Seen(COMPARE, tuple((ANSWER_WHOLE_QUESTION, text) for text in shown))
+                seen = ShownContext(COMPARE, tuple((ANSWER_WHOLE_QUESTION, text) for text in shown))
                 if writer.add(question_id, response, seen=seen):
                     games[judge] += 1
                     right[judge] += game.decision == wanted

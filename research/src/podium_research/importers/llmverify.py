@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, ShownContext, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, read_json_lines
@@ -83,7 +83,7 @@ def import_llmverify(path: Path, writer: RecordingWriter, report: Callable[[str]
                 question_id,
                 Response.of_text(row.model, row.response, sample=row.response_idx, answer=None, score=score),
             )
-            seen = Seen(VERIFY, ((ANSWER_WHOLE_QUESTION, row.response),))
+            seen = ShownContext(VERIFY, ((ANSWER_WHOLE_QUESTION, row.response),))
             for sample, (text, vote) in enumerate(zip(row.swap_inference1, row.votes, strict=False)):
                 agrees = label is not None and _VOTES.get(_word(vote)) == label
                 response = Response.of_text(verifier, text, sample=sample, answer=None, score=float(agrees))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, Seen, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, ShownContext, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.serialization import DamagedTraceError, read_document
@@ -119,7 +119,7 @@ def _why_left_out(span: Span, *, bare: bool, conditioned: bool) -> str | None:
     return None
 
 
-def _steps(trace: Trace) -> Iterator[tuple[Span, Seen]]:
+def _steps(trace: Trace) -> Iterator[tuple[Span, ShownContext]]:
     """Each step, and what its worker saw besides the question."""
     previous = None
     for round_ in trace.rounds:
@@ -132,6 +132,6 @@ def _steps(trace: Trace) -> Iterator[tuple[Span, Seen]]:
                 for place in span.reads
                 if (response := spans[place].response) is not None
             )
-            yield span, Seen(span.subtask, tuple(earlier), previous if shown else None)
+            yield span, ShownContext(span.subtask, tuple(earlier), previous if shown else None)
         if round_.workflow is not None:
             previous = round_.response

@@ -42,7 +42,7 @@ from sqlalchemy import (
 
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
-from podium.trace.engine import Database, Tables, now
+from podium.trace.database import Database, Tables, now
 
 WINDOW_S = 60.0
 """Seconds of the sliding window in which requests a minute are counted."""

@@ -87,7 +87,7 @@ _ToolChoice = (
 )
 
 
-class SchemaText(JsonSchema):
+class JsonSchemaFormat(JsonSchema):
     type: Literal["json_schema"]
     schema_: dict[str, Any] = Field(alias="schema")
 
@@ -97,7 +97,7 @@ class TextOptions(BodyPart):
         "verbosity": ChatBody.unsupported["verbosity"]._replace(values=("medium",))
     }
 
-    format: Annotated[PlainFormat | SchemaText, Field(discriminator="type")] | None = None
+    format: Annotated[PlainFormat | JsonSchemaFormat, Field(discriminator="type")] | None = None
 
 
 class ResponseBody(OpenAIBody):
@@ -236,6 +236,6 @@ def _response_format(body: ResponseBody) -> dict[str, Any] | None:
         return None
     if text_format.type == "json_object":
         return {"type": "json_object"}
-    assert isinstance(text_format, SchemaText)
+    assert isinstance(text_format, JsonSchemaFormat)
     schema = {name: value for name, value in text_format.sent.items() if name != "type"}
     return {"type": "json_schema", "json_schema": schema}

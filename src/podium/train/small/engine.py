@@ -127,7 +127,7 @@ class _Trainer:
             seed=f"train/{job.settings.seed}/{iteration}/sample",
             guide=self._guide,
         )
-        seconds = job.rollouts.run(samples, writer, most=len(samples))
+        seconds = job.rollouts.run(samples, writer, max_samples=len(samples))
         if job.rollouts.stop.is_set():
             raise TrainingInterruptedError
         began = time.perf_counter()

@@ -37,7 +37,13 @@ class GroupWriter:
         self._guide = guide
 
     def write(
-        self, samples: Sequence[SampledCompletion], on_end: OnEnd, *, number: int, most: int, greedy: bool
+        self,
+        samples: Sequence[SampledCompletion],
+        on_end: OnEnd,
+        *,
+        number: int,
+        max_samples: int,
+        greedy: bool,
     ) -> None:
         """See `Writer.write`. The samples of a question are drawn together."""
         groups = by_row(samples)

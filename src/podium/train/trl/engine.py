@@ -247,8 +247,8 @@ class TRLRun(TrainerCallback):
             SampledCompletion(self._rows[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
         ]
-        most = len(prompts) // self._settings.rounds
-        self._seconds = self._job.rollouts.run(samples, self.writer, most=most)
+        max_samples = len(prompts) // self._settings.rounds
+        self._seconds = self._job.rollouts.run(samples, self.writer, max_samples=max_samples)
         self.samples = self._job.rollouts.ranks.gather(samples)
         # A round that a rollout does not reach has one token that nothing is learned from.
         nothing = trainer.processing_class.eos_token_id
@@ -303,7 +303,7 @@ class TRLRun(TrainerCallback):
             grad_norm=logs.get("grad_norm", 0.0),
             lr=logs["learning_rate"],
         )
-        if not self._job.rollouts.ranks.of_first(goes_on):
+        if not self._job.rollouts.ranks.broadcast(goes_on):
             control.should_training_stop = True
 
 

@@ -34,7 +34,7 @@ class AcceleratedRanks(Ranks):
     def gather(self, items: list[T]) -> list[T]:
         return gather_object(items)  # type: ignore[no-any-return]
 
-    def of_first(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         values = [value]
         if self.size > 1:
             broadcast_object_list(values)

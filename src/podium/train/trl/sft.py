@@ -92,15 +92,15 @@ def run_sft(
         tokenizer = open_tokenizer(settings, start)
         codec = open_codec(settings, start, tokenizer)
         config = _config(settings, folder / "checkpoints", ranks.size, start.context)
-        run = ranks.on_first(lambda: RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME))
+        run = ranks.run_on_first(lambda: RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME))
         progress.phase("collecting examples")
-        collected = ranks.on_first(lambda: asyncio.run(_collect(settings, pool, dispatch, on_warning)))
-        examples = ranks.of_first(collected) or []
+        collected = ranks.run_on_first(lambda: asyncio.run(_collect(settings, pool, dispatch, on_warning)))
+        examples = ranks.broadcast(collected) or []
         pairs = [
             ([message.model_dump() for message in example.messages], example.completion)
             for example in examples
         ]
-        ranks.on_first(lambda: RunFolder(folder).require(RunData.of_examples(pairs, pool.profiles)))
+        ranks.run_on_first(lambda: RunFolder(folder).require(RunData.of_examples(pairs, pool.profiles)))
         progress.phase("encoding the examples")
         dataset = make_dataset(examples, codec, tokenizer.eos_token_id, start)
         progress.phase("loading the model")

@@ -37,7 +37,13 @@ class TRLWriter:
         return self._trainer.eos_token_ids  # type: ignore[no-any-return]
 
     def write(
-        self, samples: Sequence[SampledCompletion], on_end: OnEnd, *, number: int, most: int, greedy: bool
+        self,
+        samples: Sequence[SampledCompletion],
+        on_end: OnEnd,
+        *,
+        number: int,
+        max_samples: int,
+        greedy: bool,
     ) -> None:
         """See `Writer.write`."""
         trainer = self._trainer
@@ -49,7 +55,7 @@ class TRLWriter:
         asked: list[SampledCompletion | None] = [*reached] or [None]
         if not alone and self._counts_places:
             asked = [sample if sample.prompt else None for sample in samples]
-            asked += [None] * (most - len(samples))
+            asked += [None] * (max_samples - len(samples))
         nothing = [trainer.processing_class.eos_token_id]
         prompts = [nothing if sample is None else sample.prompt for sample in asked]
         handed: set[int] = set()
