@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from podium.evals.suite.manifest import SUITE, Manifest
+from podium.evals.suite.plan import SUITE, Manifest
 from podium.evals.suite.results import Results
 from podium.rollout import Rollout
 
@@ -135,10 +135,10 @@ def table(folder: Path) -> None:
     manifest, results = Manifest.load(folder / "run" / SUITE), Results(folder / "run")
     by_pool: dict[str, dict[str, list[Rollout]]] = {}
     for part in manifest.tables:
-        rows = by_pool.setdefault(Path(part.pool).stem, {})
+        rows = by_pool.setdefault(Path(part.table.pool.name).stem, {})
         for row in part.rows:
-            for cell in row.cells:
-                kept = results.evaluation([cell.key]).rollouts if results.lines(cell.key) else ()
+            for file in row.files:
+                kept = results.evaluation([file.key]).rollouts if results.lines(file.key) else ()
                 rows.setdefault(row.label.partition(":")[2], []).extend(kept)
     workers = [*MODELS, "python"]
     head = ("model", "plans by", "prompt", "questions", "read at once", "read", "right", "right given read")

@@ -13,7 +13,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from podium.evals.suite.manifest import SUITE, Manifest
+from podium.evals.suite.plan import SUITE, Manifest
 from podium.evals.suite.results import Results
 from podium.evals.suite.tables import evaluations_of
 from podium.rollout import Rollout
@@ -40,9 +40,9 @@ async def show(run: Path) -> None:
         for label, evaluation in evaluations_of(table, Results(run)).items():
             again = [r for r in evaluation.rollouts if any(x.workflow for x in r.trace.rounds[1:])]
             if not asked:
-                count = len(evaluation.by_question) // manifest.seeds
+                count, of = len(evaluation.by_question) // manifest.seeds, table.table
                 for seed in range(manifest.seeds):
-                    asked |= {t.id: t for t in open_tasks(table.tasks, table.split, size=count, seed=seed)}
+                    asked |= {t.id: t for t in open_tasks(of.tasks.name, of.split, size=count, seed=seed)}
             before = [await first_right(asked[rollout.task_id], rollout) for rollout in again]
             after = [rollout.correct for rollout in again]
             mended = sum(now and not then for then, now in zip(before, after, strict=True))

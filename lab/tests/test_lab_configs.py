@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from podium.config import Settings, load
-from podium.evals.suite.cells import tables_of
-from podium.evals.suite.opening import check_suite
+from podium.evals.suite.check import check_suite
+from podium.evals.suite.plan import tables_of
 from podium.evals.suite.settings import SuiteSettings
 from podium.planners import find_baseline
 from podium.team.opening import open_pool
@@ -76,4 +76,4 @@ def test_a_suite_of_the_shipped_conductor_has_its_jobs() -> None:
             "pool": [{"name": "orchestra"}],
         }
     )
-    assert len(asyncio.run(check_suite(suite)).jobs) == 2
+    assert len(asyncio.run(check_suite(suite, Path("run"))).jobs) == 2

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.evals.looks import TEST, EvaluationLedger
+from podium.evals.evaluation_ledger import TEST, EvaluationLedger, LedgerEntry
+from podium.evals.fingerprints import digest
 from podium.evals.stats import mean_interval
-from podium.evals.suite.cells import digest
 from podium.planner import Planner
 from podium.planners import Committee, Single
 from podium.recordings import Recording
@@ -126,8 +126,9 @@ def planners(pairs: Sequence[Pair], recording: Recording) -> dict[str, Planner]:
 
 def declare(recording: Path, note: str, rows: Sequence[str]) -> int:
     """Write down what will be measured. Returns how many looks at the test questions there are with this one."""
-    looks, labels = EvaluationLedger(recording.with_suffix(".looks.jsonl")), tuple(rows)
-    return len(looks.count(str(recording), TEST, digest([Path(__file__).name, *labels]), labels, note))
+    config = digest([Path(__file__).name, *rows])
+    look = LedgerEntry(tasks=str(recording), split=TEST, config=config, planners=tuple(rows), note=note)
+    return len(EvaluationLedger(recording.with_suffix(".looks.jsonl")).count(look))
 
 
 async def measure(planner: Planner) -> Evaluation:

@@ -12,8 +12,7 @@ import pytest
 from evals.recorded_world import Row, write_recording
 from podium.config import build
 from podium.errors import UsageError
-from podium.evals.suite.manifest import Manifest
-from podium.evals.suite.opening import check_suite
+from podium.evals.suite.check import check_suite
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.tables import evaluations_of
@@ -68,9 +67,9 @@ def test_two_equal_answers_of_five_are_known_to_win_a_vote(
 ) -> None:
     """Each worker alone is right on 40 %, and no vote has a majority of right answers; yet two equal ones win."""
     pool, recording = recorded
-    checked = asyncio.run(check_suite(over(pool, ROUTER, recording)))
+    checked = asyncio.run(check_suite(over(pool, ROUTER, recording), tmp_path / "run"))
     results = asyncio.run(run_suite(checked, tmp_path / "run"))
-    (table,) = Manifest.of(checked, tmp_path / "run").tables
+    (table,) = checked.manifest.tables
     evaluation = evaluations_of(table, results)[ROUTER]
     assert len(evaluation.rollouts) == 20
     assert evaluation.accuracy.mean > 0.7
@@ -90,5 +89,5 @@ def test_a_name_that_says_nothing_is_refused_before_anything_runs(
 ) -> None:
     pool, recording = recorded
     with pytest.raises(UsageError) as refused:
-        asyncio.run(check_suite(over(pool, planner, recording)))
+        asyncio.run(check_suite(over(pool, planner, recording), pool.parent / "run"))
     assert said in str(refused.value)

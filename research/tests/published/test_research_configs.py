@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podium.config import load
-from podium.evals.suite.cells import tables_of
+from podium.evals.suite.plan import tables_of
 from podium.evals.suite.settings import SuiteSettings
 from podium.planners import find_baseline
 from podium.recordings.importers import TableMapping

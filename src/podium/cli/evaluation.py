@@ -22,11 +22,11 @@ from podium.conductor.settings import SOURCES
 from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError
-from podium.evals.suite.cells import tables_of
+from podium.evals.suite.check import CheckedSuite
 from podium.evals.suite.of_team import suite_of_team
-from podium.evals.suite.open_table import OpenTable
-from podium.evals.suite.opening import Checked
+from podium.evals.suite.plan import tables_of
 from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
+from podium.evals.suite.setup import TableSetup
 from podium.executor import Dispatcher
 from podium.executor.dispatcher import open_dispatcher
 from podium.rollout.run_folder import RunFolder, replace_file
@@ -109,7 +109,7 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
         RunFolder.open(runner.run, configuration, changeable=CHANGEABLE)
 
     @contextmanager
-    def open_calls(checked: Checked) -> Iterator[Dispatcher | None]:
+    def open_calls(checked: CheckedSuite) -> Iterator[Dispatcher | None]:
         """A response cache and an account in the folder where anything costs money, else many processes."""
         if not checked.pays and not shares:
             yield None
@@ -140,7 +140,7 @@ def _of_team(
     pool = open_pool(team)
     settings = suite_of_team(team, pool, found.overrides, versus=versus, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
-    opened = OpenTable.of_pool(table, pool, team)
+    opened = TableSetup.of_pool(table, pool, team)
 
     def begin() -> None:
         written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
@@ -148,7 +148,7 @@ def _of_team(
         replace_file(runner.run / SUITE_FILE, toml_text(written).encode())
 
     @contextmanager
-    def open_calls(checked: Checked) -> Iterator[Dispatcher]:
+    def open_calls(checked: CheckedSuite) -> Iterator[Dispatcher]:
         with open_dispatcher(
             paid_workers=checked.paid_workers,
             cache=team.cache,

@@ -14,20 +14,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from podium.cli.terminal import open_console
 from podium.errors import StoreError, UsageError
-from podium.evals.looks import TEST, TRAIN
-from podium.evals.suite.manifest import SUITE, Manifest
-from podium.evals.suite.open_table import OpenTable
-from podium.evals.suite.opening import Checked, check_suite
+from podium.evals.evaluation_ledger import TEST
+from podium.evals.suite.check import CheckedSuite, check_suite
 from podium.evals.suite.page import write_report
+from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import COMPARISON, GradedAnswer, Results
 from podium.evals.suite.run import OnAnswer, answers_left, run_suite
 from podium.evals.suite.settings import SuiteSettings
+from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import Dispatcher
 
-OpenCalls = Callable[[Checked], AbstractContextManager[Dispatcher | None]]
+OpenCalls = Callable[[CheckedSuite], AbstractContextManager[Dispatcher | None]]
 """Opens what all calls of a suite share; None: they share nothing, and many processes may run."""
 
 
@@ -48,7 +48,7 @@ class SuiteRunner:
         *,
         begin: Callable[[], None],
         open_calls: OpenCalls,
-        given: OpenTable | None = None,
+        given: TableSetup | None = None,
     ) -> tuple[Manifest, Results]:
         """Have all questions answered that have no answer yet.
 
@@ -60,16 +60,15 @@ class SuiteRunner:
             UsageError: something cannot run, or a run on test was not declared.
             BudgetError: an account refused a call.
         """
-        checked = await check_suite(settings, given)
-        manifest = Manifest.of(checked, self.run)
+        checked = await check_suite(settings, self.run, given)
+        manifest = checked.manifest
         self._check_declared(manifest, needed=given is None)
         begin()
         manifest.save(self.run / SUITE)
         for sentence in (notice for table in manifest.tables for notice in table.notes):
             print(sentence, file=sys.stderr)
-        if self.declare is not None:
-            _declare(manifest, self.declare)
-        _count(manifest)
+        for table in manifest.tables:
+            self._count(table)
         with open_calls(checked) as dispatcher, _progress(answers_left(checked, self.run)) as on_answer:
             results = await run_suite(
                 checked, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
@@ -98,35 +97,28 @@ class SuiteRunner:
     def _check_declared(self, manifest: Manifest, *, needed: bool) -> None:
         """Refuse a run on test that was not declared, and a declaration of nothing."""
         note = self.declare
-        held_out = [table for table in manifest.tables if table.split != TRAIN]
+        held_out = [table for table in manifest.tables if table.ledger is not None]
         if note is not None and not (note.strip() and held_out):
             raise UsageError(
                 "--declare NOTE says what a run on the test or validation split is for; "
                 + ("write a note." if held_out else "this one has neither, so leave it out.")
             )
-        on_test = [table for table in manifest.tables if table.split == TEST]
-        for table in on_test if needed and note is None else ():
-            if table.looks is not None and not table.looks.is_declared(TEST, table.config):
+        for table in held_out if needed and note is None else ():
+            assert table.ledger is not None
+            if table.table.split == TEST and not table.ledger.declarations(TEST, table.config):
                 raise UsageError(
                     f"{table.label}: a run on the test split is declared before it begins: say with --declare NOTE "
                     'what it is for, or choose on split = "validation".'
                 )
 
-
-def _declare(manifest: Manifest, note: str) -> None:
-    """Write into the ledgers what will be run on test or validation."""
-    for table in manifest.tables:
-        if table.split != TRAIN and table.looks is not None:
-            table.looks.declare(table.tasks, table.split, table.config, table.planners, note)
-
-
-def _count(manifest: Manifest) -> None:
-    """Count this look at each split."""
-    for table in manifest.tables:
-        if table.looks is None:
-            continue
+    def _count(self, table: SuiteTable) -> None:
+        """Write into the ledger what will be run on test or validation, and count this look."""
+        if table.ledger is None:
+            return
+        if self.declare is not None:
+            table.ledger.declare(table.look(self.declare))
         try:
-            table.looks.count(table.tasks, table.split, table.config, table.planners)
+            table.ledger.count(table.look())
         except StoreError as error:
             print(f"This look is not counted: {error}", file=sys.stderr)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.config import build
-from podium.evals.suite.opening import Checked, check_suite
+from podium.evals.suite.check import CheckedSuite, check_suite
 from podium.evals.suite.results import RESULTS
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
@@ -32,16 +32,16 @@ def data() -> tuple[str, str]:
     return str(write_sums(folder / "sums.jsonl", 240, splits)), str(team)
 
 
-def check(**settings: Any) -> Checked:
+def check(folder: Path = Path("r"), **settings: Any) -> CheckedSuite:
     tasks, pool = data()
     settings["tasks"] = [{"name": tasks, **entry} for entry in settings.get("tasks", [{}])]
     settings["pool"] = [{"name": pool, **entry} for entry in settings.get("pool", [{}])]
-    return asyncio.run(check_suite(build(settings, SuiteSettings)))
+    return asyncio.run(check_suite(build(settings, SuiteSettings), folder))
 
 
 def run(folder: Path, **settings: Any) -> Mapping[str, list[Any]]:
     """Run a suite; returns the sorted answers of each cell."""
-    asyncio.run(run_suite(check(**settings), folder))
+    asyncio.run(run_suite(check(folder, **settings), folder))
     return answers(folder)
 
 

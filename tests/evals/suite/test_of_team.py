@@ -13,9 +13,8 @@ from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError
 from podium.evals.comparison import Comparison
-from podium.evals.suite.manifest import Manifest
+from podium.evals.suite.check import check_suite
 from podium.evals.suite.of_team import suite_of_team
-from podium.evals.suite.opening import check_suite
 from podium.evals.suite.results import Results
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
@@ -31,8 +30,8 @@ def suite(*keys: str, **others: Any) -> SuiteSettings:
 
 
 def compared(settings: SuiteSettings, folder: Path) -> Comparison:
-    checked = asyncio.run(check_suite(settings))
-    manifest = Manifest.of(checked, folder)
+    checked = asyncio.run(check_suite(settings, folder))
+    manifest = checked.manifest
     results = asyncio.run(run_suite(checked, folder))
     (table,) = manifest.tables
     return comparison_of(manifest, table, evaluations_of(table, results or Results(folder)))

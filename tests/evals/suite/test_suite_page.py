@@ -13,9 +13,8 @@ import pytest
 from suites import check, data
 
 from podium.errors import UsageError
-from podium.evals.looks import EvaluationLedger
-from podium.evals.suite.manifest import SUITE, Manifest
 from podium.evals.suite.page import write_report
+from podium.evals.suite.plan import SUITE
 from podium.evals.suite.results import RESULTS
 from podium.evals.suite.run import run_suite
 
@@ -38,6 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pool = folder.parent / "and-three.toml"
     pool.write_text("\n".join((*three, Path(team).read_text())))
     checked = check(
+        folder,
         questions=40,
         training=10,
         processes=1,
@@ -47,10 +47,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         title="A <b>bold</b> claim",
     )
     folder.mkdir()
-    manifest = Manifest.of(checked, folder)
-    manifest.save(folder / SUITE)
-    (table,) = manifest.tables
-    EvaluationLedger(Path(str(table.ledger))).count(table.tasks, table.split, table.config, table.planners)
+    checked.manifest.save(folder / SUITE)
+    (table,) = checked.manifest.tables
+    assert table.ledger is not None
+    table.ledger.count(table.look())
     asyncio.run(run_suite(checked, folder))
     return folder
 

@@ -16,10 +16,9 @@ from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.plan_selection import COST_TOLERANCE, best_fixed_plan
-from podium.evals.suite.cells import Cell, Job, TrainingResults
-from podium.evals.suite.open_table import OpenTable, untrained_of
-from podium.evals.suite.opening import open_table
+from podium.evals.suite.plan import SuiteJob
 from podium.evals.suite.results import GradedAnswer, read_answers
+from podium.evals.suite.setup import TableSetup, TrainingCache, untrained_of
 from podium.executor import Dispatcher, Ledger
 from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, paid_plan
 from podium.planners import Single
@@ -33,7 +32,7 @@ from podium.workers.pool import Pool, is_tool
 from podium.workflow import Workflow
 
 Emit = Callable[[str, str], None]
-"""Called with (key of the cell, line) for each graded answer."""
+"""Called with (key of a file of answers, line) for each graded answer."""
 MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""
 _PLANS = 100
@@ -41,7 +40,7 @@ _PLANS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered(PlannerWrapper):
+class CachingPlanner(PlannerWrapper):
     """A planner that plans once for equal requests, such as those of its controls."""
 
     known: dict[object, Plan] = field(default_factory=dict)
@@ -51,7 +50,7 @@ class Remembered(PlannerWrapper):
         return self.planner.name
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The plan for this request. A remembered one counts with its price, and is not paid again."""
+        """The plan for this request. A cached one counts with its price, and is not paid again."""
         key = (request.question.text, request.pool, request.outcomes, request.rounds, request.seed)
         if key not in self.known:
             self.known[key] = await self.planner.plan(request)
@@ -62,7 +61,12 @@ class Remembered(PlannerWrapper):
 
 
 async def run_job(
-    job: Job, emit: Emit, *, dispatcher: Dispatcher | None = None, given: OpenTable | None = None
+    job: SuiteJob,
+    emit: Emit,
+    cache: TrainingCache,
+    *,
+    dispatcher: Dispatcher | None = None,
+    given: TableSetup | None = None,
 ) -> None:
     """Answer and grade what is not kept yet. The same job gives the same lines, but for times and ids.
 
@@ -74,88 +78,83 @@ async def run_job(
         UsageError: questions that the planner cannot take.
         BudgetError: an account refused a call.
     """
-    own, *controls = job.cells
-    async with (
-        open_table(own.table, given) as opened,
-        opened.open_team(
-            own.entry,
-            job.settings,
-            seed=own.seed,
-            training=job.training,
-            dispatcher=dispatcher,
-        ) as team,
-    ):
-        tasks = {task.id: task for task in opened.tasks(own.seed)}
-        planner = team.planner
-        if isinstance(planner, BatchPlanner):
-            planner.read_ahead([task.question.text for task in tasks.values()])
-        remembered = Remembered(planner) if controls else planner
-        run = _Run(job, opened, team, tasks, emit, remembered)
-        if own.entry.best_of > 1:
-            assert isinstance(planner, Conductor)
-            await run.bound(own, planner.at_temperature(1.0))
-            return
-        found = await run.cell(own, remembered)
-        for cell in controls:
-            await run.control(cell, found.cost_usd)
+    async with TableSetup.open(job.table, given) as setup:
+        learned = None
+        if job.training is not None:
+            learned = await setup.learned(job.entry, job.settings, job.training, job.seed, cache)
+        async with setup.open_team(
+            job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=dispatcher
+        ) as team:
+            tasks = {task.id: task for task in setup.tasks(job.seed)}
+            planner = team.planner
+            if isinstance(planner, BatchPlanner):
+                planner.read_ahead([task.question.text for task in tasks.values()])
+            own, *controls = job.keys
+            shared = CachingPlanner(planner) if controls else planner
+            run = _JobRun(job, setup, team, tasks, emit, shared, cache)
+            if job.entry.best_of > 1:
+                assert isinstance(planner, Conductor)
+                await run.bound(job.keys[own], planner.at_temperature(1.0))
+                return
+            found = await run.evaluate(job.keys[own], shared)
+            for name in controls:
+                await run.control(name, found.cost_usd)
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What the cells of a job share."""
+class _JobRun:
+    """What the files of a job share."""
 
-    job: Job
-    opened: OpenTable
+    job: SuiteJob
+    setup: TableSetup
     team: Team
     tasks: Mapping[str, Task]
     emit: Emit
     planner: Planner
     """The team's, which plans once for equal requests."""
+    cache: TrainingCache
 
-    async def control(self, cell: Cell, cost_usd: float) -> None:
+    async def control(self, name: str, cost_usd: float) -> None:
         """Evaluate a control of the planner, which cost so many dollars a question."""
-        assert cell.control is not None
-        control = PLAN_CONTROLS[cell.control]
-        best, training = "", self.job.training
-        samples = 1
+        control, training = PLAN_CONTROLS[name], self.job.training
+        best, samples = "", 1
         if training is not None:
             w = int(np.mean(training.score_QW, axis=0).argmax())
             best = training.workers[w]
             samples = max(1, samples_within(cost_usd, float(np.mean(training.cost_QW, axis=0)[w])))
         context = ControlContext(
-            self.opened.pool.profiles,
-            tools=frozenset(worker.profile.name for worker in self.opened.pool if is_tool(worker)),
-            seed=str(cell.seed),
+            self.setup.pool.profiles,
+            tools=frozenset(worker.profile.name for worker in self.setup.pool if is_tool(worker)),
+            seed=str(self.job.seed),
             best_worker=best,
-            plans=await self._plans(training) if "plans" in control.needs else (),
+            plans=await self._plans() if "plans" in control.needs else (),
             samples=samples,
-            vote=await self._vote(training, cost_usd) if "vote" in control.needs else None,
+            vote=await self._vote(cost_usd) if "vote" in control.needs else None,
         )
-        before = untrained_of(cell.entry) if "untrained" in control.needs else None
+        before = untrained_of(self.job.entry) if "untrained" in control.needs else None
         if before is None:
-            await self.cell(cell, control.wrap(self.planner, context))
+            await self.evaluate(self.job.keys[name], control.wrap(self.planner, context))
             return
-        async with self.opened.open_team(
-            before, self.job.settings, seed=cell.seed, dispatcher=self.team.runner.dispatcher
+        async with self.setup.open_team(
+            before, self.job.settings, seed=self.job.seed, dispatcher=self.team.runner.dispatcher
         ) as other:
-            await self.cell(cell, control.wrap(self.planner, replace(context, untrained=other.planner)))
+            context = replace(context, untrained=other.planner)
+            await self.evaluate(self.job.keys[name], control.wrap(self.planner, context))
 
-    async def _vote(self, training: TrainingResults | None, cost_usd: float) -> Planner:
+    async def _vote(self, cost_usd: float) -> Planner:
         """The best vote on training questions that so many dollars a question buy; else the cheapest worker alone."""
-        assert training is not None
-        answers = await self.opened.answers(training)
+        assert self.job.training is not None
+        answers = await self.setup.answers(self.job.training, self.cache)
         found = best_fixed_plan(answers, max_cost=cost_usd)
         return found or Single(answers.workers[int(answers.cost.argmin())])
 
-    async def _plans(self, training: TrainingResults | None) -> list[Workflow]:
+    async def _plans(self) -> list[Workflow]:
         """The planner's first plans for training questions."""
-        assert training is not None
-        table = self.opened.table.training.model_copy(update={"questions": _PLANS})
         plans, failed = [], ""
-        for task in replace(self.opened, table=table).tasks(0):
+        for task in self.setup.training(_PLANS).tasks(0):
             request = PlanRequest(
                 task.question,
-                self.opened.pool.profiles_for(task.question.text),
+                self.setup.pool.profiles_for(task.question.text),
                 max_steps=self.team.runner.max_steps,
                 seed=f"most-frequent/{task.id}",
             )
@@ -172,51 +171,49 @@ class _Run:
                 plans.append(plan.decision)
         if not plans:
             raise UsageError(
-                f"The control most-frequent-plan of {self.job.cells[0].label} has no plan to repeat, since none could "
-                f"be read; leave the control out.{failed}"
+                f"The control most-frequent-plan of {self.job.entry.row} has no plan to repeat, since none could be "
+                f"read; leave the control out.{failed}"
             )
         return plans
 
-    async def cell(self, cell: Cell, planner: Planner) -> Evaluation:
-        """Evaluate a planner on the questions of a cell."""
+    async def evaluate(self, key: str, planner: Planner) -> Evaluation:
+        """Give a file of answers all that it lacks."""
         return await self._evaluate(
-            cell,
             planner,
             list(self.tasks.values()),
             self.job.settings.repeats,
-            kept={key: answer.rollout for key, answer in self._kept(cell).items()},
-            on_rollout=partial(self._emit, cell),
+            kept={key: answer.rollout for key, answer in self._kept(key).items()},
+            on_rollout=partial(self._emit, key),
         )
 
-    async def bound(self, cell: Cell, planner: Planner) -> None:
+    async def bound(self, key: str, planner: Planner) -> None:
         """Emit for each question the best of many rollouts."""
-        kept, repeats, plans = self._kept(cell), self.job.settings.repeats, cell.entry.best_of
+        kept, repeats, plans = self._kept(key), self.job.settings.repeats, self.job.entry.best_of
         for task in self.tasks.values():
             if all((task.id, repeat) in kept for repeat in range(repeats)):
                 continue
-            found = await self._evaluate(cell, planner, [task], repeats * plans)
+            found = await self._evaluate(planner, [task], repeats * plans)
             for repeat in range(repeats):
                 tried = found.rollouts[repeat * plans : (repeat + 1) * plans]
                 best = max(tried, key=lambda rollout: (rollout.grade.score, -rollout.trace.uncached_usd))
                 if (task.id, repeat) not in kept:
-                    self._emit(cell, repeat, best)
+                    self._emit(key, repeat, best)
 
     def _pool_of(self, task: Task) -> Pool:
-        return self.opened.pool_of(task, self._places[task.id])
+        return self.setup.pool_of(task, self._places[task.id])
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
         return {task_id: place for place, task_id in enumerate(self.tasks)}
 
-    def _kept(self, cell: Cell) -> Mapping[tuple[str, int], GradedAnswer]:
-        return read_answers(self.job.kept.get(cell.key, ()), cell.key)
+    def _kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
+        return read_answers(self.job.kept.get(key, ()), key)
 
-    def _emit(self, cell: Cell, repeat: int, rollout: Rollout) -> None:
-        self.emit(cell.key, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout).line)
+    def _emit(self, key: str, repeat: int, rollout: Rollout) -> None:
+        self.emit(key, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout).line)
 
     async def _evaluate(
         self,
-        cell: Cell,
         planner: Planner,
         tasks: Sequence[Task],
         repeats: int,
@@ -225,7 +222,7 @@ class _Run:
         on_rollout: Callable[[int, Rollout], None] | None = None,
     ) -> Evaluation:
         settings, runner = self.job.settings, self.team.runner
-        rounds = cell.entry.rounds or max(
+        rounds = self.job.entry.rounds or max(
             settings.budget.rounds, rounds_of(planner), self.team.opened.trained.rounds
         )
         return await evaluate(
@@ -234,7 +231,7 @@ class _Run:
             self._pool_of,
             repeats=repeats,
             concurrency=settings.concurrency,
-            seed=str(cell.seed),
+            seed=str(self.job.seed),
             budget=settings.budget.model_copy(update={"rounds": rounds}),
             max_steps=runner.max_steps,
             execution=runner.settings,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, UsageError
-from podium.evals.suite.cells import TRAINING
+from podium.evals.suite.plan import TRAINING
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners import known_baselines, open_baseline
 from podium.planners.voting import Single

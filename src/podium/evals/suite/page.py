@@ -13,11 +13,11 @@ from podium.errors import UsageError
 from podium.evals.charts import Html, fragment, pareto_chart, tag, whisker
 from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.evaluation import Evaluation
-from podium.evals.looks import TEST
+from podium.evals.evaluation_ledger import TEST
 from podium.evals.measures import Measures, PlannerMeasures, measure
 from podium.evals.report import REPORT, html_page, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
-from podium.evals.suite.manifest import SUITE, Manifest, SuiteTable
+from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
 from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
 from podium.evals.table import grid, notes, percent, points, within
@@ -121,11 +121,12 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
 
 def _setting(manifest: Manifest, table: SuiteTable, comparison: Comparison) -> str:
     """What was measured, for a reader who does not know the file."""
+    of = table.table
     return (
-        f"{len(comparison.rows)} planners answered {comparison.questions:,} questions of the {table.split} split of "
-        f"{table.tasks}, drawn with {manifest.seeds} seed{'s' * (manifest.seeds != 1)}, "
+        f"{len(comparison.rows)} planners answered {comparison.questions:,} questions of the {of.split} split of "
+        f"{of.tasks.name}, drawn with {manifest.seeds} seed{'s' * (manifest.seeds != 1)}, "
         f"{manifest.repeats} answer{'s' * (manifest.repeats != 1)} a question. "
-        f"The workers of {table.pool}: {', '.join(comparison.pool)}."
+        f"The workers of {of.pool.name}: {', '.join(comparison.pool)}."
     )
 
 
@@ -247,7 +248,8 @@ def _controls(table: SuiteTable, comparison: Comparison) -> Html:
     """Each control beside its planner: what it would explain, and whether the figures rule that out."""
     rows = {row.label: row for row in comparison.rows}
     first = comparison.rows[0]
-    shown = [row for row in table.rows if row.of == first.label and row.label in rows]
+    entry = table.rows[0].entry
+    shown = [row for row in table.rows if row.control and row.entry == entry and row.label in rows]
     if not shown:
         return Html("")
 
@@ -280,25 +282,24 @@ def _controls(table: SuiteTable, comparison: Comparison) -> Html:
 def _before_and_after(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Html:
     """Plans of the first planner beside those of its checkpoint before training, if that has a row."""
     first = next(iter(evaluations))
-    before = next(
-        (row.label for row in table.rows if row.of == first and row.label.endswith(": untrained")), ""
-    )
+    before = f"{first}: untrained"
     return examples(first, before, evaluations) if before in evaluations else Html("")
 
 
 def _ledger(table: SuiteTable) -> Html:
     """How often the split was looked at."""
-    looks = () if table.looks is None else table.looks.of_split(table.split)
+    split = table.table.split
+    looks = () if table.ledger is None else table.ledger.looks(split)
     if not looks:
         return Html("")
 
     def line(number: int, date: str, note: str, planners: Sequence[str], this: bool) -> Html:
-        undeclared = "not declared" if table.split == TEST else ""
+        undeclared = "not declared" if split == TEST else ""
         cells = (date[:10], f"{len(planners)}", note or undeclared)
         return tag("tr", tag("td", f"{number}{', this one' * this}"), (tag("td", cell) for cell in cells))
 
     return fragment(
-        tag("h3", f"Looks at the {table.split} split of {Path(table.tasks).name}"),
+        tag("h3", f"Looks at the {split} split of {Path(table.table.tasks.name).name}"),
         tag(
             "table",
             tag("thead", tag("tr", (tag("th", head) for head in ("look", "date", "rows", "what for")))),

@@ -16,11 +16,12 @@ from itertools import chain
 
 from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
-from podium.evals.suite.cells import Job
 from podium.evals.suite.job import Emit, run_job
+from podium.evals.suite.plan import SuiteJob
+from podium.evals.suite.setup import TrainingCache
 
 
-async def run_in_children(groups: Iterable[Iterable[Job]], processes: int, emit: Emit) -> None:
+async def run_in_children(groups: Iterable[Iterable[SuiteJob]], processes: int, emit: Emit) -> None:
     """Run all jobs, `processes` at a time; those of a group run in one process, one after the other.
 
     Raises:
@@ -40,7 +41,7 @@ async def run_in_children(groups: Iterable[Iterable[Job]], processes: int, emit:
             raise next(flatten_group(own)) from None
 
 
-async def _run_child(waiting: Iterable[Iterable[Job]], threads: ThreadPoolExecutor, emit: Emit) -> None:
+async def _run_child(waiting: Iterable[Iterable[SuiteJob]], threads: ThreadPoolExecutor, emit: Emit) -> None:
     """A child that runs jobs until none waits."""
     loop = asyncio.get_running_loop()
     child = ChildProcess(("-m", __name__))
@@ -51,10 +52,10 @@ async def _run_child(waiting: Iterable[Iterable[Job]], threads: ThreadPoolExecut
                 while (found := json.loads(await loop.run_in_executor(threads, child.read_line))) != "done":
                     if "refused" in found:
                         raise UsageError(found["refused"])
-                    emit(found["cell"], found["line"])
+                    emit(found["key"], found["line"])
             except ChildEndedError as error:
                 raise PodiumError(
-                    f"A process that ran {job.cells[0].label} {error}; run the same command again: all answers until "
+                    f"A process that ran {job.entry.row} {error}; run the same command again: all answers until "
                     "then are kept."
                 ) from None
     finally:
@@ -74,12 +75,13 @@ def main() -> None:
         except BrokenPipeError:  # The parent has ended.
             os._exit(1)
 
-    def emit(cell: str, line: str) -> None:
-        send({"cell": cell, "line": line})
+    def emit(key: str, line: str) -> None:
+        send({"key": key, "line": line})
 
+    cache = TrainingCache()
     for text in sys.stdin:
         try:
-            asyncio.run(run_job(Job.model_validate_json(text), emit))
+            asyncio.run(run_job(SuiteJob.model_validate_json(text), emit, cache))
         except UsageError as error:
             send({"refused": str(error)})
         send("done")

@@ -1,4 +1,4 @@
-"""The answers of a suite on disk: for each cell a file of JSON lines, one line for each graded answer.
+"""The answers of a suite on disk: for each row and seed a file of JSON lines, one line for each graded answer.
 
 Lines are only added. A line that a kill left incomplete is cut off before the next one is written. What a report does
 not need, such as the messages that workers were sent, is left out.
@@ -104,38 +104,36 @@ class Results:
         self.folder = run / RESULTS
         self._begun: set[str] = set()
 
-    def append(self, cell: str, line: str) -> None:
-        """Write a line of a cell before returning. It survives the end of this process, not that of the machine.
+    def append(self, key: str, line: str) -> None:
+        """Write a line of a file before returning. It survives the end of this process, not that of the machine.
 
         Raises:
             StoreError: the disk is full or not writable.
         """
-        path = self._path(cell)
+        path = self._path(key)
         try:
-            if cell not in self._begun:
+            if key not in self._begun:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 _cut_torn_line(path)
-                self._begun.add(cell)
+                self._begun.add(key)
             with path.open("ab") as file:
                 file.write(line.encode() + b"\n")
         except OSError as error:
             raise StoreError.of_file(path, error) from None
 
-    def lines(self, cell: str) -> tuple[str, ...]:
-        """The complete lines of a cell; none if it was not begun."""
-        path = self._path(cell)
+    def lines(self, key: str) -> tuple[str, ...]:
+        """The complete lines of a file; none if it was not begun."""
+        path = self._path(key)
         return tuple(path.read_text(encoding="utf-8").split("\n")[:-1]) if path.is_file() else ()
 
-    def evaluation(self, cells: Iterable[str]) -> Evaluation:
-        """The cells of one row, with all seeds, as an evaluation. It has at least one answer.
+    def evaluation(self, keys: Iterable[str]) -> Evaluation:
+        """The files of one row, with all seeds, as an evaluation. It has at least one answer.
 
         Raises:
             RunMismatchError: a line is damaged.
         """
         answers = [
-            answer
-            for cell in cells
-            for answer in read_answers(self.lines(cell), str(self._path(cell))).values()
+            answer for key in keys for answer in read_answers(self.lines(key), str(self._path(key))).values()
         ]
         return Evaluation(
             planner=answers[0].trace.planner,
@@ -145,8 +143,8 @@ class Results:
             facts={answer.task: {**answer.facts, GOLD: answer.gold} for answer in answers},
         )
 
-    def _path(self, cell: str) -> Path:
-        return self.folder / f"{cell}.jsonl"
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.jsonl"
 
 
 @contextmanager

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation, accuracy
-from podium.evals.looks import sentence_on
-from podium.evals.suite.manifest import Manifest, SuiteRow, SuiteTable
+from podium.evals.evaluation_ledger import sentence_on
+from podium.evals.suite.plan import Manifest, SuiteRow, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
 from podium.rollout import Rollout
 
@@ -20,9 +19,9 @@ def evaluations_of(table: SuiteTable, results: Results) -> dict[str, Evaluation]
     """The evaluation of each row that has all of its answers, by label."""
     with without_garbage_collection():
         return {
-            row.label: results.evaluation([cell.key for cell in row.cells])
+            row.label: results.evaluation([file.key for file in row.files])
             for row in table.rows
-            if all(len(results.lines(cell.key)) >= cell.answers for cell in row.cells)
+            if all(len(results.lines(file.key)) >= file.answers for file in row.files)
         }
 
 
@@ -31,7 +30,7 @@ def unfinished(table: SuiteTable, results: Results) -> list[str]:
     return [
         row.label
         for row in table.rows
-        if any(len(results.lines(cell.key)) < cell.answers for cell in row.cells)
+        if any(len(results.lines(file.key)) < file.answers for file in row.files)
     ]
 
 
@@ -59,7 +58,7 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
         recorded=any(evaluation.recorded for evaluation in evaluations.values()),
         rows=adjusted(compared),
         conditioned=table.conditioned,
-        tasks=f"{Path(table.tasks).stem}/{table.split}",
+        tasks=f"{Path(table.table.tasks.name).stem}/{table.table.split}",
         max_steps=manifest.max_steps,
         # A row may have more rounds than the suite, and then its label or its method says so.
         rounds=manifest.rounds if max(taken, default=0) <= manifest.rounds else None,
@@ -68,7 +67,6 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
             *_on_looks(table),
             *_on_seeds(table, evaluations),
             *_on_controls(table, evaluations),
-            *_on_decline(table, evaluations),
         ),
         reference="Conductor" if rows[first].kind == "conductor" else first,
     )
@@ -107,7 +105,7 @@ def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | Non
 def _on_controls(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
     """Which planners were chosen on training questions, and what each control would explain."""
     for shown in table.rows:
-        found = evaluations.get(shown.label) if shown.chosen else None
+        found = evaluations.get(shown.label) if shown.is_chosen else None
         if found is not None:
             yield f"{shown.label}: {found.planner}, chosen on training questions."
         if shown.rules_out:
@@ -121,7 +119,7 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
             continue
         by_seed: dict[str, list[Rollout]] = defaultdict(list)
         for rollout in evaluations[shown.label].rollouts:
-            by_seed[_seed(rollout)].append(rollout)
+            by_seed[seed_of(rollout)].append(rollout)
         shares = (points(accuracy(found), 1) for found in by_seed.values())
         yield f"{shown.label}: each seed has a checkpoint of its own; they are right on {', '.join(shares)} %."
 
@@ -131,67 +129,13 @@ def points(share: float | None, places: int) -> str:
     return "–" if share is None else f"{100 * share:.{places}f}"
 
 
-def _seed(rollout: Rollout) -> str:
+def seed_of(rollout: Rollout) -> str:
     """The seed of the suite, which `rollout_seed` writes second."""
     return rollout.trace.seed.split("/")[1]
 
 
 def _on_looks(table: SuiteTable) -> list[str]:
     """How often the split was looked at, with this look."""
-    looks = () if table.looks is None else table.looks.of_split(table.split)
+    looks = () if table.ledger is None else table.ledger.looks(table.table.split)
     known = any(look.config == table.config for look in looks)
     return [sentence_on(looks, table.config)] if known else []
-
-
-SOON = 50
-"""So many questions after a worker turned bad are counted apart from the later ones. A worker without a call in so many
-in a row was left."""
-
-
-def _on_decline(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
-    """How often each row calls a worker that turns bad during the test, and how often it is right, before and after."""
-    decline = table.decline
-    if decline is None:
-        return
-    for label, evaluation in evaluations.items():
-        by_seed = in_order(evaluation)
-        bounds = (0, decline.at, decline.at + SOON, None)
-        told = []
-        for begin, end in pairwise(bounds):
-            part = [rollout for rollouts in by_seed.values() for rollout in rollouts[begin:end]]
-            calling = sum(calls_worker(rollout, decline.worker) for rollout in part)
-            told.append((calling / max(1, len(part)), accuracy(part)))
-        called, right = (
-            ", ".join(points(share, 0) for share in shares) for shares in zip(*told, strict=True)
-        )
-        left: list[str] = []
-        for (seed, _), rollouts in by_seed.items():
-            calls = [calls_worker(rollout, decline.worker) for rollout in rollouts]
-            after = _left_after(calls[decline.at :])
-            usual = 100 * sum(calls[: decline.at]) / max(1, decline.at)
-            left.append(f"seed {seed} {'never' if after is None else after} ({usual:.0f} %)")
-        yield (
-            f"{label}: it calls {decline.worker} for {called} % of the questions before {decline.worker} turns bad, of "
-            f"the next {SOON}, and of the others; of these {right} % are answered rightly. After so many questions "
-            f"{SOON} in a row do without {decline.worker} (in brackets: its share of calls before): {', '.join(left)}."
-        )
-
-
-def in_order(evaluation: Evaluation) -> dict[tuple[str, str], list[Rollout]]:
-    """The rollouts of each seed and repeat, by both, in the order in which the questions were asked."""
-    by_seed: dict[tuple[str, str], list[Rollout]] = defaultdict(list)
-    for rollout in evaluation.rollouts:
-        by_seed[_seed(rollout), rollout.trace.seed.split("/")[-1]].append(rollout)
-    for rollouts in by_seed.values():
-        rollouts.sort(key=lambda rollout: rollout.trace.started_at)
-    return by_seed
-
-
-def calls_worker(rollout: Rollout, worker: str) -> bool:
-    """Whether a step of the question was given to the worker."""
-    return any(span.worker == worker for span in rollout.trace.spans)
-
-
-def _left_after(calls: Sequence[bool]) -> int | None:
-    """After how many questions the first `SOON` in a row have no call; None: nowhere so many."""
-    return next((k for k in range(len(calls) - SOON + 1) if not any(calls[k : k + SOON])), None)

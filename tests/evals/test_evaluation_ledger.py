@@ -7,29 +7,32 @@ from pathlib import Path
 import pytest
 
 from podium.errors import ConfigError
-from podium.evals.looks import EvaluationLedger, ledger_file, sentence_on
+from podium.evals.evaluation_ledger import EvaluationLedger, LedgerEntry, ledger_file, sentence_on
 
-PLANNERS = ("Conductor", "ada alone")
+
+def look(split: str, config: str, note: str = "") -> LedgerEntry:
+    planners = ("Conductor", "ada alone")
+    return LedgerEntry(tasks="mine.parquet", split=split, config=config, planners=planners, note=note)
 
 
 def test_each_configuration_is_one_look_at_its_split(tmp_path: Path) -> None:
     ledger = EvaluationLedger(tmp_path / "mine.looks.jsonl")
-    ledger.count("mine.parquet", "validation", "a", PLANNERS)
-    ledger.count("mine.parquet", "test", "a", PLANNERS)
-    looks = ledger.count("mine.parquet", "validation", "b", PLANNERS)
-    assert ledger.count("mine.parquet", "validation", "a", PLANNERS) == looks
-    assert [look.config for look in looks] == ["a", "b"]
+    ledger.count(look("validation", "a"))
+    ledger.count(look("test", "a"))
+    looks = ledger.count(look("validation", "b"))
+    assert ledger.count(look("validation", "a")) == looks
+    assert [each.config for each in looks] == ["a", "b"]
     assert sentence_on(looks, "b") == "Look 2 at the validation split of mine.parquet."
 
 
 def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Path) -> None:
     ledger = EvaluationLedger(tmp_path / "mine.looks.jsonl")
-    ledger.declare("mine.parquet", "test", "a", PLANNERS, "The one run on test.")
-    assert ledger.of_split("test") == ()
-    assert ledger.is_declared("test", "a")
-    assert not ledger.is_declared("test", "b")
-    assert not ledger.is_declared("validation", "a")
-    looks = ledger.count("mine.parquet", "test", "a", PLANNERS)
+    ledger.declare(look("test", "a", "The one run on test."))
+    assert ledger.looks("test") == ()
+    assert ledger.declarations("test", "a")
+    assert not ledger.declarations("test", "b")
+    assert not ledger.declarations("validation", "a")
+    looks = ledger.count(look("test", "a"))
     assert (
         sentence_on(looks, "a") == "Look 1 at the test split of mine.parquet, declared: The one run on test."
     )
@@ -38,12 +41,12 @@ def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Pa
 def test_the_same_configuration_declared_anew_is_a_further_look(tmp_path: Path) -> None:
     ledger = EvaluationLedger(tmp_path / "mine.looks.jsonl")
     for note in ("Before the change.", "After it."):
-        assert not ledger.is_declared("test", "a", note)
-        ledger.declare("mine.parquet", "test", "a", PLANNERS, note)
-        assert ledger.is_declared("test", "a", note)
-        looks = ledger.count("mine.parquet", "test", "a", PLANNERS)
-        assert ledger.count("mine.parquet", "test", "a", PLANNERS) == looks  # As if continued after a kill.
-    assert [look.note for look in looks] == ["Before the change.", "After it."]
+        assert note not in ledger.declarations("test", "a")
+        ledger.declare(look("test", "a", note))
+        assert note in ledger.declarations("test", "a")
+        looks = ledger.count(look("test", "a"))
+        assert ledger.count(look("test", "a")) == looks  # As if continued after a kill.
+    assert [each.note for each in looks] == ["Before the change.", "After it."]
     assert sentence_on(looks, "a") == "Look 2 at the test split of mine.parquet, declared: After it."
 
 
@@ -53,7 +56,6 @@ def test_the_ledger_stands_beside_the_file_of_the_questions_or_the_run(tmp_path:
     recording.touch()
     assert ledger_file(str(recording), tmp_path / "runs" / "r") == recording.with_name("mine.looks.jsonl")
     assert ledger_file("sums", tmp_path / "runs" / "r") == tmp_path / "runs" / "sums.looks.jsonl"
-    assert ledger_file("sums", None) is None
 
 
 def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.plan_selection import VoterPrices, best_cascade, best_fixed_plan, best_vote
-from podium.evals.suite.cells import Cell, Table, TrainingResults, cells_of
+from podium.evals.suite.plan import AnswerFile, SuiteRow, Table, TrainingResults
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.executor import Dispatcher
 from podium.planner import Planner
@@ -34,22 +34,26 @@ from podium.workers.pool import Pool, has_paid_workers, is_tool
 from podium.workers.replay import replays_bare_questions
 from podium.workers.vote import VoteWorker
 
-CHOSEN: Mapping[str, Callable[[Answers], Planner | None]] = {
+_CHOOSE: Mapping[str, Callable[[Answers], Planner | None]] = {
     "best-vote": partial(best_vote, weighted=False),
     "best-weighted-vote": partial(best_vote, weighted=True),
     "best-committee": best_fixed_plan,
     "best-cascade": best_cascade,
 }
-"""Planners of a suite that are chosen on training questions: the vote of the most accurate workers, the same weighted,
-the vote of any answers, and the cascade of three workers."""
-_READ: dict[Table, Answers | None] = {}
-"""The recorded answers to the training questions of a table that this process has read; None: workers are live."""
-_SCORED: dict[tuple[Table, bool], ScoredAnswers] = {}
-"""What planners learned from them, by whether votes stop early. It keeps what they computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingCache:
+    """What the jobs of one process have read of training questions, so that they read and compute it once."""
+
+    answers: dict[Table, Answers | None] = field(default_factory=dict)
+    """None: not all workers are recorded."""
+    scored: dict[tuple[Table, bool], ScoredAnswers] = field(default_factory=dict)
+    """By table and by whether votes stop early. The value keeps what planners learned from it."""
 
 
 @dataclass(frozen=True)
-class OpenTable:
+class TableSetup:
     """A table with its workers. They have a vote in any case, unless the pool of each question is drawn from them."""
 
     table: Table
@@ -60,23 +64,31 @@ class OpenTable:
     """Draws the pool of each question; None: all workers answer every question."""
 
     @classmethod
-    def open(cls, table: Table) -> OpenTable:
-        """Open the pool; the caller closes it.
-
-        Raises:
-            ConfigError: it cannot be read or built.
-        """
-        team = read_team(table.pool.name, table.pool.keys or ())
-        return cls.of_pool(table, open_pool(team), team)
-
-    @classmethod
-    def of_pool(cls, table: Table, pool: Pool, team: TeamSettings) -> OpenTable:
+    def of_pool(cls, table: Table, pool: Pool, team: TeamSettings) -> TableSetup:
         """The table over workers that are open; `ConfigError` if they lack one that is named."""
         if table.pool.draw is not None:
             return cls(table, pool, team, PoolSource(pool, table.pool.draw))
         if table.pool.decline is not None:
             _declined(pool, table.pool.decline)
         return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), team)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, table: Table, given: TableSetup | None = None) -> AsyncIterator[TableSetup]:
+        """The table, whose workers are closed at the end; or with the workers of `given`, which stay open.
+
+        Raises:
+            ConfigError: the pool cannot be read or built.
+        """
+        if given is not None:
+            yield replace(given, table=table)
+            return
+        team = read_team(table.pool.name, table.pool.keys or ())
+        opened = cls.of_pool(table, open_pool(team), team)
+        try:
+            yield opened
+        finally:
+            await opened.pool.close()
 
     def pool_of(self, task: Task, place: int) -> Pool:
         """The pool that answers a question.
@@ -93,6 +105,10 @@ class OpenTable:
         """The questions of a seed; `ConfigError` if there are none."""
         table = self.table
         return open_tasks(table.tasks.name, table.split, size=table.questions, seed=seed, pool=self.pool)
+
+    def training(self, questions: int) -> TableSetup:
+        """The same workers with so many training questions."""
+        return replace(self, table=self.table.training.model_copy(update={"questions": questions}))
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -113,6 +129,36 @@ class OpenTable:
             for name in self.models:
                 yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
 
+    def rows(
+        self,
+        settings: SuiteSettings,
+        entry: PlannerEntry,
+        controls: Sequence[str],
+        answers: Mapping[int, int],
+    ) -> Iterator[SuiteRow]:
+        """The rows of a planner and of its controls, whose files are told apart also by the files that they read.
+
+        Args:
+            answers: by seed, how many answers a file has when it is complete.
+        """
+        of_seeds = {seed: entry.of_seed(seed) for seed in answers}
+        read = {seed: self._fingerprints(each) for seed, each in of_seeds.items()}
+        for control in (None, *controls):
+            files = (
+                AnswerFile(
+                    key=self.table.key(settings, of_seeds[seed], control, seed, read[seed]),
+                    seed=seed,
+                    answers=count,
+                )
+                for seed, count in answers.items()
+            )
+            yield SuiteRow(entry=entry, control=control, files=tuple(files))
+
+    def _fingerprints(self, entry: PlannerEntry) -> list[object]:
+        before = untrained_of(entry)
+        planners = [self._led(each) for each in (entry, before) if each is not None]
+        return fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
+
     def _led(self, entry: PlannerEntry, settings: SuiteSettings | None = None) -> TeamSettings:
         """The team with the planner of an entry, and the limits of a suite."""
         led = self.team.with_planner(entry, entry.conductor)
@@ -128,18 +174,19 @@ class OpenTable:
         settings: SuiteSettings,
         *,
         seed: int,
-        training: TrainingResults | None = None,
+        learned: Planner | None = None,
         dispatcher: Dispatcher | None = None,
     ) -> AsyncIterator[Team]:
         """The workers with the planner of an entry.
 
+        Args:
+            learned: the planner, if it made its choices on training questions.
+
         Raises:
             UsageError: it does not exist, or must not plan for this pool.
         """
-        led = self._led(entry, settings)
-        learned = None if training is None else await self._learned(entry, settings, training, seed)
         opened = open_team(
-            led,
+            self._led(entry, settings),
             self.pool,
             planner=learned,
             dispatcher=dispatcher or Dispatcher(),
@@ -156,54 +203,52 @@ class OpenTable:
         finally:
             await opened.release()
 
-    async def _learned(
-        self, entry: PlannerEntry, settings: SuiteSettings, training: TrainingResults, seed: int
+    async def learned(
+        self,
+        entry: PlannerEntry,
+        settings: SuiteSettings,
+        training: TrainingResults,
+        seed: int,
+        cache: TrainingCache,
     ) -> Planner | None:
         """A planner that makes its choices on training questions; None: this one makes none."""
-        if entry.planner in CHOSEN:
-            found = CHOSEN[entry.planner](await self.answers(training))
+        if entry.planner in _CHOOSE:
+            found = _CHOOSE[entry.planner](await self.answers(training, cache))
             if found is None:
                 raise UsageError(f"{entry.row} needs more workers than {self.table.pool.name} has.")
             return found
         if entry.conducts:
             return None
-        scored = await self._scored(training, early_stop=settings.early_stop)
+        scored = await self._scored(training, cache, early_stop=settings.early_stop)
         return open_baseline(entry.planner, self.pool.profiles, seed=str(seed), scored=scored)
 
-    async def _recorded_answers(self, training: TrainingResults) -> Answers | None:
-        """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
-        table = self.table.training.model_copy(update={"questions": len(training.texts)})
-        if table not in _READ:
-            workers = [worker for worker in self.pool if worker.profile.name in training.workers]
-            tasks = list(replace(self, table=table).tasks(0))
-            replayed = measurable(workers, tasks)
-            _READ[table] = await read_answers(tasks, replayed) if replayed == workers else None
-        return _READ[table]
-
-    async def answers(self, training: TrainingResults) -> Answers:
+    async def answers(self, training: TrainingResults, cache: TrainingCache) -> Answers:
         """The answers to training questions, from which votes are chosen."""
-        return await self._recorded_answers(training) or training.answers
+        return await self._recorded_answers(training, cache) or training.answers
 
-    async def _scored(self, training: TrainingResults, *, early_stop: bool) -> ScoredAnswers:
+    async def _recorded_answers(self, training: TrainingResults, cache: TrainingCache) -> Answers | None:
+        """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
+        setup = self.training(len(training.texts))
+        if setup.table not in cache.answers:
+            workers = [worker for worker in self.pool if worker.profile.name in training.workers]
+            tasks = list(setup.tasks(0))
+            replayed = measurable(workers, tasks)
+            cache.answers[setup.table] = await read_answers(tasks, replayed) if replayed == workers else None
+        return cache.answers[setup.table]
+
+    async def _scored(
+        self, training: TrainingResults, cache: TrainingCache, *, early_stop: bool
+    ) -> ScoredAnswers:
         """What planners learn from; of recorded workers also which of their answers are equal, as votes need it."""
-        answers = await self._recorded_answers(training)
+        answers = await self._recorded_answers(training, cache)
         if answers is None:
             score, cost = np.array(training.score_QW), np.array(training.cost_QW)
             return ScoredAnswers(training.workers, training.texts, score, cost)
-        key = self.table.training.model_copy(update={"questions": len(training.texts)}), early_stop
-        if key not in _SCORED:
+        key = self.training(len(training.texts)).table, early_stop
+        if key not in cache.scored:
             prices = VoterPrices.of_pool(self.pool, answers.workers, answers.texts)
-            _SCORED[key] = scored_answers(answers, early_stop=early_stop, price_of=prices.among)
-        return _SCORED[key]
-
-    def cells(
-        self, settings: SuiteSettings, entry: PlannerEntry, controls: Sequence[str], seed: int
-    ) -> tuple[Cell, ...]:
-        """The cells of a planner and of its controls, told apart also by the files that they read."""
-        before = untrained_of(entry)
-        planners = [self._led(each) for each in (entry, before) if each is not None]
-        files = fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
-        return cells_of(settings, self.table, entry, controls, seed, files=files)
+            cache.scored[key] = scored_answers(answers, early_stop=early_stop, price_of=prices.among)
+        return cache.scored[key]
 
     def pays(self, entry: PlannerEntry) -> bool:
         """Whether answers or plans of this planner cost money."""
@@ -221,7 +266,10 @@ class OpenTable:
                 f"{named} cannot run over {self.table.pool.name}: it shows workers others' responses, or gives them "
                 "other subtasks, and a recording has only answers to the bare question; leave it out."
             )
-        if "ability" in control.needs and not self._described:
+        described = self.pool.ratings is not None or any(
+            p.description or p.skills for p in self.pool.profiles
+        )
+        if "ability" in control.needs and not described:
             return (
                 f"{named} needs workers of which something is said, and {self.table.pool.name} has neither "
                 "descriptions nor ratings; leave it out."
@@ -229,11 +277,6 @@ class OpenTable:
         if "untrained" in control.needs and untrained_of(entry) is None:
             return f"{named} needs a checkpoint from before training; name it with untrained = ..., or leave it out."
         return None
-
-    @property
-    def _described(self) -> bool:
-        said = (profile.description or profile.skills for profile in self.pool.profiles)
-        return self.pool.ratings is not None or any(said)
 
     def controls(self, entry: PlannerEntry) -> list[str]:
         """The controls of a planner by name; with "all", those that can run here."""
@@ -251,7 +294,6 @@ def _declined(pool: Pool, decline: WorkerDegradation) -> Pool:
 
 def untrained_of(entry: PlannerEntry) -> PlannerEntry | None:
     """The planner before training; None: it is not known."""
-    if entry.planner != "conductor":
+    if entry.planner != "conductor" or entry.untrained is None:
         return None
-    source = entry.untrained
-    return None if source is None else PlannerEntry(conductor=ConductorSettings(checkpoint=source))
+    return PlannerEntry(conductor=ConductorSettings(checkpoint=entry.untrained))

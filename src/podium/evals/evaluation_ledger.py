@@ -1,0 +1,98 @@
+"""The ledger of looks: a file beside a task set that counts how often a split was evaluated on.
+
+Each evaluation on a split other than train is a look. Choices that follow looks fit the split, so a table says how many
+there were. A run on test is declared before it runs. The same configuration evaluated again is no further look, because
+its figures are the same; but it is one if it was declared anew, with another note, as after a change of the program.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from podium.errors import ConfigError
+from podium.rollout.run_folder import Rows
+from podium.types import Value
+
+TRAIN, TEST = "train", "test"
+
+
+class LedgerEntry(Value):
+    """One line of the ledger."""
+
+    date: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    """ISO 8601, UTC."""
+    tasks: str
+    split: str
+    config: str
+    """Digest of all settings on which the figures depend."""
+    planners: tuple[str, ...]
+    """Labels of the rows."""
+    note: str = ""
+    """What for."""
+    declared: bool = False
+    """Whether this line announces a run that had not begun; then it is no look."""
+
+
+def ledger_file(tasks: str, run: Path) -> Path:
+    """The ledger of a task set: beside its file, else beside the run's folder."""
+    file = Path(tasks)
+    return file.with_suffix(".looks.jsonl") if file.is_file() else run.parent / f"{file.name}.looks.jsonl"
+
+
+class EvaluationLedger:
+    """The ledger in a file, which is made with the first line. Writing raises `StoreError` where it cannot."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> tuple[LedgerEntry, ...]:
+        """All lines, oldest first.
+
+        Raises:
+            ConfigError: a line is damaged.
+        """
+        try:
+            return tuple(LedgerEntry.model_validate(row) for row in Rows(self.path).read())
+        except ValidationError as error:
+            raise ConfigError(
+                f"{self.path} is no ledger of looks ({error.errors()[0]['msg']}); restore the file."
+            ) from None
+
+    def looks(self, split: str) -> tuple[LedgerEntry, ...]:
+        """The looks at a split, oldest first, without declarations."""
+        return tuple(entry for entry in self.read() if entry.split == split and not entry.declared)
+
+    def declarations(self, split: str, config: str) -> tuple[str, ...]:
+        """The notes with which runs of this configuration were declared, oldest first."""
+        found = (entry for entry in self.read() if entry.declared)
+        return tuple(entry.note for entry in found if (entry.split, entry.config) == (split, config))
+
+    def declare(self, entry: LedgerEntry) -> None:
+        """Announce a run before it begins, unless it was announced with this note."""
+        if entry.note not in self.declarations(entry.split, entry.config):
+            self._add(entry, declared=True)
+
+    def count(self, entry: LedgerEntry) -> tuple[LedgerEntry, ...]:
+        """Add a look, unless this configuration has one with the note of its newest declaration. Returns all looks at
+        the split so far."""
+        counted = [look.note for look in self.looks(entry.split) if look.config == entry.config]
+        declared = self.declarations(entry.split, entry.config)
+        if not counted or (declared and declared[-1] not in counted):
+            self._add(entry, note=declared[-1] if declared else entry.note)
+        return self.looks(entry.split)
+
+    def _add(self, entry: LedgerEntry, **changed: object) -> None:
+        Rows(self.path).append(entry.model_copy(update=changed).model_dump(mode="json"))
+
+
+def sentence_on(looks: tuple[LedgerEntry, ...], config: str) -> str:
+    """What a table says of its split: how often it was looked at, this configuration's look included, and what for."""
+    number = max(place for place, look in enumerate(looks, 1) if look.config == config)
+    this = looks[number - 1]
+    said = f"Look {number} at the {this.split} split of {Path(this.tasks).name}"
+    if this.note:
+        return f"{said}, declared: {this.note}"
+    return f"{said}{', not declared' * (this.split == TEST)}."

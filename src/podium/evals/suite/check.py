@@ -1,0 +1,217 @@
+"""Opens what a suite names, and refuses what cannot run before anything runs.
+
+It opens task sets, pools and planners, expands `single:*`, and finds which controls a planner can have. It runs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from podium.errors import UsageError
+from podium.evals.evaluation_ledger import TRAIN, ledger_file
+from podium.evals.suite.plan import CHOSEN, Manifest, SuiteJob, SuiteRow, SuiteTable, tables_of
+from podium.evals.suite.settings import PlannerEntry, SuiteSettings
+from podium.evals.suite.setup import TableSetup
+from podium.planners import find_baseline
+from podium.planners.plan_controls import PLAN_CONTROLS
+from podium.tasks import warnings_of
+from podium.workers.pool import has_paid_workers
+from podium.workers.replay import ReplayWorker, replays_conditioned, unknown_length_warning
+
+_STOPPED = (
+    "In every row votes stopped early: once a vote was certain and no round could follow, no further worker "
+    "was called."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTable:
+    """A table that can run."""
+
+    shown: SuiteTable
+    training: SuiteTable | None
+    """Each worker alone on the training questions; None: nobody learns."""
+    pays: bool
+    """Whether anything costs money."""
+    paid_workers: bool
+    """Whether workers do: answers then repeat from a response cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSuite:
+    """A suite that can run."""
+
+    settings: SuiteSettings
+    tables: tuple[CheckedTable, ...]
+
+    @property
+    def manifest(self) -> Manifest:
+        """What a report needs."""
+        return Manifest(
+            title=self.settings.title,
+            seeds=self.settings.seeds,
+            repeats=self.settings.repeats,
+            max_steps=self.settings.max_steps,
+            rounds=self.settings.budget.rounds,
+            tables=tuple(table.shown for table in self.tables),
+        )
+
+    @property
+    def pays(self) -> bool:
+        """Whether anything costs money."""
+        return any(table.pays for table in self.tables)
+
+    @property
+    def paid_workers(self) -> bool:
+        """Whether workers cost money."""
+        return any(table.paid_workers for table in self.tables)
+
+    @property
+    def jobs(self) -> list[SuiteJob]:
+        """For each planner and seed, without what is kept and learned."""
+        return [job for table in self.tables for job in table.shown.jobs(self.settings)]
+
+    @property
+    def training(self) -> dict[str, list[SuiteJob]]:
+        """By label of a table whose planners learn, the jobs of each worker alone on its training questions."""
+        once = self.settings.model_copy(update={"repeats": 1})
+        return {table.shown.label: list(table.training.jobs(once)) for table in self.tables if table.training}
+
+    @property
+    def answers(self) -> dict[str, int]:
+        """By key, how many answers each file has when it is complete."""
+        tables = (each for table in self.tables for each in (table.shown, table.training) if each)
+        return {file.key: file.answers for table in tables for row in table.rows for file in row.files}
+
+
+async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | None = None) -> CheckedSuite:
+    """Open everything once.
+
+    Args:
+        run: the folder in which the suite will run.
+        given: the only table of the suite, if the caller has opened its workers.
+
+    Raises:
+        UsageError: something cannot run; there is a line of one sentence for each.
+    """
+    tables = list(tables_of(settings))
+    if len({table.label for table in tables}) < len(tables):
+        raise UsageError("Two tables of the suite have one name; give their files different names.")
+    checked: list[CheckedTable] = []
+    problems: list[str] = []
+    for table in tables:
+        try:
+            async with TableSetup.open(table, given) as setup:
+                checked.append(await _checked(setup, settings, run))
+        except UsageError as error:
+            problems += str(error).split("\n")
+    if problems:
+        raise UsageError("\n".join(dict.fromkeys(problems)))
+    return CheckedSuite(settings, tuple(checked))
+
+
+async def _checked(setup: TableSetup, settings: SuiteSettings, run: Path) -> CheckedTable:
+    """The table of one task set and pool; `UsageError` with a line for each thing that cannot run."""
+    table, answers = setup.table, {}
+    for seed in settings.all_seeds:
+        tasks = setup.tasks(seed)
+        answers[seed] = len(tasks) * settings.repeats
+    problems: list[str] = []
+    misfits: set[str | None] = set()
+    rows: list[SuiteRow] = []
+    chooses = pays = False
+    for entry in setup.entries(settings):
+        if entry.checkpoint is not None and entry.checkpoint in misfits:
+            continue  # The same policy at another level is refused once.
+        of_seeds = [entry.of_seed(seed) for seed in answers]
+        different = [one for place, one in enumerate(of_seeds) if one not in of_seeds[:place]]
+        found = [problem for one in different for problem in await _problems(setup, one, settings)]
+        if found:
+            problems += found
+            misfits.add(entry.checkpoint)
+            continue
+        controls = setup.controls(entry)
+        pays |= setup.pays(entry)
+        chooses |= _chooses(entry, controls)
+        rows += setup.rows(settings, entry, controls, answers)
+    if chooses and table.split == TRAIN:
+        problems.append(
+            f"Planners or controls of {table.label} make their choices on training questions; "
+            "evaluate on another split."
+        )
+    if problems:
+        raise UsageError("\n".join(problems))
+    replayed = [worker for worker in setup.pool if isinstance(worker, ReplayWorker)]
+    unknown = unknown_length_warning(replayed, [task.question.text for task in tasks])
+    notes = (*warnings_of(tasks), unknown, _STOPPED if settings.early_stop else None)
+    ledger = None if table.split == TRAIN else ledger_file(table.tasks.name, run)
+    return CheckedTable(
+        SuiteTable(
+            table=table,
+            ledger_file=None if ledger is None else str(ledger.absolute()),
+            notes=tuple(filter(None, notes)),
+            conditioned=replays_conditioned(setup.pool),
+            rows=tuple(rows),
+        ),
+        _training(setup.training(settings.training), settings) if chooses else None,
+        pays,
+        has_paid_workers(setup.pool),
+    )
+
+
+def _training(setup: TableSetup, settings: SuiteSettings) -> SuiteTable:
+    """Each worker alone on the training questions."""
+    once, answers = settings.model_copy(update={"repeats": 1}), {0: len(setup.tasks(0))}
+    entries = (PlannerEntry(planner=f"single:{name}") for name in setup.models)
+    rows = (row for entry in entries for row in setup.rows(once, entry, (), answers))
+    return SuiteTable(table=setup.table, ledger_file=None, rows=tuple(rows))
+
+
+async def _problems(setup: TableSetup, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
+    """Why a planner, or one of its controls, cannot run on a table; a sentence for each."""
+    try:
+        found = _cannot(setup, entry)
+        if found is None and not _learns(entry):
+            async with setup.open_team(entry, settings, seed=0):
+                pass
+    except UsageError as error:
+        found = f"{entry.row} on {setup.table.label}: {error}"
+    asked = () if entry.controls == "all" else entry.controls
+    refused = (setup.control_problem(PLAN_CONTROLS[name], entry) for name in asked)
+    return [problem for problem in (found, *refused) if problem is not None]
+
+
+def _cannot(setup: TableSetup, entry: PlannerEntry) -> str | None:
+    known = find_baseline(entry.planner)
+    bound = known is not None and (known[0].learns or any(known[0].needs(known[1])))
+    if setup.drawn is not None and (bound or entry.planner in CHOSEN):
+        return (
+            f"{entry.row} needs the same workers for every question, and on {setup.table.label} they are drawn; "
+            "leave it out."
+        )
+    if entry.conducts or known is None:
+        return None
+    baseline, argument = known
+    lacking = [name for name in baseline.needs(argument) if name and name not in setup.pool.names]
+    if lacking:
+        return f"{entry.row} needs the worker {lacking[0]!r}, which {setup.table.pool.name} does not have."
+    if setup.recorded and not baseline.on_recordings:
+        return (
+            f"{entry.row} cannot run over {setup.table.pool.name}: its steps rewrite the question or read other "
+            "responses, and a recording has only answers to the bare question; leave it out, or use live workers."
+        )
+    baseline.check(argument)
+    return None
+
+
+def _learns(entry: PlannerEntry) -> bool:
+    known = find_baseline(entry.planner)
+    return entry.planner in CHOSEN or (known is not None and known[0].learns)
+
+
+def _chooses(entry: PlannerEntry, controls: Sequence[str]) -> bool:
+    """Whether a planner or one of its controls chooses something on training questions."""
+    needed = {need for name in controls for need in PLAN_CONTROLS[name].needs}
+    return _learns(entry) or bool(needed & {"best worker", "plans"})

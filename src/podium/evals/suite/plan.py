@@ -1,0 +1,270 @@
+"""What a suite consists of: tables of rows, and for each seed of a row a file of answers.
+
+The manifest in a run's folder has all of it, so a report needs neither the suite's file nor what that names. A
+`SuiteJob` is what one process does at a time. It is JSON, so it can be sent to another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+from pydantic import Field
+
+from podium.evals.comparison import Kind
+from podium.evals.evaluation_ledger import EvaluationLedger, LedgerEntry
+from podium.evals.fingerprints import digest
+from podium.evals.json_file import JsonFile
+from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
+from podium.planners.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
+from podium.ratings.answers import Answers
+from podium.types import Value
+
+SUITE = "suite.json"
+"""The manifest's name in a run's folder."""
+TRAINING = "train"
+"""The split on which planners and controls make their choices."""
+CHOSEN: Mapping[str, Kind] = {
+    "best-vote": "committee",
+    "best-weighted-vote": "committee",
+    "best-committee": "committee",
+    "best-cascade": "cascade",
+}
+"""The planners of a suite that are chosen on training questions: the vote of the most accurate workers, the same
+weighted, the vote of any answers, and the cascade of three workers."""
+_SHARED = {"repeats", "max_steps", "early_stop", "budget"}
+"""Settings of the suite on which a single answer depends."""
+_ON_ANSWERS = {"draw", "decline", "keys"}
+"""Settings of a pool, beside its name, on which a single answer depends."""
+_UNKEYED = {"label", "controls"}
+"""Settings of a planner that stand in no key."""
+
+
+class Table(Value):
+    """A task set and a pool, whose rows are compared with each other."""
+
+    tasks: TasksEntry
+    pool: PoolEntry
+    split: str
+    questions: int
+
+    @property
+    def label(self) -> str:
+        """The heading of the table."""
+        return f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.title}"
+
+    @property
+    def training(self) -> Table:
+        """The same with the questions on which choices are made. No worker turns bad during these."""
+        pool = self.pool.model_copy(update={"decline": None})
+        return self.model_copy(update={"split": TRAINING, "pool": pool})
+
+    def key(
+        self,
+        settings: SuiteSettings,
+        entry: PlannerEntry,
+        control: str | None,
+        seed: int,
+        files: Sequence[Any],
+    ) -> str:
+        """The name of a file of answers: it contains a digest of all settings on which they depend.
+
+        Args:
+            entry: the planner of this seed.
+            files: the fingerprints of all files on which the answers depend.
+        """
+        described = {
+            "settings": settings.model_dump(mode="json", include=_SHARED),
+            "training": settings.training,
+            "tasks": [self.tasks.name, self.split, self.questions],
+            "pool": self.pool.name,
+            "planner": entry.model_dump(mode="json", exclude=_UNKEYED),
+            "control": control,
+            "seed": seed,
+            **self.pool.model_dump(mode="json", include=_ON_ANSWERS, exclude_none=True),
+            "files": files,
+        }
+        unlabelled = entry.model_copy(update={"label": ""})
+        name = "-".join(filter(None, (unlabelled.row, control, f"seed {seed}")))
+        written = "".join(c if c.isalnum() or c in "-." else "_" for c in name)[:80]
+        return f"{written}-{digest(described)}"
+
+
+def tables_of(settings: SuiteSettings) -> Iterator[Table]:
+    """The tables, in the order of the file."""
+    for tasks in settings.tasks:
+        for pool in settings.pool:
+            if not tasks.pools or pool.name in tasks.pools:
+                yield Table(
+                    tasks=tasks,
+                    pool=pool,
+                    split=settings.split_of(tasks),
+                    questions=tasks.questions or settings.questions,
+                )
+
+
+class AnswerFile(Value):
+    """The file of a row's answers with one seed."""
+
+    key: str
+    seed: int
+    answers: int
+    """How many it has when it is complete."""
+
+
+class SuiteRow(Value):
+    """A planner, or one of its controls, with all seeds."""
+
+    entry: PlannerEntry
+    """The planner, as the suite names it."""
+    control: str | None = None
+    """None: the planner itself."""
+    files: tuple[AnswerFile, ...]
+
+    @property
+    def label(self) -> str:
+        """What tables call it."""
+        return self.entry.row if self.control is None else f"{self.entry.row}: {self.control}"
+
+    @property
+    def kind(self) -> Kind:
+        """Which kind of planner it is."""
+        if self.control is not None:
+            return "control"
+        if self.entry.best_of > 1:
+            return "oracle"
+        if self.entry.planner in CHOSEN:
+            return CHOSEN[self.entry.planner]
+        name = self.entry.planner.partition(":")[0]
+        kinds: tuple[Kind, ...] = get_args(Kind)
+        return next((kind for kind in kinds if kind == name), "other")
+
+    @property
+    def rules_out(self) -> str:
+        """What explains the planner's accuracy if this control is as accurate; empty: it is no control."""
+        return "" if self.control is None else PLAN_CONTROLS[self.control].rules_out
+
+    @property
+    def by_seed(self) -> bool:
+        """Whether each seed has a checkpoint of its own."""
+        seeds = {self.entry.of_seed(file.seed).checkpoint for file in self.files}
+        return self.control is None and len(seeds) > 1
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether its planner is chosen on training questions, so that its name says more than the label."""
+        return self.control in CHOSEN_CONTROLS or self.entry.planner in CHOSEN
+
+
+class SuiteTable(Value):
+    """A table with its rows: each planner, followed by its controls."""
+
+    table: Table
+    ledger_file: str | None
+    """The file in which looks at the split are counted; None: looks at train are not."""
+    notes: tuple[str, ...] = ()
+    """Which questions are left out."""
+    conditioned: bool = False
+    """Whether workers replay answers that were given to other answers."""
+    rows: tuple[SuiteRow, ...]
+
+    @property
+    def label(self) -> str:
+        """The heading of the table."""
+        return self.table.label
+
+    @property
+    def config(self) -> str:
+        """Digest of all settings on which the figures depend."""
+        return digest(sorted(file.key for row in self.rows for file in row.files))
+
+    @property
+    def ledger(self) -> EvaluationLedger | None:
+        """The ledger of its split."""
+        return None if self.ledger_file is None else EvaluationLedger(Path(self.ledger_file))
+
+    def look(self, note: str = "") -> LedgerEntry:
+        """What the ledger says of an evaluation of these rows."""
+        return LedgerEntry(
+            tasks=self.table.tasks.name,
+            split=self.table.split,
+            config=self.config,
+            planners=tuple(row.label for row in self.rows),
+            note=note.strip(),
+        )
+
+    def jobs(self, settings: SuiteSettings) -> Iterator[SuiteJob]:
+        """For each planner and seed a job, without what is kept and learned."""
+        for row in self.rows:
+            if row.control is None:
+                rows = [row, *(other for other in self.rows if other.control and other.entry == row.entry)]
+                for place, file in enumerate(row.files):
+                    yield SuiteJob(
+                        settings=settings,
+                        table=self.table,
+                        entry=row.entry.of_seed(file.seed),
+                        seed=file.seed,
+                        keys={each.control or "": each.files[place].key for each in rows},
+                    )
+
+
+class Manifest(JsonFile):
+    """All tables of a suite."""
+
+    description: ClassVar[str] = "the manifest of a suite"
+    only_set: ClassVar[bool] = True
+
+    title: str = ""
+    seeds: int
+    repeats: int
+    max_steps: int | None
+    rounds: int
+    tables: tuple[SuiteTable, ...]
+
+
+class TrainingResults(Value):
+    """What each worker alone scored and cost on training questions."""
+
+    workers: tuple[str, ...]
+    texts: tuple[str, ...]
+    score_QW: tuple[tuple[float, ...], ...]
+    cost_QW: tuple[tuple[float, ...], ...]
+    answer_QW: tuple[tuple[int, ...], ...]
+    """Equal answers to a question have equal numbers; -1: the response has no answer."""
+
+    @property
+    def answers(self) -> Answers:
+        """As arrays, from which votes are chosen."""
+        score_QW = np.array(self.score_QW)
+        return Answers(
+            workers=self.workers,
+            answer_QWR=np.array(self.answer_QW)[:, :, None],
+            alone_QWR=score_QW[:, :, None],
+            voted_QWR=score_QW[:, :, None],
+            score_QW=score_QW,
+            cost_QW=np.array(self.cost_QW),
+            samples=1,
+            texts=self.texts,
+        )
+
+
+class SuiteJob(Value):
+    """A planner and its controls on the questions of one table and seed."""
+
+    settings: SuiteSettings
+    table: Table
+    entry: PlannerEntry
+    """The planner of this seed."""
+    seed: int
+    keys: dict[str, str]
+    """Name of a control -> key of its file of answers; the planner's own first, with an empty name."""
+    kept: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By key, the lines of answers that an earlier start of the run wrote."""
+    training: TrainingResults | None = None
+    """None: neither the planner nor its controls choose anything."""
+
+    def to_json(self) -> str:
+        """The text from which another process reads it again; as in the manifest, only what is set."""
+        return self.model_dump_json(exclude_unset=True)
