@@ -244,7 +244,7 @@ async def evaluate(
                 pools[task.id],
                 budget=budget or Budget(),
                 max_steps=max_steps,
-                settings=execution,
+                settings=execution or ExecutionSettings(),
                 dispatcher=shared,
             )
             try:

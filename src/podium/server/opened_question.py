@@ -143,7 +143,6 @@ class OpenedQuestion:
             self.caller,
             trace_id=self.ids[number],
             runner=self.runner,
-            sample=number,
             on_event=on_event,
             streams=streams,
         )

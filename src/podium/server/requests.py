@@ -260,6 +260,8 @@ class ChatRequest:
     workflow: str | None = None
     """That plan, edited; None: as it is."""
     seed: str = "0"
+    sample: int = 0
+    """The number of this answer, if several are wanted."""
     metadata: dict[str, str] = field(default_factory=dict)
     user: str | None = None
     keep: bool = True
@@ -281,7 +283,7 @@ class ChatRequest:
             extra = question.options.extra | {"seed": seed_number(seed)}
             options = question.options.model_copy(update={"extra": extra})
             question = question.model_copy(update={"options": options})
-        return replace(self, question=question, seed=seed)
+        return replace(self, question=question, seed=seed, sample=number)
 
 
 def with_options(request: ChatRequest, options: PodiumOptions, settings: TeamSettings) -> ChatRequest:

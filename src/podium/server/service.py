@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from podium.conductor import Conductor, QuarantinePlanner
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.ledger import SpendLimit
 from podium.planner import Planner
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
@@ -110,7 +109,6 @@ class Service:
         *,
         trace_id: str,
         runner: Runner | None = None,
-        sample: int = 0,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
     ) -> Trace:
@@ -118,7 +116,7 @@ class Service:
 
         Args:
             runner: the result of `open_runner` for this request; None: it is opened here.
-            sample, on_event, streams: as in `Runner.answer`.
+            on_event, streams: as in `Runner.answer`.
 
         Raises:
             APIError: the caller may not do this, or the approved plan was run meanwhile; nothing ran.
@@ -137,7 +135,7 @@ class Service:
             return await runner.answer(
                 request.question,
                 seed=request.seed,
-                sample=sample,
+                sample=request.sample,
                 trace_id=trace_id,
                 on_event=observe,
                 streams=streams,
@@ -190,50 +188,46 @@ class Service:
             APIError, UsageError: as in `answer`.
         """
         account = self.keys.account(caller)
-        accounts: tuple[SpendLimit, ...] = () if account is None else (account,)
-        budget = _within(request.budget, self.settings.budget.of_question(1))
+        runner = Runner(
+            DirectPlanner(request.worker or ""),
+            self.pool,
+            budget=_within(request.budget, self.settings.budget.of_question(1)),
+            max_steps=request.max_steps,
+            settings=ExecutionSettings(early_stop=request.early_stop),
+            dispatcher=self.dispatcher,
+            accounts=() if account is None else (account,),
+        )
         if request.worker is not None:
             if request.plan_id is not None:
                 problem = "One worker answers this request without a plan: leave podium.plan_id out."
                 raise invalid(problem, "podium.plan_id")
-            return Runner(
-                DirectPlanner(request.worker),
-                worker_and_fallbacks(self.pool, caller, request),
-                budget=budget.model_copy(update={"rounds": 1}),
+            return replace(
+                runner,
+                pool=worker_and_fallbacks(self.pool, caller, request),
+                budget=_once(runner.budget),
                 max_steps=1,
                 settings=ExecutionSettings(context="plain", messages=request.messages),
-                dispatcher=self.dispatcher,
-                accounts=accounts,
             )
         pool = eligible_workers(self.pool, caller, request, self.planners)
         if request.plan_id is not None:
             plan = ApprovedPlan.of(await self.plans.find(request.plan_id, caller), request)
             pool = pool.subset([number for number, name in enumerate(pool.names) if name in plan.names])
             plan.over(pool)
-            return Runner(
-                plan,
-                pool,
-                budget=_within(budget, plan.planned.budget).model_copy(update={"rounds": 1}),
+            return replace(
+                runner,
+                planner=plan,
+                pool=pool,
+                budget=_once(_within(runner.budget, plan.planned.budget)),
                 max_steps=plan.planned.max_steps,
                 settings=ExecutionSettings(early_stop=plan.planned.early_stop),
-                dispatcher=self.dispatcher,
-                accounts=accounts,
             )
         opened = await self.planners.get(request.planner, request.planner_param)
         fallback = opened.fallback
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
-        return Runner(
-            self._keeping(opened.planner, pool, request, caller),
-            pool,
-            budget=budget,
-            max_steps=request.max_steps,
-            settings=ExecutionSettings(early_stop=request.early_stop),
-            dispatcher=self.dispatcher,
-            accounts=accounts,
-            plan_fallback=fallback,
-        )
+        planner = self._keeping(opened.planner, pool, request, caller)
+        return replace(runner, planner=planner, pool=pool, plan_fallback=fallback)
 
     def _keeping(self, planner: Planner, pool: Pool, request: ChatRequest, caller: Caller) -> Planner:
         """The planner; if the question continues a conversation, a Conductor that may keep its worker."""
@@ -291,6 +285,10 @@ def _owned(trace: Trace, request: ChatRequest, caller: Caller) -> Trace:
     """The trace with what it keeps of its caller."""
     added = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
     return trace.model_copy(update=added)
+
+
+def _once(budget: Budget) -> Budget:
+    return budget.model_copy(update={"rounds": 1})
 
 
 def _within(budget: Budget, most: Budget) -> Budget:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from secrets import token_hex
 
@@ -32,42 +32,38 @@ from podium.workflow import Acceptance, PlanError, Step, Workflow
 _PYTHON = platform.python_version()
 
 
+@dataclass(frozen=True, eq=False)
 class Runner:
-    """Answers questions, any number at a time.
+    """Answers questions, any number at a time. `dataclasses.replace` makes a runner that differs in some parts."""
 
-    Args:
-        planner: writes the plans.
-        pool: the workers that plans may use. The caller closes it.
-        budget: limits for each question.
-        max_steps: the most steps that the planner may use; the budget limits calls.
-        settings: how workflows are run.
-        dispatcher: shared by all runners over the same workers; None: a new one.
-        accounts: dollar limits that these questions share with others, in addition to the dispatcher's.
-        plan_fallback: the worker that answers a question when planning fails in the first round. None, or a name that
-            the pool lacks: such a question fails, which is what training and evaluation need.
-    """
+    planner: Planner
+    """Writes the plans."""
+    pool: Pool
+    """The workers that plans may use. The caller closes it."""
+    _: KW_ONLY
+    budget: Budget = Budget()
+    """Limits for each question."""
+    max_steps: int = 5
+    """The most steps that the planner may use; the budget limits calls."""
+    settings: ExecutionSettings = field(default_factory=ExecutionSettings)
+    """How workflows are run."""
+    dispatcher: Dispatcher = field(default_factory=Dispatcher)
+    """Shared by all runners over the same workers."""
+    accounts: tuple[SpendLimit, ...] = ()
+    """Dollar limits that these questions share with others, in addition to the dispatcher's."""
+    plan_fallback: str | None = None
+    """The worker that answers a question when planning fails in the first round. None, or a name that the pool lacks:
+    such a question fails, which is what training and evaluation need."""
 
-    def __init__(
-        self,
-        planner: Planner,
-        pool: Pool,
-        *,
-        budget: Budget = Budget(),
-        max_steps: int = 5,
-        settings: ExecutionSettings | None = None,
-        dispatcher: Dispatcher | None = None,
-        accounts: Sequence[SpendLimit] = (),
-        plan_fallback: str | None = None,
-    ) -> None:
-        self.planner = planner
-        self.pool = pool
-        self.budget = budget
-        self.max_steps = max_steps
-        self.settings = settings or ExecutionSettings()
-        self.dispatcher = dispatcher or Dispatcher()
-        self.plan_fallback = plan_fallback
-        self.accounts = (*self.dispatcher.accounts, *accounts)
-        self.versions = {"podium": __version__, "python": _PYTHON}
+    @property
+    def spend_limits(self) -> tuple[SpendLimit, ...]:
+        """All dollar limits that these questions share with others."""
+        return (*self.dispatcher.accounts, *self.accounts)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What its traces say of the programs that made them."""
+        return {"podium": __version__, "python": _PYTHON}
 
     async def answer(
         self,
@@ -78,7 +74,6 @@ class Runner:
         trace_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
-        accounts: Sequence[SpendLimit] = (),
     ) -> Trace:
         """Answer `question`; what fails on the way is in the trace, not raised.
 
@@ -90,7 +85,6 @@ class Runner:
                 answers of each number apart.
             trace_id: 32 hexadecimal digits; None: a new id.
             on_event: called with each event. Must be quick.
-            accounts: further dollar limits of this question.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
 
@@ -100,16 +94,8 @@ class Runner:
             StoreError: an account or the response cache cannot be used, so no further call was made. Its `trace`, which
                 `on_event` was sent too, has what was answered and paid until then.
         """
-        run = _QuestionRun(
-            self,
-            question,
-            seed=seed,
-            sample=sample,
-            trace_id=trace_id,
-            on_event=on_event,
-            streams=streams,
-            accounts=accounts,
-        )
+        context = replace(self._context(question, seed), sample=sample, streams=streams, observe=on_event)
+        run = _QuestionRun(self, context, on_event, trace_id)
         with run.traced():
             await run.run()
         return run.trace
@@ -120,10 +106,25 @@ class Runner:
         Raises:
             UsageError, asyncio.CancelledError, StoreError: as `answer`.
         """
-        run = _QuestionRun(self, question, seed=seed, trace_id=trace_id)
+        run = _QuestionRun(self, self._context(question, seed), None, trace_id)
         with run.traced():
             await run.plan()
         return run.trace
+
+    def _context(self, question: Question, seed: str) -> QuestionContext:
+        if not question.text.strip():
+            raise UsageError("The question is empty: write what you want answered.")
+        now, seconds = asyncio.get_running_loop().time(), self.budget.seconds
+        return QuestionContext(
+            question=question,
+            pool=self.pool,
+            seed=seed,
+            token=fence_token(seed, question),
+            ledger=Ledger(self.budget, None if seconds is None else now + seconds, self.spend_limits),
+            dispatcher=self.dispatcher,
+            settings=self.settings,
+            started=now,
+        )
 
 
 class _QuestionRun:
@@ -132,40 +133,15 @@ class _QuestionRun:
     def __init__(
         self,
         runner: Runner,
-        question: Question,
-        *,
-        seed: str,
-        sample: int = 0,
-        trace_id: str | None = None,
-        on_event: Callable[[Event], None] | None = None,
-        streams: bool = False,
-        accounts: Sequence[SpendLimit] = (),
+        context: QuestionContext,
+        on_event: Callable[[Event], None] | None,
+        trace_id: str | None,
     ) -> None:
-        if not question.text.strip():
-            raise UsageError("The question is empty: write what you want answered.")
-        budget = runner.budget
-        now = asyncio.get_running_loop().time()
-        self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._runner = runner
-        self._trace_id = trace_id or token_hex(16)
+        self._question_context = context
         self._emit = on_event or (lambda event: None)
-        self._question_context = QuestionContext(
-            question=question,
-            pool=runner.pool,
-            seed=seed,
-            token=fence_token(seed, question),
-            ledger=Ledger(
-                budget,
-                None if budget.seconds is None else now + budget.seconds,
-                (*runner.accounts, *accounts),
-            ),
-            dispatcher=runner.dispatcher,
-            settings=runner.settings,
-            started=now,
-            sample=sample,
-            streams=streams,
-            observe=on_event,
-        )
+        self._trace_id = trace_id or token_hex(16)
+        self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._rounds: list[RoundTrace] = []
         self._outcomes: tuple[Outcome, ...] = ()
         self._answer: str | None = None

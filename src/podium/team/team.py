@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -156,7 +156,7 @@ class Team:
             rounds=team.budget.rounds,
             seed=f"{seed or token_hex(8)}/0/plan",
         )
-        return await paid_plan(self.planner, request, Ledger(team.budget, accounts=team.accounts))
+        return await paid_plan(self.planner, request, Ledger(team.budget, accounts=team.spend_limits))
 
     async def run(
         self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None
@@ -174,13 +174,11 @@ class Team:
             UsageError, StoreError: as `ask`.
         """
         team = self.runner
-        once = Runner(
-            _planner_of(plan, team.planner.name if isinstance(plan, Plan) else "written"),
-            team.pool,
+        once = replace(
+            team,
+            planner=_planner_of(plan, team.planner.name if isinstance(plan, Plan) else "written"),
             budget=team.budget.model_copy(update={"rounds": 1}),
-            max_steps=team.max_steps,
-            settings=team.settings,
-            dispatcher=team.dispatcher,
+            plan_fallback=None,
         )
         return await self._answer(once, question, seed=seed)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from podium.errors import UsageError, WorkerError
@@ -85,13 +86,12 @@ class TeamWorker:
                 spent = event.trace
 
         try:
-            trace = await self.runner.answer(
+            trace = await replace(self.runner, accounts=(*self.runner.accounts, *accounts)).answer(
                 question,
                 seed=request.seed,
                 sample=request.sample,
                 on_event=observe,
                 streams=on_text is not None,
-                accounts=accounts,
             )
         except asyncio.CancelledError as error:
             if spent is not None:
@@ -128,21 +128,12 @@ class TeamWorker:
         """The same team, which calls no worker of these names, nor do the teams in it; None: nobody is left in one."""
         if self.names.isdisjoint(names):
             return self
-        full = self.runner
-        kept = without(full.pool, names)
+        kept = without(self.runner.pool, names)
         if kept is None:
             return None
         return TeamWorker(
             self.profile,
-            Runner(
-                full.planner,
-                kept,
-                budget=full.budget,
-                max_steps=full.max_steps,
-                settings=full.settings,
-                dispatcher=full.dispatcher,
-                plan_fallback=full.plan_fallback,
-            ),
+            replace(self.runner, pool=kept),
             opened=self.opened,
             limits=self.limits,
             fallback=self.fallback,

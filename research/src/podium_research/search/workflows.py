@@ -114,7 +114,8 @@ async def search_workflows(
         dispatcher=dispatcher,
     )
     plain = ExecutionSettings(context="plain")
-    asks = _Writer(Runner(Single(writer), pool, settings=plain, dispatcher=dispatcher), max_steps, seed)
+    writes = Runner(Single(writer), pool, settings=plain, dispatcher=dispatcher or Dispatcher())
+    asks = _Writer(writes, max_steps, seed)
     archive = {_read(old.tried, pool, max_steps): old.tried for old in kept if old.tried is not None}
     done = {old.proposal for old in kept}
     for number in range(proposals + 1):

@@ -160,7 +160,7 @@ class _JobRun:
             )
             try:
                 plan = await paid_plan(
-                    self.planner, request, Ledger(Budget(), accounts=self.team.runner.accounts)
+                    self.planner, request, Ledger(Budget(), accounts=self.team.runner.spend_limits)
                 )
             except WorkerError as error:
                 if error.kind == "budget":
