@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from podium.trace import Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import ALIVE_S, BackgroundTable
-from podium.trace.engine import now
+from podium.trace.database import now
 from podium.trace.schema import BACKGROUND
 
 B = BACKGROUND.c
