@@ -122,7 +122,7 @@ def test_each_baseline_stands_under_its_own_name():
 
 def test_naming_a_planner_imports_its_module_alone():
     listed = "print(*(name for name in sys.modules if name.startswith('podium.planners.')))"
-    code = f"import sys, podium.planners as b; {listed}; b.find_baseline('debate:ada'); {listed}"
+    code = f"import sys, podium.planners as b; {listed}; b.find_baseline('best-of-n:ada'); {listed}"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after = (set(line.split()) for line in shown.stdout.splitlines())
-    assert after - before - {"podium.planners.rounds"} == {"podium.planners.debate"}
+    assert after - before - {"podium.planners.rounds"} == {"podium.planners.judged"}

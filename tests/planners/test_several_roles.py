@@ -5,7 +5,6 @@ from teams import answered, called, team
 
 from podium.errors import ConfigError
 from podium.planners import find_baseline, open_baseline
-from podium.planners.debate import REVISE, Debate
 from podium.planners.mixture import AGGREGATE
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 
@@ -96,17 +95,3 @@ def test_what_cannot_be_fused_is_refused(name):
     pool = team(ada=[], bo=[])
     with pytest.raises(ConfigError):
         open_baseline(name, pool.profiles)
-
-
-@pytest.mark.parametrize(("third", "debated"), [("4", False), ("5", False), ("6", True)])
-async def test_a_debate_has_a_second_round_only_without_a_two_thirds_majority(third, debated):
-    pool = team(
-        ada={ANSWER_WHOLE_QUESTION: "Answer: 4", REVISE: "Answer: 5"},
-        bo={ANSWER_WHOLE_QUESTION: "Answer: 5", REVISE: "Answer: 5"},
-        cy={ANSWER_WHOLE_QUESTION: f"Answer: {third}", REVISE: "Answer: 6"},
-    )
-    trace = await answered(Debate(("ada", "bo", "cy")), pool, rounds=5)
-    assert called(trace) == [["ada", "bo", "cy"]] * (1 + debated)
-    assert trace.answer.endswith(f"Answer: {'5' if debated else third}")
-    if debated:
-        assert seen(pool, "cy")[1] == ["Answer: 4", "Answer: 5", "Answer: 6"]

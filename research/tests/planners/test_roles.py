@@ -8,6 +8,7 @@ from podium.team import Runner
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from podium_research.planners.debate import REVISE, Debate
 from podium_research.planners.rectify import RETRY, RectifyOrReject, counts_as_finding
 from podium_research.planners.refiner import REFINE, VERIFY, GeneratorVerifierRefiner
 from podium_research.planners.self_refine import SelfRefine
@@ -106,3 +107,17 @@ async def test_if_hardly_an_answer_survives_workers_answer_without_audits():
 def test_an_answer_is_presumed_right(audit):
     assert not counts_as_finding(audit)
     assert counts_as_finding(f"Here: {FINDING}")
+
+
+@pytest.mark.parametrize(("third", "debated"), [("4", False), ("5", False), ("6", True)])
+async def test_a_debate_has_a_second_round_only_without_a_two_thirds_majority(third, debated):
+    pool = team(
+        ada={ANSWER_WHOLE_QUESTION: "Answer: 4", REVISE: "Answer: 5"},
+        bo={ANSWER_WHOLE_QUESTION: "Answer: 5", REVISE: "Answer: 5"},
+        cy={ANSWER_WHOLE_QUESTION: f"Answer: {third}", REVISE: "Answer: 6"},
+    )
+    trace = await answered(Debate(("ada", "bo", "cy")), pool, rounds=5)
+    assert called(trace) == [["ada", "bo", "cy"]] * (1 + debated)
+    assert trace.answer.endswith(f"Answer: {'5' if debated else third}")
+    if debated:
+        assert seen(pool, "cy")[1] == ["Answer: 4", "Answer: 5", "Answer: 6"]

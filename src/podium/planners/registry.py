@@ -36,7 +36,6 @@ _PLACES: Mapping[str, str] = {
     "mixture-of-agents": "mixture:MIXTURE",
     "fusion": "mixture:FUSION",
     "self-fusion": "mixture:SELF_FUSION",
-    "debate": "debate:BASELINE",
     "by-ratings": "by_ratings:BASELINE",
     "constant": "controls:CONSTANT",
     "random": "controls:RANDOM",

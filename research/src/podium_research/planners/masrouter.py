@@ -18,7 +18,6 @@ from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.by_ratings import read_per_usd
-from podium.planners.debate import REVISE
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE, FINISH, NEXT
 from podium.planners.plans import plan_once, position_of, refuse_without_vote, voting_step
 from podium.planners.reflection import AGAIN
@@ -26,6 +25,7 @@ from podium.planners.voting import Committee
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
+from podium_research.planners.debate import REVISE
 
 if TYPE_CHECKING:
     from podium_research.planners.masrouter_controller import Controller, Mode, Role, RoutedTeam
