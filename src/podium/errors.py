@@ -88,8 +88,6 @@ class WorkerError(PodiumError):
             the plan), or "environment" (training made the worker fail).
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds to wait before a retry, if the worker named any.
-        usage: the `podium.types.Usage` of the failed call; None: it took no tokens that anybody knows of.
-        cost_usd: dollars that the failed call cost; None: they follow from `usage` and the worker's price.
     """
 
     def __init__(
@@ -99,15 +97,11 @@ class WorkerError(PodiumError):
         kind: str,
         retryable: bool = False,
         retry_after_s: float | None = None,
-        usage: Any = None,  # Its class stands in a higher layer.
-        cost_usd: float | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retryable = retryable
         self.retry_after_s = retry_after_s
-        self.usage = usage
-        self.cost_usd = cost_usd
 
 
 class RefusalError(Exception):

@@ -8,8 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from podium.executor import Ledger
 from podium.trace import RejectedPlan, RoundTrace, Span, Trace, VoteCount
-from podium.types import Message, Profile, Question, Spent
-from podium.workers.base import spent_by_failure
+from podium.types import Budget, Message, Profile, Question, Spent
 from podium.workers.view import EarlierStep
 from podium.workflow import Acceptance, AccessRule, PlanError, Workflow, parse
 
@@ -52,8 +51,9 @@ class PlanRequest:
     """Rounds that are left, this one included."""
     seed: str = "0"
     """Seeds all randomness of this plan."""
-    ledger: Ledger | None = field(default=None, compare=False, repr=False)
-    """The budget of the question, in which a planner that costs money first reserves it. None: there is no budget."""
+    ledger: Ledger = field(default_factory=lambda: Ledger(Budget()), compare=False, repr=False)
+    """The budget of the question. A planner that costs money reserves it here before each call, and counts here what
+    each took, also one that failed. The default has no limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,6 @@ class Plan:
         return replace(
             self, spent=other.spent + self.spent, rejected=(*other.rejected, rejected, *self.rejected)
         )
-
-    def with_lost(self, error: BaseException) -> Plan:
-        """This plan; `spent` counts a further try too, which ended with `error`."""
-        return replace(self, spent=self.spent + spent_by_failure(error, Profile(name="")))
 
     def steps_shown(self, outcomes: Sequence[Outcome]) -> tuple[EarlierStep, ...]:
         """The steps that `visible_responses` names, without those that gave no response."""
@@ -199,15 +195,15 @@ class FixedPlan:
         return Plan(text=self.text, decision=decision)
 
 
-async def paid_plan(planner: Planner, request: PlanRequest, ledger: Ledger) -> Plan:
-    """The plan of `planner`, whose tokens and dollars are counted in `ledger`.
+async def paid_plan(planner: Planner, request: PlanRequest) -> Plan:
+    """The plan of `planner`, whose tokens and dollars are counted in the request's ledger.
 
     Raises:
         WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
     """
-    plan = await planner.plan(replace(request, ledger=ledger))
+    plan = await planner.plan(request)
     if not plan.cost_recorded:
-        ledger.record(plan.spent)
+        request.ledger.record(plan.spent)
     return plan
 
 

@@ -213,6 +213,20 @@ class Spent:
         )
 
 
+@dataclass(slots=True, eq=False)
+class Receipt:
+    """What a call or a plan that is under way has spent so far.
+
+    Who pays hands it over; who spends fills it in. So it can be read however the call ends.
+    """
+
+    spent: Spent = Spent()
+
+    def add(self, spent: Spent) -> None:
+        """Count what was spent besides."""
+        self.spent += spent
+
+
 def _sum(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else one + other
 

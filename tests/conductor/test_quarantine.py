@@ -172,6 +172,7 @@ class Wants:
             workflow = Workflow((Step(names.index(self.wanted), "Do it."),))
             return replace(paid, text=render(workflow), decision=workflow)
         if isinstance(self.alone, Exception):
+            request.ledger.record(paid.spent)
             raise self.alone
         return paid if self.alone is None else replace(paid, text="?", decision=self.alone)
 
@@ -210,7 +211,7 @@ async def test_a_plan_that_calls_a_left_worker_is_rejected_and_still_paid() -> N
 @pytest.mark.parametrize(
     ("alone", "cost_usd"),
     [
-        (WorkerError("The plan was not paid for.", kind="budget"), 0.001),
+        (WorkerError("The policy did not answer.", kind="connection"), 0.002),
         (PlanError("missing_list", "There is no list of workers."), 0.002),
     ],
 )

@@ -218,7 +218,7 @@ def test_a_ledger_keeps_aside_in_its_budget_and_every_account_or_nowhere() -> No
     hold = Reservation(1, 10, 0.25)
     assert ledger.try_reserve(hold, now=0.0) is None
     assert (run.reserved_usd, day.reserved_usd) == (0.25, 0.25)
-    ledger.settle(hold, Usage(output_tokens=5), 0.125)
+    ledger.settle(hold, Spent(Usage(output_tokens=5), 0.125))
     ledger.record(Spent(Usage(output_tokens=5), 0.25))
     assert (run.spent_usd, day.spent_usd, ledger.usd) == (0.375, 0.375, 0.375)
     assert (run.reserved_usd, day.reserved_usd) == (0.0, 0.0)
@@ -235,7 +235,7 @@ def test_an_account_that_cannot_be_written_leaves_the_others_right() -> None:
     with pytest.raises(StoreError):
         ledger.try_reserve(hold, now=0.0)
     assert (first.reserved_usd, last.reserved_usd, ledger.calls) == (0.25, 0.25, 1)
-    ledger.settle(hold, Usage(), 0.125)
+    ledger.settle(hold, Spent(cost_usd=0.125))
     assert [(one.reserved_usd, one.spent_usd) for one in (first, last)] == [(0.0, 0.125)] * 2
 
 
@@ -285,9 +285,9 @@ async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> No
     waiting = asyncio.create_task(second.reserve(hold))
     await asyncio.sleep(0)
     assert not waiting.done()
-    first.settle(hold, Usage(), 0.125)
+    first.settle(hold, Spent(cost_usd=0.125))
     assert await waiting is None
-    second.settle(hold, Usage(), 0.5)
+    second.settle(hold, Spent(cost_usd=0.5))
     refusal = await first.reserve(hold)
     assert refusal is not None, "nothing is in flight that could make room"
     assert run.refusal == refusal
@@ -309,7 +309,7 @@ async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
     assert (account.reserved_usd, account.refusal) == (0.25, None)
 
     other.execute("BEGIN IMMEDIATE")
-    ledger.settle(reservation, Usage(), 0.125)
+    ledger.settle(reservation, Spent(cost_usd=0.125))
     assert account.reserved_usd == 0.25, "what is not booked stays counted"
     other.execute("ROLLBACK")
     await account.wait_until_unreserved()
@@ -353,7 +353,7 @@ async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    ledger.settle(hold, Usage(), 0.0)
+    ledger.settle(hold, Spent(cost_usd=0.0))
     assert run.reserved_usd == 0.0
 
 
@@ -372,10 +372,10 @@ def test_no_order_of_calls_of_several_questions_passes_the_limit(
             in_flight.append((ledger, hold, hold.usd * share))
         while len(in_flight) > others:
             done, kept, paid = in_flight.pop(0)
-            done.settle(kept, Usage(), paid)
+            done.settle(kept, Spent(cost_usd=paid))
         assert account.spent_usd + account.reserved_usd <= limit / 100 + 1e-9
     for done, kept, paid in in_flight:
-        done.settle(kept, Usage(), paid)
+        done.settle(kept, Spent(cost_usd=paid))
     assert account.reserved_usd == 0.0
     assert account.spent_usd <= limit / 100 + 1e-9
     account.close()

@@ -8,7 +8,7 @@ from podium.errors import WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.call import NoAnswer, WorkerAnswer, call
 from podium.executor.ledger import Reservation
-from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Usage
+from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Spent, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.response_cache import ResponseCache
 from podium.workers.scripted import ScriptedWorker
@@ -80,7 +80,7 @@ async def test_what_cannot_pass_is_not_tried_again(make_context):
 
 
 async def test_what_a_failed_call_cost_is_booked(make_context):
-    worker = ScriptedWorker("a", [WorkerError("No.", kind="status", cost_usd=0.5)])
+    worker = ScriptedWorker("a", [WorkerError("No.", kind="status")], failures_spend=Spent(cost_usd=0.5))
     question_context, attempts = make_context([worker]), []
     await call(question_context, worker, REQUEST, attempts)
     assert [attempt.cost_usd for attempt in attempts] == [0.5]

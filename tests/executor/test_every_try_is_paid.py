@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +21,18 @@ from podium.planners.voting import Single
 from podium.rollout.judging import JudgePayment
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
-from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Question, Usage
+from podium.types import (
+    AnswerOptions,
+    Budget,
+    Limits,
+    Message,
+    Price,
+    Profile,
+    Question,
+    Receipt,
+    Spent,
+    Usage,
+)
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool
 from podium.workers.response_cache import ResponseCache
@@ -28,8 +40,10 @@ from podium.workers.response_cache import ResponseCache
 REQUEST = Request((Message(role="user", content="What is 2 + 2?"),), seed="0")
 USED = Usage(input_tokens=1_000, output_tokens=4_000)
 COST_USD = 0.041
-EMPTY = WorkerError("It wrote nothing.", kind="protocol", retryable=True, usage=USED)
-REFUSED = WorkerError("It refused.", kind="refused", usage=USED)
+EMPTY = WorkerError("It wrote nothing.", kind="protocol", retryable=True)
+DOWN = WorkerError("It is down.", kind="status")
+"""What nobody bills."""
+REFUSED = WorkerError("It refused.", kind="refused")
 PLAN = 'model_id = [0]\nsubtasks = ["Answer."]\naccess_list = [[]]'
 
 
@@ -44,6 +58,8 @@ class Paid:
     identity: Any = None
     calls: int = 0
     delay: float = 0.0
+    lost: Usage = USED
+    """What each call takes that fails or is cancelled."""
 
     @property
     def profile(self) -> Profile:
@@ -56,13 +72,11 @@ class Paid:
     async def answer(self, request: Request) -> Reply:
         said = self.script[min(self.calls, len(self.script) - 1)]
         self.calls += 1
-        try:
-            await asyncio.sleep(60 if said == "slow" else self.delay)
-        except asyncio.CancelledError as error:
-            vars(error)["usage"] = USED
-            raise
+        if said is not DOWN:
+            request.receipt.add(Spent(self.lost, self.profile.price.cost(self.lost)))
+        await asyncio.sleep(60 if said == "slow" else self.delay)
         if isinstance(said, WorkerError):
-            raise WorkerError(str(said), kind=said.kind, retryable=said.retryable, usage=said.usage)
+            raise WorkerError(str(said), kind=said.kind, retryable=said.retryable)
         return Reply(said, USED, finish="length" if said == "cut" else "stop")
 
     async def close(self) -> None:
@@ -113,7 +127,7 @@ async def _asked(runner: Runner) -> tuple[float, int]:
 async def _plan(make_context, pool, accounts, budget) -> tuple[float, int]:
     planner = Conductor(WorkerPolicy(pool[0], Pool(pool)), second_try=True)
     free = Pool([Paid(name="free")])
-    free[0].script = (WorkerError("It is down.", kind="status"),)
+    free[0].script = (DOWN,)
     return await _asked(Runner(planner, free, budget=budget, accounts=accounts))
 
 
@@ -127,7 +141,8 @@ async def _judge(make_context, pool, accounts, budget) -> tuple[float, int]:
     pay = JudgePayment(Dispatcher(accounts=accounts))
     for _ in range(2):
         try:
-            await pay(pool[0], REQUEST, lambda: pool[0].answer(REQUEST))
+            request = replace(REQUEST, receipt=Receipt())
+            await pay(pool[0], request, partial(pool[0].answer, request))
         except WorkerError:
             continue
         break
@@ -139,7 +154,6 @@ async def _check(make_context, pool, accounts, budget) -> tuple[float, int]:
     return result.cost_usd, result.input_tokens + result.output_tokens
 
 
-DOWN = WorkerError("It is down.", kind="status")
 Way = Callable[..., Awaitable[tuple[float, int]]]
 
 
@@ -301,8 +315,8 @@ async def test_a_question_the_budget_pays_is_answered_before_anything_is_known(
 
 async def test_only_one_call_at_a_time_goes_beyond_its_bound(make_context: Any) -> None:
     prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")
-    dear = WorkerError("It refused.", kind="refused", usage=Usage(input_tokens=50_000))
-    worker = Paid((dear,), delay=0.01)
+    lost = Usage(input_tokens=50_000)
+    worker = Paid((REFUSED,), delay=0.01, lost=lost)
     context = make_context([worker], budget=Budget(usd=0.09))
     await asyncio.gather(*(call(context, worker, prose, []) for _ in range(20)))
     assert context.ledger.usd <= 0.09

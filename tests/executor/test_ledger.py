@@ -15,7 +15,7 @@ def test_what_is_in_flight_counts():
         "The call could take 60 tokens, and 40 of the budget's 100 are left: "
         "raise the budget's tokens or lower the worker's max_tokens."
     )
-    ledger.settle(Reservation(1, 60, 0.0), Usage(input_tokens=5, output_tokens=5), 0.0)
+    ledger.settle(Reservation(1, 60, 0.0), Spent(Usage(input_tokens=5, output_tokens=5), 0.0))
     assert ledger.try_reserve(Reservation(1, 60, 0.0), now=0.0) is None
 
 
@@ -38,7 +38,7 @@ def test_each_limit_refuses_in_its_own_words():
 def test_a_fallback_of_a_counted_call_needs_no_further_call():
     ledger = Ledger(Budget(calls=1))
     assert ledger.try_reserve(Reservation(1, 10, 0.0), now=0.0) is None
-    ledger.settle(Reservation(1, 10, 0.0), Usage(), 0.0)
+    ledger.settle(Reservation(1, 10, 0.0), Spent(cost_usd=0.0))
     assert ledger.try_reserve(Reservation(0, 10, 0.0), now=0.0) is None
     assert ledger.exhausted
 
@@ -74,9 +74,9 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
             in_flight.append((hold, Usage(output_tokens=int(most * share))))
         while len(in_flight) > others:
             done, usage = in_flight.pop(0)
-            ledger.settle(done, usage, price.cost(usage))
+            ledger.settle(done, Spent(usage, price.cost(usage)))
     for done, usage in in_flight:
-        ledger.settle(done, usage, price.cost(usage))
+        ledger.settle(done, Spent(usage, price.cost(usage)))
     assert budget.calls is None or ledger.calls <= budget.calls
     assert budget.tokens is None or ledger.tokens <= budget.tokens
     assert budget.usd is None or ledger.usd <= budget.usd * (1 + 1e-9)
@@ -89,7 +89,7 @@ async def test_a_call_waits_for_those_in_flight_that_may_leave_enough_budget():
         waiting = asyncio.create_task(ledger.reserve(reservation))
         await asyncio.sleep(0)
         assert not waiting.done()
-        ledger.settle(reservation, Usage(output_tokens=10), 0.1)
+        ledger.settle(reservation, Spent(Usage(output_tokens=10), 0.1))
         assert await asyncio.wait_for(waiting, 5) is None
 
 

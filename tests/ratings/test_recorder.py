@@ -23,7 +23,7 @@ from podium.tasks.recorded import RecordedTasks
 from podium.tasks.task import Task, TaskList
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
-from podium.types import Budget, Limits, Message, Price, Profile, Question
+from podium.types import Budget, Limits, Message, Price, Profile, Question, Spent
 from podium.workers import Pool, ScriptedWorker
 from scripted_team import SKILLS, Calculator, Sums
 
@@ -287,10 +287,11 @@ async def test_once_a_call_is_refused_no_more_are_made_and_the_reason_stays() ->
 
 async def test_every_try_of_a_recorded_call_is_reserved() -> None:
     """A try costs up to $2 and takes $1; the third would not fit."""
-    empty = WorkerError("It wrote nothing.", kind="protocol", retryable=True, cost_usd=1.0)
+    empty = WorkerError("It wrote nothing.", kind="protocol", retryable=True)
     worker = ScriptedWorker(
         "dear",
         {"": empty},
+        failures_spend=Spent(cost_usd=1.0),
         profile=Profile(name="dear", price=Price(output=1e6)),
         limits=Limits(max_tokens=2, retries=5),
     )

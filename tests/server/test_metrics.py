@@ -11,7 +11,7 @@ from podium.errors import WorkerError
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.register import Secret, StoredKey
 from podium.testing import FaultServer, Rule, SlowFirstByte, Status
-from podium.types import Price, Profile
+from podium.types import Price, Profile, Spent
 from podium.workers.pool import Pool, load_pool
 from podium.workers.scripted import ScriptedWorker
 
@@ -89,10 +89,15 @@ async def test_what_was_done_is_counted(serve, pool):
 
 
 def test_a_failed_trys_dollars_are_those_of_the_worker_that_was_tried(serve):
-    broken = WorkerError("It broke off.", kind="status", cost_usd=0.5)
+    broken = WorkerError("It broke off.", kind="status")
     bob = Profile(name="bob", price=Price(output=1e6))
     url = serve(
-        Pool([ScriptedWorker("ada", [broken], fallback="bob"), ScriptedWorker("bob", ["42"], profile=bob)])
+        Pool(
+            [
+                ScriptedWorker("ada", [broken], failures_spend=Spent(cost_usd=0.5), fallback="bob"),
+                ScriptedWorker("bob", ["42"], profile=bob),
+            ]
+        )
     )
     assert httpx.post(url + CHAT, json=asked("Hello?")).status_code == 200
     seen = figures(httpx.get(url + "/metrics").text)

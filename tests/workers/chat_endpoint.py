@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from traceback import format_exception
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from chat_worker import chat_worker
 from podium.errors import WorkerError
-from podium.types import Message
+from podium.types import Limits, Message, Profile
+from podium.workers.base import Reply, Request
 from podium.workers.chat.client import ChatClient
 
 KEY = "sk-hush-hush-0123456789"
@@ -128,10 +131,29 @@ async def wire(reply: bytes, *, then_hang: bool = False, read: bool = True) -> A
         yield server.sockets[0].getsockname()[1]
 
 
+_OF_REQUEST = {field.name for field in fields(Request)}
+
+
+async def ask(
+    client: ChatClient,
+    messages: Sequence[Message] = MESSAGES,
+    *,
+    model: str = "m",
+    worker: str = "w",
+    **settings: Any,
+) -> Reply:
+    """The reply to one call; `settings` are fields of the request, of the worker's limits, or keys of its table."""
+    given = {name: value for name, value in settings.items() if name in _OF_REQUEST}
+    limits = {name: value for name, value in settings.items() if name in Limits.model_fields}
+    keys = {name: value for name, value in settings.items() if name not in given.keys() | limits.keys()}
+    asked = chat_worker(Profile(name=worker), client, model, limits=Limits(**limits), **keys)
+    return await asked.answer(Request(tuple(messages), **{"seed": "0", **given}))
+
+
 async def failure(client: ChatClient, timeout: float = 5.0, **settings: Any) -> WorkerError:  # noqa: ASYNC109
     """The error of one call, which shows no key."""
     with pytest.raises(WorkerError) as caught:
-        await client.chat(MESSAGES, model="m", timeout=timeout, **settings)
+        await ask(client, timeout=timeout, **settings)
     assert KEY not in "".join(format_exception(caught.value))
     return caught.value
 

@@ -2,9 +2,9 @@ import asyncio
 from types import SimpleNamespace
 
 import aiohttp
+from chat_endpoint import ask
 
 from podium.testing import FaultServer
-from podium.types import Message
 from podium.workers.chat.client import ChatClient
 from podium.workers.connections import Connections
 from podium.workers.connector import OPENING
@@ -33,8 +33,7 @@ async def test_a_burst_of_calls_opens_only_so_many_connections_at_the_same_time(
         client = ChatClient(server.url, connections=connections)
         (await connections.session()).trace_configs.append(watch)
         try:
-            ask = [client.chat([Message(role="user", content="?")], model="m") for _ in range(CALLS)]
-            replies = await asyncio.gather(*ask)
+            replies = await asyncio.gather(*(ask(client) for _ in range(CALLS)))
         finally:
             await client.close()
     assert [reply.text for reply in replies] == ["Yes."] * CALLS

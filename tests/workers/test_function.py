@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from podium.errors import ConfigError, WorkerError
-from podium.types import AnswerOptions, Message, Profile, Usage
+from podium.types import AnswerOptions, Message, Profile, Receipt, Spent, Usage
 from podium.workers import Reply, Request, Worker, load_pool
 from podium.workers.function import FunctionWorker
 
@@ -144,7 +144,7 @@ class OddError(Exception):
         (ConnectionResetError(104, "reset"), "connection", True, "raised ConnectionResetError: "),
         (OSError("disk"), "protocol", False, "raised OSError: disk."),
         (
-            WorkerError("Busy.", kind="limited", retryable=True, retry_after_s=3.0, cost_usd=0.5),
+            WorkerError("Busy.", kind="limited", retryable=True, retry_after_s=3.0),
             "limited",
             True,
             "Busy.",
@@ -164,7 +164,22 @@ async def test_what_it_raises_is_a_failed_call(
     assert (error.kind, error.retryable) == (kind, retryable)
     assert sentence in str(error)
     if isinstance(raised, WorkerError):
-        assert (error.retry_after_s, error.cost_usd) == (3.0, 0.5)
+        assert error.retry_after_s == 3.0
+
+
+async def test_it_counts_what_a_failed_call_took_in_the_receipt_that_it_names() -> None:
+    def named(messages: Any, receipt: Receipt) -> str:
+        receipt.add(Spent(cost_usd=0.5))
+        raise WorkerError("Busy.", kind="limited")
+
+    def unnamed(messages: Any, **more: Any) -> str:
+        raise WorkerError(json.dumps(more), kind="protocol")
+
+    for function, usd in ((named, 0.5), (unnamed, 0.0)):
+        request = Request((Message(role="user", content="?"),), seed="0")
+        with pytest.raises(WorkerError):
+            await FunctionWorker(Profile(name="f"), function).answer(request)
+        assert request.receipt.spent.cost_usd == usd
 
 
 async def test_a_long_message_is_cut() -> None:

@@ -5,7 +5,6 @@ Where configured, a completion that is no plan gets one second try. The Conducto
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import replace
 from random import Random
@@ -21,8 +20,7 @@ from podium.conductor.prompt import (
 )
 from podium.errors import RefusalError, UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
-from podium.types import SEED_PREFIX_CHARS, Message, Profile
-from podium.workers.base import charge, spent_by_failure
+from podium.types import SEED_PREFIX_CHARS, Message
 from podium.workflow import PlanError, parse
 
 _THOUGHT_TOKENS = 150
@@ -103,19 +101,18 @@ class Conductor:
         first = replace(first, spent=thought.spent + first.spent)
         if not (self._second_try and isinstance(first.decision, PlanError)):
             return numbering.plan(first)
-        if request.ledger is not None and request.ledger.exhausted:
+        if request.ledger.exhausted:
             return numbering.plan(first)
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            completion = await self._complete(again, request, self._for_plan(request, 1))
+            with request.ledger.receipt() as lost:
+                completion = await self._complete(again, request, self._for_plan(request, 1))
         except (WorkerError, UsageError) as error:
             # UsageError: a prompt with the first completion in it is too long.
-            unanswered = f"{first.decision.message} A second try failed: {error}"
-            unread = replace(first.with_lost(error), decision=replace(first.decision, message=unanswered))
-            return numbering.plan(unread)
-        except asyncio.CancelledError as error:
-            charge(error, first.with_lost(error).spent)
-            raise
+            unanswered = replace(
+                first.decision, message=f"{first.decision.message} A second try failed: {error}"
+            )
+            return numbering.plan(replace(first, decision=unanswered, spent=first.spent + lost.spent))
         second = replace(self._read(completion, request), messages=messages)
         return numbering.plan(second.with_rejected(first, first.decision))
 
@@ -149,7 +146,7 @@ class Conductor:
             completion.spent,
             reasoning=completion.reasoning,
             dropped=completion.dropped,
-            cost_recorded=request.ledger is not None,
+            cost_recorded=True,
         )
 
     async def _complete(
@@ -161,15 +158,9 @@ class Conductor:
             WorkerError: of kind "budget" if the budget does not allow it; else as `Policy.complete`.
         """
         ledger = request.ledger
-        if ledger is None or not isinstance(self._policy, PaidPolicy):
-            try:
-                completion = await self._policy.complete(messages, sampling)
-            except (WorkerError, asyncio.CancelledError) as error:
-                if ledger is not None:
-                    ledger.record(spent_by_failure(error, Profile(name="")))
-                raise
-            if ledger is not None:
-                ledger.record(completion.spent)
+        if not isinstance(self._policy, PaidPolicy):
+            completion = await self._policy.complete(messages, sampling)
+            ledger.record(completion.spent)
             return completion
         try:
             return await self._policy.complete_within(ledger, messages, sampling)

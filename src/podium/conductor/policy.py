@@ -7,7 +7,6 @@ pool or an endpoint outside it. A policy writes text; the Conductor parses it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -16,19 +15,16 @@ from podium.conductor.plan_format import LADDER, PlanFormat, PlanShape, asked_by
 from podium.errors import WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext, Reservation
 from podium.executor.worker_call import WorkerCall, reservation_for
-from podium.trace import Attempt
 from podium.types import (
     DEFAULT_OPTIONS,
-    NO_USAGE,
     AnswerOptions,
     Budget,
     Message,
     Question,
     Spent,
     sent_tokens,
-    total_usage,
 )
-from podium.workers.base import Reply, Request, Worker, charge, spent_by_failure
+from podium.workers.base import Reply, Request, Worker
 from podium.workers.chat.request_body import seed_number
 from podium.workers.pool import Pool
 
@@ -64,10 +60,6 @@ class Completion:
     dropped: tuple[str, ...] = ()
     """Keys of the request that were left out, since the endpoint refuses them."""
 
-    def plus(self, spent: Spent) -> Completion:
-        """The same, with what else was taken on the way to it."""
-        return replace(self, spent=self.spent + spent)
-
 
 @runtime_checkable
 class PaidPolicy(Protocol):
@@ -79,7 +71,7 @@ class PaidPolicy(Protocol):
         """As `Policy.complete`; each try reserves in `ledger` the most that it may cost, and settles what it cost.
 
         Raises:
-            WorkerError: as `Policy.complete`, with what all tries cost.
+            WorkerError: as `Policy.complete`.
             RefusalError: the budget refuses the first try.
         """
         ...
@@ -152,31 +144,27 @@ class WorkerPolicy:
         self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
     ) -> Completion:
         """See `PaidPolicy`. A probe of the endpoint, before the first plan, is paid as the plan is."""
-        formats, shape, probed = self._formats, sampling.shape, Spent()
+        with ledger.receipt() as receipt:
+            completion = await self._complete(ledger, messages, sampling)
+        return replace(completion, spent=completion.spent + receipt.spent)
+
+    async def _complete(
+        self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
+    ) -> Completion:
+        """The completion. Its `spent` leaves out what is counted in `ledger`."""
+        formats, shape = self._formats, sampling.shape
         if shape is None or formats is None:
             return (await self._call(ledger, messages, sampling))[1]
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
-            nonlocal probed
             seeded = replace(sampling, seed="probe")
-            try:
-                reply, completion = await self._call(ledger, question, seeded, options, cached=False)
-            except WorkerError as error:
-                probed += spent_by_failure(error, self._worker.profile)
-                raise
-            probed += completion.spent
-            return reply
+            return (await self._call(ledger, question, seeded, options, cached=False))[0]
 
-        try:
-            format, certain = LADDER[-1], False
-            if formats.known is not None or self._affords_probe(ledger, messages):
-                format, certain = await formats.choose(ask)
-            format = formats.after(format) if sampling.attempt else format
-            completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
-        except (WorkerError, asyncio.CancelledError) as error:
-            charge(error, probed + spent_by_failure(error, self._worker.profile))
-            raise
-        return completion.plus(probed)
+        format, certain = LADDER[-1], False
+        if formats.known is not None or self._affords_probe(ledger, messages):
+            format, certain = await formats.choose(ask)
+        format = formats.after(format) if sampling.attempt else format
+        return await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
         """Whether the budget allows a probe and then a plan; if not, it may still pay for a plan as text."""
@@ -186,7 +174,7 @@ class WorkerPolicy:
         both = Reservation(0, plan.tokens + probe.tokens, plan.usd + probe.usd)
         affords = ledger.reserve_for_hedge(both, asyncio.get_running_loop().time())
         if affords:
-            ledger.settle(both, NO_USAGE, 0.0)
+            ledger.settle(both, Spent())
         return affords
 
     async def _formatted(
@@ -210,8 +198,7 @@ class WorkerPolicy:
             if format == LADDER[-1] or not certain or error.retryable or error.kind != "status":
                 raise
             self._formats.forget()
-            _, completion = await self._call(ledger, messages, sampling)
-            return completion.plus(spent_by_failure(error, self._worker.profile))
+            return (await self._call(ledger, messages, sampling))[1]
         disobeyed = format != LADDER[-1] and "{" not in completion.text and not completion.cut
         if certain and (disobeyed or (not reply.cached and self._formats.is_outdated(reply.fingerprint))):
             self._formats.forget()  # The server may obey another format, as after an update.
@@ -247,28 +234,17 @@ class WorkerPolicy:
             options=options,
             thoughts_alone=True,
         )
-        tries: list[Attempt] = []
-        call = WorkerCall(context, self._worker, request, tries, calls=0, wait=True)
+        call = WorkerCall(context, self._worker, request, [], calls=0, wait=True)
         cache = self._dispatcher.cache if cached else None
-        try:
-            reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
-        except (WorkerError, asyncio.CancelledError) as error:
-            charge(error, _spent_on(tries))
-            raise
-        usd, cut, text = reply.price(self._worker.profile), reply.finish == "length", text_of(reply)
-        paid, saved = (0.0, usd) if reply.cached else (usd, 0.0)
-        spent = Spent(reply.usage, paid, not self._priced and reply.cost_usd is None, saved)
+        reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
+        cut, text = reply.finish == "length", text_of(reply)
+        unpriced = not self._priced and reply.cost_usd is None
+        saved = Spent(reply.usage, saved_usd=reply.price(self._worker.profile)) if reply.cached else Spent()
         return reply, Completion(
             # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
             text if text.strip() or cut else reply.reasoning,
-            spent + _spent_on(tries),
+            replace(saved, unpriced=unpriced),
             cut=cut,
             reasoning=reply.reasoning,
             dropped=reply.dropped,
         )
-
-
-def _spent_on(tries: Sequence[Attempt]) -> Spent:
-    """What the tries without an answer took."""
-    usage = total_usage(attempt.usage for attempt in tries)
-    return Spent(usage, sum(attempt.cost_usd for attempt in tries))

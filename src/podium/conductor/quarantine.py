@@ -8,16 +8,14 @@ pool that lacks a worker, so it is shown such a pool only where it would call th
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podium.conductor.prompt import PolicyNumbering
 from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, Planner, PlanRequest
 from podium.trace import Trace
-from podium.workers.base import charge
 from podium.workflow import PlanError, Workflow, live_steps
 
 _FAILING = 0.15
@@ -125,12 +123,10 @@ class QuarantinePlanner:
             return first
         shown = PolicyNumbering(tuple(k for k in range(len(request.pool)) if k not in hidden))
         try:
-            second = shown.plan(await self._planner.plan(shown.request(request)))
-        except (WorkerError, UsageError) as error:
-            return first.with_lost(error)
-        except asyncio.CancelledError as error:
-            charge(error, first.with_lost(error).spent)
-            raise
+            with request.ledger.receipt() as lost:
+                second = shown.plan(await self._planner.plan(shown.request(request)))
+        except (WorkerError, UsageError):
+            return replace(first, spent=first.spent + lost.spent)
         if isinstance(second.decision, PlanError):
             return first.with_rejected(second, second.decision)
         names = ", ".join(request.pool[k].name for k in sorted(wanted))

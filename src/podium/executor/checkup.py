@@ -15,8 +15,8 @@ from typing import Literal
 from podium.errors import WorkerError
 from podium.executor.ledger import Ledger, SpendLimit
 from podium.executor.worker_call import first_reservation
-from podium.types import Budget, Message, Usage
-from podium.workers.base import Request, Worker, spent_by_failure
+from podium.types import Budget, Message
+from podium.workers.base import Request, Worker
 from podium.workers.pool import has_real_workers, is_tool
 
 QUESTION = "Reply with the one word: ready"
@@ -80,16 +80,10 @@ async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckRe
     refusal = await ledger.reserve(reservation)
     if refusal is not None:
         return CheckResult(worker.profile.name, False, 0.0, refusal, error="budget")
-    cost_usd = 0.0
     try:
-        found = await _answer(worker, request, limit_s)
-        cost_usd = found.cost_usd
-        return found
-    except asyncio.CancelledError as error:
-        cost_usd = spent_by_failure(error, worker.profile).cost_usd
-        raise
+        return await _answer(worker, request, limit_s)
     finally:
-        ledger.settle(reservation, Usage(), cost_usd)  # A check has no limit of tokens.
+        ledger.settle(reservation, request.receipt.spent)
 
 
 async def _answer(worker: Worker, request: Request, limit_s: float | None) -> CheckResult:
@@ -103,12 +97,14 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         seconds = time.perf_counter() - started
         # A replay worker works if its recording can be read, even without this question.
         answered = error.kind == "unrecorded"
-        failure, spent = error, spent_by_failure(error, worker.profile)
-    except TimeoutError as error:
+        failure, spent = error, request.receipt.spent
+    except TimeoutError:
         seconds, answered = time.perf_counter() - started, False
         failure = WorkerError(f"No answer within {limit:g} s.", kind="timeout", retryable=True)
-        spent = spent_by_failure(error, worker.profile)
+        spent = request.receipt.spent
     else:
+        if has_real_workers([worker]):
+            request.receipt.spent = reply.spent(worker.profile)
         return CheckResult(
             name,
             True,
@@ -118,7 +114,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
             input_tokens=reply.usage.input_tokens,
             output_tokens=reply.usage.output_tokens,
             estimated=reply.usage.estimated,
-            cost_usd=reply.price(worker.profile) if has_real_workers([worker]) else 0.0,
+            cost_usd=request.receipt.spent.cost_usd,
             model=reply.model,
             note=f"its endpoint refuses {', '.join(reply.dropped)}, and was asked without."
             if reply.dropped

@@ -8,12 +8,13 @@ later call is refused.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from podium.errors import StoreError
-from podium.types import Budget, Price, Spent, Usage
+from podium.types import Budget, Price, Receipt, Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ class Ledger:
         self._reserved_tokens = 0
         self._reserved_usd = 0.0
         self._in_flight = 0
+        self._receipts: list[Receipt] = []
         self._settled = asyncio.Event()
         """Set, and cleared at once, when a call is settled."""
 
@@ -202,7 +204,7 @@ class Ledger:
                 return _AccountRefusal(account, sentence)
         return None
 
-    def settle(self, reservation: Reservation, usage: Usage, usd: float) -> None:
+    def settle(self, reservation: Reservation, spent: Spent) -> None:
         """Release the reservation and count what the call really took."""
         self._in_flight -= 1
         self._reserved_tokens -= reservation.tokens
@@ -210,9 +212,8 @@ class Ledger:
         self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
         self._settled.set()
         self._settled.clear()  # Those that wait for it are woken all the same.
-        self.tokens += usage.tokens
-        self.usd += usd
-        self._settle_all(reservation.usd, usd)
+        self.carry(spent)
+        self._settle_all(reservation.usd, spent.cost_usd)
 
     def record(self, spent: Spent) -> None:
         """Count what was not reserved: a planner's tokens and dollars."""
@@ -223,6 +224,18 @@ class Ledger:
         """Count in the budget alone. The accounts were charged already for a plan that waited for approval."""
         self.tokens += spent.usage.tokens
         self.usd += spent.cost_usd
+        for receipt in self._receipts:
+            receipt.add(spent)
+
+    @contextmanager
+    def receipt(self) -> Iterator[Receipt]:
+        """A receipt of all that is counted until the block ends."""
+        receipt = Receipt()
+        self._receipts.append(receipt)
+        try:
+            yield receipt
+        finally:
+            self._receipts.remove(receipt)
 
     def _settle_all(
         self, reserved_usd: float, paid_usd: float, accounts: Sequence[SpendLimit] | None = None
@@ -281,7 +294,7 @@ class LedgerAccount:
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """See `SpendLimit`."""
         if reserved_usd:
-            self._ledger.settle(Reservation(0, 0, reserved_usd), Usage(), paid_usd)
+            self._ledger.settle(Reservation(0, 0, reserved_usd), Spent(cost_usd=paid_usd))
         else:
             self._ledger.record(Spent(cost_usd=paid_usd))
 

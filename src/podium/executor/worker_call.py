@@ -17,8 +17,8 @@ from podium.executor.ledger import LedgerAccount, Reservation, SpendLimit
 from podium.executor.question_context import QuestionContext
 from podium.executor.rate_limiter import Permit
 from podium.trace import Attempt
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent, Usage
-from podium.workers.base import Reply, Request, Worker, charge, spent_by_failure
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Receipt, Spent, Usage
+from podium.workers.base import Reply, Request, Worker
 from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
@@ -96,7 +96,9 @@ class WorkerCall:
             worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
         )
         self._wait = wait
-        self._team = worker if worker.limits.max_usd is None and isinstance(worker, SelfPaying) else None
+        team = worker if isinstance(worker, SelfPaying) else None
+        self._is_team = team is not None
+        self._team = team if worker.limits.max_usd is None else None
         self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
 
     def stream_to(self, stream: Listeners, tries: Iterator[int]) -> None:
@@ -246,7 +248,8 @@ class WorkerCall:
         channel, profile = self._channel, self._worker.profile
         self._calls = 0
         permit: Permit | None = None
-        spent = Spent()
+        request = replace(self._request, receipt=Receipt())
+        receipt = request.receipt
         try:
             while True:
                 probe = await channel.breaker.acquire(wait=self._wait)
@@ -264,24 +267,20 @@ class WorkerCall:
                 permit = None
             if begun is not None:
                 begun.set_result(None)
-            reply = await self._answer(channel, probe, hedge)
-            spent = Spent(reply.usage, reply.price(profile))
+            reply = await self._answer(request, channel, probe, hedge)
+            receipt.spent = reply.spent(profile)
             return reply
-        except BaseException as error:
-            spent = spent_by_failure(error, profile)
-            raise
         finally:
             if permit is not None:
-                channel.rate_limiter.release(permit, spent.usage.tokens or self._size.plain)
+                channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
             # A team has booked its dollars itself.
-            self._question_context.ledger.settle(
-                reservation, spent.usage, spent.cost_usd if self._team is None else 0.0
-            )
+            own_usd = receipt.spent.cost_usd if self._team is None else 0.0
+            self._question_context.ledger.settle(reservation, replace(receipt.spent, cost_usd=own_usd))
 
-    async def _answer(self, channel: WorkerChannel, probe: bool, hedge: bool) -> Reply:
+    async def _answer(self, request: Request, channel: WorkerChannel, probe: bool, hedge: bool) -> Reply:
         """The worker's own answer, recorded as an attempt."""
         worker, question_context = self._worker, self._question_context
-        request, timeout = self._request, worker.limits.timeout
+        receipt, timeout = request.receipt, worker.limits.timeout
         if self._stream is not None:
             on_text, on_reasoning = self._stream()
             request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
@@ -295,18 +294,16 @@ class WorkerCall:
                     reply = await self._team.answer_within(request, (account,))
         except (WorkerError, TimeoutError) as error:
             if isinstance(error, TimeoutError):
-                spent = spent_by_failure(error, worker.profile)
                 error = WorkerError(f"No answer within {timeout:g} s.", kind="timeout", retryable=True)
-                charge(error, spent)
-            self._record(started, hedge, error.kind, str(error), error)
-            if error.usage is not None and error.cost_usd is None:
-                self._learn(error.usage)
+            self._record(started, hedge, error.kind, str(error), receipt.spent)
+            if receipt.spent.usage.input_tokens and not self._is_team:
+                self._learn(receipt.spent.usage)
             channel.failed(began, error, probe=probe)
             raise error from None
         except BaseException as error:
             channel.breaker.release(probe=probe)
             if isinstance(error, asyncio.CancelledError):
-                self._record(started, hedge, "cancelled", "Cancelled while in flight.", error)
+                self._record(started, hedge, "cancelled", "Cancelled while in flight.", receipt.spent)
             raise
         self._record(started, hedge)
         if reply.nested is None:  # A team counts the tokens of all its calls.
@@ -324,10 +321,9 @@ class WorkerCall:
         hedge: bool,
         kind: str | None = None,
         message: str | None = None,
-        error: BaseException | None = None,
+        spent: Spent = Spent(),
     ) -> None:
-        """Record an attempt that ends now; `error` has what it took."""
-        spent = Spent() if error is None else spent_by_failure(error, self._worker.profile)
+        """Record an attempt that ends now; `spent` is what it took without a reply."""
         self._attempts.append(
             Attempt(
                 worker=self._worker.profile.name,

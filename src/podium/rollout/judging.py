@@ -15,7 +15,7 @@ from podium.executor.worker_call import first_reservation
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
 from podium.types import Budget, Spent
-from podium.workers.base import Reply, Request, Worker, spent_by_failure
+from podium.workers.base import Reply, Request, Worker
 
 
 @dataclass(slots=True)
@@ -37,21 +37,18 @@ class JudgePayment:
         """
 
         async def pay() -> Reply:
+            receipt = request.receipt
             ledger = Ledger(Budget(), accounts=(*self.dispatcher.accounts, *self.accounts))
             reservation = first_reservation(worker, request.messages)
             refusal = await ledger.reserve(reservation)
             if refusal is not None:
                 raise BudgetError(f"The answer is not judged. {refusal}")
-            spent = Spent()
             try:
                 reply = await call()
-                spent = Spent(reply.usage, reply.price(worker.profile))
-            except BaseException as error:
-                spent = spent_by_failure(error, worker.profile)
-                raise
+                receipt.spent = reply.spent(worker.profile)
             finally:
-                ledger.settle(reservation, spent.usage, spent.cost_usd)
-                self.booked_usd += spent.cost_usd
+                ledger.settle(reservation, receipt.spent)
+                self.booked_usd += receipt.spent.cost_usd
             return reply
 
         cache = self.dispatcher.cache

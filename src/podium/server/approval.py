@@ -210,8 +210,7 @@ class ApprovedPlan:
         (round_,) = self.planned.rounds
         if request.outcomes:
             return Plan("", Acceptance())
-        if request.ledger is not None:
-            request.ledger.carry(round_.plan_spent)
+        request.ledger.carry(round_.plan_spent)
         position = {profile.name: number for number, profile in enumerate(request.pool)}
         steps = (replace(step, worker=position[self.names[step.worker]]) for step in self.workflow.steps)
         return Plan(

@@ -20,7 +20,7 @@ from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.checkup import CheckResult
 from podium.executor.ledger import SpendLimit
-from podium.planner import Plan, Planner, PlanRequest, paid_plan
+from podium.planner import Planner, PlanRequest, paid_plan
 from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.by_ratings import ByRatings
 from podium.planners.plans import refuse_without_vote, rounds_of
@@ -155,17 +155,16 @@ async def check_planner(
     """
     started = asyncio.get_running_loop().time()
     error: str | None
+    ledger = Ledger(Budget(), accounts=accounts)
+    request = PlanRequest(Question(text=_CHECK), pool.profiles_for(_CHECK), seed="check", ledger=ledger)
     try:
-        plan = await paid_plan(
-            opened.planner,
-            PlanRequest(Question(text=_CHECK), pool.profiles_for(_CHECK), seed="check"),
-            Ledger(Budget(), accounts=accounts),
-        )
+        with ledger.receipt() as receipt:
+            plan = await paid_plan(opened.planner, request)
     except (WorkerError, UsageError) as trouble:
-        plan, text = Plan("", PlanError("planner_failed", str(trouble))).with_lost(trouble), str(trouble)
+        spent, text = receipt.spent, str(trouble)
         error = trouble.kind if isinstance(trouble, WorkerError) else "usage"
     else:
-        failed = isinstance(plan.decision, PlanError)
+        spent, failed = plan.spent, isinstance(plan.decision, PlanError)
         error = "no_plan" if failed else None
         text = f"It wrote no plan. {plan.decision}" if failed else plan.text
     return CheckResult(
@@ -174,11 +173,11 @@ async def check_planner(
         asyncio.get_running_loop().time() - started,
         text,
         error=error,
-        input_tokens=plan.spent.usage.input_tokens,
-        output_tokens=plan.spent.usage.output_tokens,
-        estimated=plan.spent.usage.estimated,
-        cost_usd=plan.spent.cost_usd,
-        unpriced=plan.spent.unpriced,
+        input_tokens=spent.usage.input_tokens,
+        output_tokens=spent.usage.output_tokens,
+        estimated=spent.usage.estimated,
+        cost_usd=spent.cost_usd,
+        unpriced=spent.unpriced,
         role="planner",
         plan_format=_plan_format(opened.planner),
     )

@@ -25,7 +25,7 @@ from podium.planners.plans import rounds_of
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
 from podium.trace import RoundTrace, Trace
-from podium.types import Budget, Question, Spent
+from podium.types import Budget, Question, Receipt, Spent
 from podium.workers.pool import Pool
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
@@ -235,18 +235,19 @@ class _QuestionRun:
         runner, context = self._runner, self._question_context
         started, limit = context.elapsed(), asyncio.timeout_at(context.ledger.deadline)
         try:
-            async with limit:
-                plan = await runner.planner.plan(self._request(number))
-        except TimeoutError as error:
+            with context.ledger.receipt() as receipt:
+                async with limit:
+                    plan = await runner.planner.plan(self._request(number))
+        except TimeoutError:
             if not limit.expired():
                 raise
-            plan = _no_plan("time_is_up", context.ledger.time_is_up, error)
+            plan = _no_plan("time_is_up", context.ledger.time_is_up, receipt)
         except WorkerError as error:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
-            plan = _no_plan(kind, f"{runner.planner.name}: {error}", error)
-        except asyncio.CancelledError as error:
-            lost = Plan("", PlanError("cancelled", "The question was cancelled.")).with_lost(error)
-            if lost.spent != Spent():
+            plan = _no_plan(kind, f"{runner.planner.name}: {error}", receipt)
+        except asyncio.CancelledError:
+            if receipt.spent != Spent():
+                lost = _no_plan("cancelled", "The question was cancelled.", receipt)
                 self._close(number, round_trace(lost, context.elapsed() - started))
             raise
         else:
@@ -346,6 +347,6 @@ class _QuestionRun:
         return trace
 
 
-def _no_plan(kind: str, why: str, error: Exception) -> Plan:
-    """What stands for the plan of a planner that failed; it counts what was lost with `error`."""
-    return Plan("", PlanError(kind, why), cost_recorded=True).with_lost(error)
+def _no_plan(kind: str, why: str, receipt: Receipt) -> Plan:
+    """What stands for the plan of a planner that failed, which has taken what the receipt says."""
+    return Plan("", PlanError(kind, why), receipt.spent, cost_recorded=True)

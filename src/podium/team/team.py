@@ -155,8 +155,9 @@ class Team:
             max_steps=team.max_steps,
             rounds=team.budget.rounds,
             seed=f"{seed or token_hex(8)}/0/plan",
+            ledger=Ledger(team.budget, accounts=team.spend_limits),
         )
-        return await paid_plan(self.planner, request, Ledger(team.budget, accounts=team.spend_limits))
+        return await paid_plan(self.planner, request)
 
     async def run(
         self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None

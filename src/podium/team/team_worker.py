@@ -6,7 +6,6 @@ as for any worker. `opening` builds it from a file.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from podium.team.planning import OpenedPlanner
 from podium.team.runner import Runner
 from podium.trace import Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
-from podium.workers.base import Reply, Request, Worker, charge
+from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import Pool, has_paid_workers, has_real_workers, real_workers
 
 _TEAM = "podium_team"
@@ -76,14 +75,11 @@ class TeamWorker:
         question = _question(request, self.profile.name)
         on_text = request.on_text
 
-        spent: Trace | None = None
-
         def observe(event: Event) -> None:
-            nonlocal spent
             if on_text is not None and isinstance(event, StepText) and not event.reasoning:
                 on_text(event.text)
             elif isinstance(event, QuestionEnded):
-                spent = event.trace
+                request.receipt.add(Spent(event.trace.usage, event.trace.cost_usd))
 
         try:
             trace = await replace(self.runner, accounts=(*self.runner.accounts, *accounts)).answer(
@@ -93,19 +89,10 @@ class TeamWorker:
                 on_event=observe,
                 streams=on_text is not None,
             )
-        except asyncio.CancelledError as error:
-            if spent is not None:
-                charge(error, Spent(spent.usage, spent.cost_usd))
-            raise
         except UsageError as error:
             raise WorkerError(f"The team cannot take this question: {error}", kind="protocol") from None
         if trace.answer is None:
-            raise WorkerError(
-                f"The team has no answer. {trace.error}",
-                kind="exhausted",
-                usage=trace.usage,
-                cost_usd=trace.cost_usd,
-            )
+            raise WorkerError(f"The team has no answer. {trace.error}", kind="exhausted")
         claims = any(span.claimed_s is not None for span in trace.spans)
         return Reply(
             trace.answer,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from podium.trace import Trace, VoteCount
-from podium.types import NO_USAGE, AnswerOptions, Limits, Message, Profile, Spent, ToolCall, Usage
+from podium.types import AnswerOptions, Limits, Message, Profile, Receipt, Spent, ToolCall, Usage
 from podium.workers.view import View, read_view
 
 
@@ -42,6 +42,8 @@ class Request:
     """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
     on_reasoning: Callable[[str], None] | None = None
     """The same for the visible reasoning."""
+    receipt: Receipt = field(default_factory=Receipt, compare=False, repr=False)
+    """Where a worker counts what a call takes that ends without a reply: it fails, or is cancelled."""
 
     @property
     def view(self) -> View:
@@ -97,23 +99,9 @@ class Reply:
         """Dollars that the call cost, at the prices of `profile`."""
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
-
-def spent_by_failure(error: BaseException, profile: Profile) -> Spent:
-    """Tokens and dollars, at the prices of `profile`, of a call that ended with `error`.
-
-    The exception has them as a `WorkerError` has: a worker that is cancelled sets `usage` or `cost_usd` on the
-    `asyncio.CancelledError`.
-    """
-    if isinstance(error, TimeoutError):  # The cancellation that `asyncio.timeout` turned into it.
-        error = error.__cause__ or error
-    usage: Usage = getattr(error, "usage", None) or NO_USAGE
-    usd: float | None = getattr(error, "cost_usd", None)
-    return Spent(usage, profile.price.cost(usage) if usd is None else usd)
-
-
-def charge(error: BaseException, spent: Spent) -> None:
-    """Let `error` carry what was spent, so that `spent_by_failure` finds it."""
-    vars(error).update(usage=spent.usage, cost_usd=spent.cost_usd)
+    def spent(self, profile: Profile) -> Spent:
+        """Tokens and dollars of the call, at the prices of `profile`."""
+        return Spent(self.usage, self.price(profile))
 
 
 @runtime_checkable
@@ -144,7 +132,7 @@ class Worker(Protocol):
         ...
 
     async def answer(self, request: Request) -> Reply:
-        """Answer, or raise `podium.errors.WorkerError`."""
+        """Answer, or raise `podium.errors.WorkerError`; what a call without a reply took stands in the receipt."""
         ...
 
     async def close(self) -> None:

@@ -6,12 +6,11 @@ and cooldowns stay as they are (`Dispatcher.channel`). A fallback that is anothe
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 from podium.errors import WorkerError
 from podium.types import Limits
-from podium.workers.base import Reply, Request, Worker, spent_by_failure
+from podium.workers.base import Reply, Request, Worker
 
 ENVIRONMENT = "environment"
 """The kind of its failures: they are part of the question, and so not left out as those of infrastructure are."""
@@ -48,11 +47,7 @@ class ReplacedWorker:
 
     async def answer(self, request: Request) -> Reply:
         """The other worker's answer, or its `WorkerError`."""
-        try:
-            reply = await self._other.answer(request)
-        except (WorkerError, asyncio.CancelledError) as error:
-            vars(error)["cost_usd"] = spent_by_failure(error, self._other.profile).cost_usd
-            raise
+        reply = await self._other.answer(request)
         return replace(reply, cost_usd=reply.price(self._other.profile))
 
     async def close(self) -> None:

@@ -27,7 +27,7 @@ from podium.workers.reply_form import read_form, text_reply
 
 Function = Callable[..., Any]
 
-_KEYWORDS = ("seed", "repeat", "sample", "max_tokens")
+_KEYWORDS = ("seed", "repeat", "sample", "max_tokens", "receipt")
 """Keyword arguments that a function gets if it has such parameters."""
 _SHOWN = 300
 """Characters of an exception that a message repeats."""
@@ -38,8 +38,9 @@ class FunctionWorker:
 
     Args:
         profile: as for any worker.
-        function: gets a list of `{"role": ..., "content": ...}`, and those of `seed`, `repeat`, `sample` and
-            `max_tokens` for which it has parameters. Returns text, a dict of `reply_form`, or a `Reply`.
+        function: gets a list of `{"role": ..., "content": ...}`, and those of `seed`, `repeat`, `sample`,
+            `max_tokens` and `receipt` for which it has parameters. It counts what a call costs that fails in `receipt`,
+            a `podium.types.Receipt`. Returns text, a dict of `reply_form`, or a `Reply`.
         limits, fallback: as for any worker.
         scrub: removes secrets from its answers and errors.
         identity: as for any worker; None: its answers are not cached.
@@ -64,7 +65,7 @@ class FunctionWorker:
         self.identity = identity
         self._function = function
         self.keywords = accepted_keywords(function)
-        """Those of `seed`, `repeat`, `sample` and `max_tokens` that the function accepts."""
+        """Those of `_KEYWORDS` that the function accepts."""
         self._scrub = scrub
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
 
@@ -84,6 +85,7 @@ class FunctionWorker:
             "repeat": request.repeat,
             "sample": request.sample,
             "max_tokens": min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens),
+            "receipt": request.receipt,
         }
         try:
             result = await self._call(messages, {name: values[name] for name in self.keywords})
@@ -131,8 +133,6 @@ class FunctionWorker:
                 kind=error.kind,
                 retryable=error.retryable,
                 retry_after_s=error.retry_after_s,
-                usage=error.usage,
-                cost_usd=error.cost_usd,
             )
         message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
         kind = next((kind for type_, kind in _RETRYABLE.items() if isinstance(error, type_)), None)
@@ -210,7 +210,7 @@ def find_function(named: str, path: Path | None = None) -> Function:
 
 
 def accepted_keywords(function: Function) -> tuple[str, ...]:
-    """Those of seed, repeat, sample and max_tokens for which a function has parameters.
+    """Those of `_KEYWORDS` for which a function has parameters. `**` takes all but `receipt`, which is no JSON.
 
     Raises:
         ConfigError: it has further parameters without defaults, or takes no messages.
@@ -225,7 +225,8 @@ def accepted_keywords(function: Function) -> tuple[str, ...]:
     keywords = tuple(
         name
         for name in _KEYWORDS
-        if (kinds.get(name) in named and name != first) or inspect.Parameter.VAR_KEYWORD in kinds.values()
+        if (kinds.get(name) in named and name != first)
+        or (name != "receipt" and inspect.Parameter.VAR_KEYWORD in kinds.values())
     )
     try:
         signature.bind([], **dict.fromkeys(keywords))

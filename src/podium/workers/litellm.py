@@ -21,7 +21,7 @@ import aiohttp
 from pydantic import SecretStr
 
 from podium.errors import ConfigError, WorkerError
-from podium.types import Message, sent_tokens
+from podium.types import Message, Spent, Usage, sent_tokens
 from podium.workers.base import Reply, Request
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.failures import Failures, ProviderError
@@ -118,19 +118,19 @@ class LiteLLMWorker:
             try:
                 response = await library.acompletion(**adapted.body)
                 break
-            except asyncio.CancelledError as error:
-                vars(error)["usage"] = read_usage(None, messages, "")
+            except asyncio.CancelledError:
+                self._count(request, read_usage(None, messages, ""))
                 raise
             except Exception as error:
                 if not adapted.change(ProviderError(_message(error), status=_status(error))):
                     failure = self._failure(library, error)
                     if failure.kind == "timeout":
-                        failure.usage = read_usage(None, messages, "")
+                        self._count(request, read_usage(None, messages, ""))
                     # `from None`: its text may contain a key, and a traceback would print it.
                     raise failure from None
         self._adaptation |= adapted.known
         return replace(
-            self._read(response, messages, sent_limit(adapted.body)),
+            self._read(response, request, messages, sent_limit(adapted.body)),
             dropped=adapted.dropped,
             folded=adapted.folded,
             context_tokens=adapted.known.context_tokens or context_tokens,
@@ -147,7 +147,12 @@ class LiteLLMWorker:
 
             await GLOBAL_LOGGING_WORKER.stop()
 
-    def _read(self, response: Any, messages: Sequence[Message], max_tokens: int | None) -> Reply:
+    def _count(self, request: Request, usage: Usage) -> None:
+        request.receipt.add(Spent(usage, self.profile.price.cost(usage)))
+
+    def _read(
+        self, response: Any, request: Request, messages: Sequence[Message], max_tokens: int | None
+    ) -> Reply:
         builder = ReplyBuilder()
         try:
             choice = response.choices[0]
@@ -160,9 +165,8 @@ class LiteLLMWorker:
         counts = _counts(getattr(response, "usage", None))
         usage = read_usage(counts, messages, text, builder.reasoning, max_tokens=max_tokens)
         if not text.strip() or builder.finish == "content_filter":
-            failure = self._failures.no_text(builder, cut_call=False)
-            failure.usage = usage
-            raise failure
+            self._count(request, usage)
+            raise self._failures.no_text(builder, cut_call=False)
         return Reply(
             self._secrets.scrub(text),
             usage,

@@ -13,7 +13,6 @@ from typing import Any
 from podium.types import Message
 from podium.workers.base import Reply, Request
 from podium.workers.chat.client import ChatClient
-from podium.workers.chat.request_body import seed_number
 from podium.workers.spec import ChatSpec
 
 
@@ -59,24 +58,8 @@ class OpenAIWorker:
 
     async def answer(self, request: Request) -> Reply:
         """One attempt. `repeat` and `sample` are not sent: the seed already differs by them."""
-        reply = await self._client.chat(
-            self._system + request.messages,
-            model=self._model,
-            worker=self.profile.name,
-            timeout=self.limits.timeout,
-            connect_timeout=self.limits.connect_timeout,
-            first_token_timeout=self.limits.first_token_timeout,
-            stream=self._spec.stream,
-            max_tokens=self.limits.max_tokens,
-            temperature=self._spec.temperature,
-            seed=seed_number(request.seed) if self._spec.send_seed else None,
-            extra=self._spec.extra,
-            context_tokens=self.profile.context_tokens,
-            options=request.options,
-            thoughts_alone=request.thoughts_alone,
-            on_text=request.on_text,
-            on_reasoning=request.on_reasoning,
-        )
+        sent = replace(request, messages=self._system + request.messages)
+        reply = await self._client.chat(sent, self._spec, self._model)
         if not self._system:
             return reply
         system = {"system": self._system[0].content}

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from podium.errors import WorkerError
-from podium.types import Limits, Profile, Usage, estimate_tokens
+from podium.types import Limits, Profile, Spent, Usage, estimate_tokens
 from podium.workers.base import Reply, Request
 
 
@@ -22,6 +22,7 @@ class ScriptedWorker:
         replies: replies in the order of the calls; or a mapping from a text to the reply, where the first text that the
             subtask or the question contains chooses the reply, any number of times. A `WorkerError` is raised.
         delay: seconds that each call takes.
+        failures_spend: what each scripted failure takes.
         profile, limits, fallback: as for any worker; `profile` overrides `name`.
     """
 
@@ -34,6 +35,7 @@ class ScriptedWorker:
         replies: Sequence[str | WorkerError] | Mapping[str, str | WorkerError],
         *,
         delay: float = 0.0,
+        failures_spend: Spent = Spent(),
         profile: Profile | None = None,
         limits: Limits | None = None,
         fallback: str | None = None,
@@ -45,6 +47,7 @@ class ScriptedWorker:
         """Every request so far, in order."""
         self._replies = replies
         self._delay = delay
+        self._failures_spend = failures_spend
 
     async def answer(self, request: Request) -> Reply:
         """The next reply of the script, after the delay."""
@@ -53,13 +56,13 @@ class ScriptedWorker:
         if self._delay > 0:
             await asyncio.sleep(self._delay)
         if isinstance(reply, WorkerError):
+            request.receipt.add(self._failures_spend)
             # A copy: raising writes a traceback into the exception, and a mapping may raise it many times.
             raise WorkerError(
                 str(reply),
                 kind=reply.kind,
                 retryable=reply.retryable,
                 retry_after_s=reply.retry_after_s,
-                cost_usd=reply.cost_usd,
             )
         sent = sum(estimate_tokens(message.content) for message in request.messages)
         return Reply(reply, Usage(input_tokens=sent, output_tokens=estimate_tokens(reply), estimated=True))

@@ -21,7 +21,7 @@ from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
-from podium.types import Budget, Spent, Usage
+from podium.types import Budget, Spent
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 
@@ -50,7 +50,7 @@ class Replica:
             self.refusals.append(refusal)
             return
         await (asyncio.sleep(seconds) if until is None else until.wait())
-        question.settle(hold, Usage(), paid)
+        question.settle(hold, Spent(cost_usd=paid))
         self.paid += paid
         self.calls += 1
 
@@ -164,7 +164,7 @@ async def test_a_planner_is_charged_without_a_reservation(place: Place) -> None:
     question.record(Spent(cost_usd=0.7))
     assert await question.reserve(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
     assert await question.reserve(Reservation(1, 1, 0.3)) is None
-    question.settle(Reservation(1, 1, 0.3), Usage(), 0.3)
+    question.settle(Reservation(1, 1, 0.3), Spent(cost_usd=0.3))
     question.record(Spent(cost_usd=0.5))
     assert replica.key_budget.exhausted
     await replica.close()
@@ -248,8 +248,8 @@ async def test_a_days_budget_begins_anew_and_a_question_is_paid_by_its_day(
     assert after is not None
     assert after is not before
     assert await ledger(after).reserve(hold) is None
-    ledger(before).settle(hold, Usage(), 0.5)
-    ledger(after).settle(hold, Usage(), 0.75)
+    ledger(before).settle(hold, Spent(cost_usd=0.5))
+    ledger(after).settle(hold, Spent(cost_usd=0.75))
     await keys.close()
     register = place.open()
     spent = [(await register.spending(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from chat_endpoint import GOOD, KEY, MESSAGES, Endpoint, started
+from chat_endpoint import GOOD, KEY, Endpoint, ask, started
 
 from podium.errors import ConfigError
-from podium.types import Usage
+from podium.types import Limits, Usage
 from podium.workers.chat.client import ChatClient, MaxTokensKey
 from podium.workers.connections import Connections
 
@@ -17,21 +17,19 @@ PLAIN = {"model": "m", "messages": [{"role": "user", "content": "What is 2 + 2?"
 async def test_a_call_sends_what_it_was_given_and_nothing_else(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
-    reply = await client.chat(MESSAGES, model="m")
+    reply = await ask(client)
     assert reply.text == "4"
     assert reply.usage == Usage(input_tokens=12, output_tokens=3)
-    await client.chat(
-        MESSAGES, model="m", max_tokens=7, temperature=0.0, seed=3, extra={"top_p": 0.5, "seed": 4}
-    )
+    await ask(client, max_tokens=7, temperature=0.0, send_seed=True, extra={"top_p": 0.5, "seed": 4})
     full = PLAIN | {"max_tokens": 7, "temperature": 0.0, "seed": 4, "top_p": 0.5}
-    assert endpoint.bodies == [PLAIN, full]
+    assert endpoint.bodies == [PLAIN | {"max_tokens": Limits().max_tokens}, full]
     assert [headers["Authorization"] for headers in endpoint.headers] == [f"Bearer {KEY}"] * 2
 
 
 async def test_an_extra_name_for_the_token_limit_replaces_ours(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
-    await client.chat(MESSAGES, model="m", max_tokens=7, extra={"max_completion_tokens": 9})
+    await ask(client, max_tokens=7, extra={"max_completion_tokens": 9})
     assert endpoint.bodies[0].get("max_tokens") is None
     assert endpoint.bodies[0]["max_completion_tokens"] == 9
 
@@ -47,21 +45,21 @@ async def test_an_extra_name_for_the_token_limit_replaces_ours(
 async def test_a_stream_requests_usage_unless_extra_says_otherwise(
     endpoint: Endpoint, client: ChatClient, extra: dict[str, Any], options: dict[str, Any] | None
 ) -> None:
-    await client.chat(MESSAGES, model="m", stream=True, extra=extra)
+    await ask(client, stream=True, extra=extra)
     assert endpoint.bodies[0]["stream"] is True
     assert endpoint.bodies[0].get("stream_options") == options
 
 
 async def test_without_a_key_no_key_is_sent(endpoint: Endpoint) -> None:
     client = ChatClient(endpoint.url + "/chat/completions/")
-    await client.chat(MESSAGES, model="m")
+    await ask(client)
     await client.close()
     assert "Authorization" not in endpoint.headers[0]
 
 
 async def test_azure_takes_the_bare_key_and_a_version(endpoint: Endpoint) -> None:
     client = ChatClient(endpoint.url, KEY, key_header="api-key", query={"api-version": "2024-10-21"})
-    await client.chat(MESSAGES, model="m")
+    await ask(client)
     await client.close()
     assert endpoint.headers[0]["api-key"] == KEY
     assert "Authorization" not in endpoint.headers[0]
@@ -94,7 +92,7 @@ async def test_a_reply_has_finish_reason_model_cached_and_reasoning_tokens(
     }
     choice = {"message": {"content": "4 and", "reasoning_content": "Hm."}, "finish_reason": "length"}
     endpoint.answer({"model": "m-2026-01-01", "choices": [choice], "usage": usage})
-    reply = await client.chat(MESSAGES, model="m")
+    reply = await ask(client)
     assert (reply.text, reply.finish, reply.model, reply.first_token_s) == (
         "4 and",
         "length",
@@ -116,7 +114,7 @@ async def test_content_becomes_a_text_that_can_be_kept(
     endpoint: Endpoint, client: ChatClient, content: object, text: str
 ) -> None:
     endpoint.answer({"choices": [{"message": {"content": content}}]})
-    assert (await client.chat(MESSAGES, model="m")).text == text
+    assert (await ask(client)).text == text
 
 
 @pytest.mark.parametrize("kind", ["text/html", "text/plain", "application/octet-stream"])
@@ -124,8 +122,8 @@ async def test_a_good_reply_under_a_wrong_name_is_a_reply(
     endpoint: Endpoint, client: ChatClient, kind: str
 ) -> None:
     endpoint.answer(GOOD, kind=kind)
-    assert (await client.chat(MESSAGES, model="m")).text == "4"
-    assert (await client.chat(MESSAGES, model="m", stream=True)).text == "4"
+    assert (await ask(client)).text == "4"
+    assert (await ask(client, stream=True)).text == "4"
 
 
 async def test_whatever_a_reply_repeats_of_our_secrets_is_taken_out(
@@ -133,7 +131,7 @@ async def test_whatever_a_reply_repeats_of_our_secrets_is_taken_out(
 ) -> None:
     choice = {"message": {"content": f"You sent Bearer {KEY}."}, "finish_reason": KEY}
     endpoint.answer({"model": f"for-{KEY}", "choices": [choice]})
-    reply = await client.chat(MESSAGES, model="m")
+    reply = await ask(client)
     assert (reply.text, reply.finish, reply.model) == ("You sent Bearer ***.", "***", "for-***")
 
 
@@ -141,14 +139,14 @@ async def test_a_cancelled_call_closes_its_connection_and_the_client_goes_on(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.delay = 60.0
-    call = asyncio.create_task(client.chat(MESSAGES, model="m"))
+    call = asyncio.create_task(ask(client))
     await endpoint.asked.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     await asyncio.wait_for(endpoint.gone.wait(), 5)
     endpoint.delay = 0.0
-    assert (await client.chat(MESSAGES, model="m")).text == "4"
+    assert (await ask(client)).text == "4"
 
 
 @pytest.mark.filterwarnings("error")
@@ -156,14 +154,14 @@ def test_a_client_lives_through_several_event_loops_and_leaves_none_open() -> No
     endpoint = Endpoint()
     shared = Connections()
 
-    async def ask() -> str:
+    async def asked() -> str:
         runner = await started(endpoint)
         client = ChatClient(endpoint.url, KEY, connections=shared)
-        replies = await asyncio.gather(*(client.chat(MESSAGES, model="m") for _ in range(3)))
+        replies = await asyncio.gather(*(ask(client) for _ in range(3)))
         await runner.cleanup()
         return replies[0].text
 
-    assert [asyncio.run(ask()) for _ in range(3)] == ["4", "4", "4"]
+    assert [asyncio.run(asked()) for _ in range(3)] == ["4", "4", "4"]
 
 
 @pytest.mark.parametrize(

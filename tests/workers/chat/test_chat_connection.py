@@ -5,7 +5,7 @@ import ssl
 from base64 import b64encode
 
 import pytest
-from chat_endpoint import GOOD, KEY, MESSAGES, Endpoint, failure, wire
+from chat_endpoint import GOOD, KEY, Endpoint, ask, failure, wire
 
 from podium.errors import ConfigError
 from podium.testing.port import self_signed
@@ -122,7 +122,7 @@ async def test_a_proxy_of_the_environment_gets_its_password(proxied: pytest.Monk
         port = server.sockets[0].getsockname()[1]
         proxied.setenv("http_proxy", f"http://me:hush-hush@127.0.0.1:{port}")
         client = ChatClient("http://models.invalid/v1", KEY)
-        assert (await client.chat(MESSAGES, model="m")).text == "4"
+        assert (await ask(client)).text == "4"
         await client.close()
     assert requests[0].startswith(b"POST http://models.invalid/v1/chat/completions HTTP/1.1")
     assert b64encode(b"me:hush-hush") in requests[0]
@@ -204,5 +204,5 @@ async def test_a_proxy_that_is_down_is_a_connection_that_failed(proxied: pytest.
 async def test_calls_one_after_another_share_a_connection(endpoint: Endpoint, client: ChatClient) -> None:
     endpoint.answer(GOOD)
     for _ in range(3):
-        await client.chat(MESSAGES, model="m")
+        await ask(client)
     assert len(endpoint.connections) == 1

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from chat_endpoint import DONE, GOOD, KEY, MESSAGES, USAGE, Endpoint, delta, event, failure
+from chat_endpoint import DONE, GOOD, KEY, USAGE, Endpoint, ask, delta, event, failure
 
 from podium.types import Usage
 from podium.workers.base import Reply
@@ -16,7 +16,7 @@ END = [event(delta(finish="stop")), event(USAGE), DONE]
 
 
 async def _reply(client: ChatClient, **settings: float) -> Reply:
-    return await client.chat(MESSAGES, model="m", stream=True, **settings)
+    return await ask(client, stream=True, **settings)
 
 
 async def test_a_stream_is_put_together(endpoint: Endpoint, client: ChatClient) -> None:
@@ -80,7 +80,7 @@ async def test_streams_of_a_wrong_content_type_or_unrequested_are_read(
     endpoint.stream(*WHOLE, *END, kind="text/plain")
     assert (await _reply(client)).text == "The answer is 4."
     endpoint.stream(*WHOLE, *END)
-    assert (await client.chat(MESSAGES, model="m")).text == "The answer is 4."
+    assert (await ask(client)).text == "The answer is 4."
 
 
 async def test_reasoning_is_a_first_token_without_text_and_counted_anyway(

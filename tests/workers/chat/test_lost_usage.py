@@ -5,17 +5,16 @@ import json
 from typing import Any
 
 import pytest
-from chat_endpoint import MESSAGES, Endpoint, event, failure, wire
+from chat_endpoint import Endpoint, ask, event, failure, wire
 
-from podium.errors import WorkerError
-from podium.types import Usage
+from podium.types import Price, Receipt, Usage
 from podium.workers.chat.client import ChatClient
 
 COUNTS = {"prompt_tokens": 100, "completion_tokens": 40}
 COUNTED = Usage(input_tokens=100, output_tokens=40)
 SENT = 4
 """Tokens of `MESSAGES`, estimated."""
-NOTHING = None
+NOTHING = Usage()
 WORDS = "word " * 40
 
 
@@ -26,6 +25,13 @@ def reply(content: str | None, finish: str | None = "stop", usage: Any = COUNTS,
 
 def delta(content: str, **more: Any) -> bytes:
     return event({"choices": [{"delta": {"content": content}, "finish_reason": None, **more}]})
+
+
+async def lost(client: ChatClient, **settings: Any) -> Usage:
+    """What a call that fails took."""
+    receipt = Receipt()
+    await failure(client, receipt=receipt, **settings)
+    return receipt.spent.usage
 
 
 def estimated(output_tokens: int) -> Usage:
@@ -56,10 +62,10 @@ def estimated(output_tokens: int) -> Usage:
     ],
 )
 async def test_what_a_reply_without_an_answer_took(
-    endpoint: Endpoint, client: ChatClient, body: Any, status: int, taken: Usage | None
+    endpoint: Endpoint, client: ChatClient, body: Any, status: int, taken: Usage
 ) -> None:
     endpoint.answer(body, status)
-    assert (await failure(client)).usage == taken
+    assert await lost(client) == taken
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ async def test_what_a_stream_without_an_answer_took(
     endpoint: Endpoint, client: ChatClient, pieces: list[bytes], how: dict[str, Any], taken: Usage
 ) -> None:
     endpoint.stream(*pieces, **how)
-    assert (await failure(client, stream=True, timeout=0.3)).usage == taken
+    assert await lost(client, stream=True, timeout=0.3) == taken
 
 
 async def test_a_whole_reply_that_is_cut_off_is_estimated() -> None:
@@ -103,7 +109,7 @@ async def test_a_whole_reply_that_is_cut_off_is_estimated() -> None:
     for whole in (head + body, head.replace(b"9999", str(len(body)).encode()) + body):
         async with wire(whole) as port:
             client = ChatClient(f"http://127.0.0.1:{port}/v1")
-            assert (await failure(client)).usage == estimated(100)
+            assert await lost(client) == estimated(100)
             await client.close()
 
 
@@ -111,7 +117,7 @@ async def test_a_call_that_was_not_sent_took_nothing() -> None:
     async with wire(b"") as port:
         pass
     client = ChatClient(f"http://127.0.0.1:{port}/v1")
-    assert (await failure(client)).usage is None
+    assert await lost(client) == NOTHING
     await client.close()
 
 
@@ -121,25 +127,23 @@ async def test_a_cancelled_call_tells_what_it_took(endpoint: Endpoint, client: C
     for stream, taken in ((True, estimated(50)), (False, estimated(0))):
         endpoint.delay = 0.0 if stream else 60.0
         endpoint.asked.clear()
+        receipt = Receipt()
         task = asyncio.create_task(
-            client.chat(MESSAGES, model="m", on_text=(lambda text: came.set()) if stream else None)
+            ask(client, on_text=(lambda text: came.set()) if stream else None, receipt=receipt)
         )
         await (came.wait() if stream else endpoint.asked.wait())
         task.cancel()
-        with pytest.raises(asyncio.CancelledError) as cancelled:
+        with pytest.raises(asyncio.CancelledError):
             await task
-        assert vars(cancelled.value)["usage"] == taken
+        assert receipt.spent.usage == taken
 
 
 async def test_a_time_limit_of_the_caller_tells_what_was_taken(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.delay = 60.0
-    with pytest.raises(TimeoutError) as late:
+    receipt = Receipt()
+    with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
-            await client.chat(MESSAGES, model="m")
-    assert vars(late.value.__cause__)["usage"] == estimated(0)
-
-
-def test_an_error_that_says_nothing_took_nothing() -> None:
-    assert WorkerError("It is down.", kind="connection").usage is None
+            await ask(client, receipt=receipt, price=Price(input=1e6))
+    assert (receipt.spent.usage, receipt.spent.cost_usd) == (estimated(0), SENT)

@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from chat_endpoint import DONE, MESSAGES, USAGE, Endpoint, delta, event, failure
+from chat_endpoint import DONE, MESSAGES, USAGE, Endpoint, ask, delta, event, failure
 
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
-from podium.workers.base import Reply
 from podium.workers.chat.client import ChatClient
 from podium.workers.chat.finish_reasons import read_finish
 from podium.workers.chat.request_body import short_id
@@ -29,10 +28,6 @@ def part(finish: str | None = None, **fields: Any) -> bytes:
 
 def call(id_: str | None, arguments: Any, name: str | None = "weather", **more: Any) -> dict[str, Any]:
     return {**more, **({"id": id_} if id_ else {}), "function": {"name": name, "arguments": arguments}}
-
-
-async def ask(client: ChatClient, **more: Any) -> Reply:
-    return await client.chat(MESSAGES, model="m", **more)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +82,10 @@ async def test_a_stream_that_begins_inside_a_thought_shows_no_thoughts(
 ) -> None:
     if model == "learned":
         endpoint.answer(whole({"content": "5?\n</think>\n4"}))
-        await client.chat(MESSAGES, model=model)
+        await ask(client, model=model)
     endpoint.stream(*(event(delta(piece)) for piece in ("5", "?\n</th", "ink>\n", "\n4")), DONE)
     texts: list[str] = []
-    reply = await client.chat(MESSAGES, model=model, on_text=texts.append)
+    reply = await ask(client, model=model, on_text=texts.append)
     assert "".join(texts) == reply.text == "4"
 
 
@@ -160,7 +155,7 @@ async def test_a_thinking_model_behind_a_parser_streams_its_answer_at_once(
         part(reasoning_content="5?"), *(event(delta(piece)) for piece in ("It ", "is ", "4")), DONE
     )
     texts: list[str] = []
-    await client.chat(MESSAGES, model="deepseek-r1", on_text=texts.append)
+    await ask(client, model="deepseek-r1", on_text=texts.append)
     assert texts == ["It ", "is ", "4"]
 
 
@@ -379,7 +374,7 @@ def conversation(worker: str) -> tuple[Message, ...]:
 
 
 async def test_state_goes_back_to_the_worker_that_gave_it(endpoint: Endpoint, client: ChatClient) -> None:
-    await client.chat(conversation("wren"), model="m", worker="wren")
+    await ask(client, conversation("wren"), worker="wren")
     _, said, result = endpoint.bodies[0]["messages"]
     assert said["reasoning_content"] == "Hm."
     assert "model" not in said
@@ -389,11 +384,10 @@ async def test_state_goes_back_to_the_worker_that_gave_it(endpoint: Endpoint, cl
     assert result["tool_call_id"] == "functions.weather:0"
 
 
-@pytest.mark.parametrize("worker", ["lark", None])
 async def test_another_worker_is_sent_no_state_and_ids_that_all_take(
-    endpoint: Endpoint, client: ChatClient, worker: str | None
+    endpoint: Endpoint, client: ChatClient
 ) -> None:
-    await client.chat(conversation("wren"), model="m", worker=worker)
+    await ask(client, conversation("wren"), worker="lark")
     _, said, result = endpoint.bodies[0]["messages"]
     assert set(said) == {"role", "content", "tool_calls"}
     [called] = said["tool_calls"]

@@ -157,11 +157,10 @@ class _JobRun:
                 self.setup.pool.profiles_for(task.question.text),
                 max_steps=self.team.runner.max_steps,
                 seed=f"most-frequent/{task.id}",
+                ledger=Ledger(Budget(), accounts=self.team.runner.spend_limits),
             )
             try:
-                plan = await paid_plan(
-                    self.planner, request, Ledger(Budget(), accounts=self.team.runner.spend_limits)
-                )
+                plan = await paid_plan(self.planner, request)
             except WorkerError as error:
                 if error.kind == "budget":
                     raise BudgetError(str(error)) from None

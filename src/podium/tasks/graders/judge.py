@@ -22,7 +22,7 @@ from podium.tasks.task import Grade
 from podium.thoughts import without_thoughts
 from podium.types import Message
 from podium.workers.answer import last_line
-from podium.workers.base import Reply, Request, Worker, charge, spent_by_failure
+from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import build_worker
 from podium.workers.retry import attempts
 from podium.workers.spec import AnySpec
@@ -175,7 +175,6 @@ class Judge(GraderSettings):
         if state.slots is None or state.loop is not loop:  # Waiters belong to their loop.
             state.slots, state.loop = asyncio.Semaphore(limits.concurrency), loop
         slots = state.slots
-        request = Request(tuple(messages), seed=f"judge/{len(messages)}")
 
         async def one_try() -> Reply:
             async with slots:
@@ -184,12 +183,13 @@ class Judge(GraderSettings):
         try:
             async for attempt in attempts(limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S):
                 with attempt:
+                    request = Request(tuple(messages), seed=f"judge/{len(messages)}")
                     try:
                         reply = await (
                             one_try() if self._pay is None else self._pay(worker, request, one_try)
                         )
-                    except WorkerError as error:
-                        bill.append(spent_by_failure(error, worker.profile).cost_usd)
+                    except WorkerError:
+                        bill.append(request.receipt.spent.cost_usd)
                         raise
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
@@ -201,10 +201,8 @@ async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
     try:
         async with asyncio.timeout(seconds):
             return await worker.answer(request)
-    except TimeoutError as error:
-        late = WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True)
-        charge(late, spent_by_failure(error, worker.profile))
-        raise late from None
+    except TimeoutError:
+        raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True) from None
 
 
 def _last_word(reply: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -19,18 +19,19 @@ import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
 from podium.errors import WorkerError
-from podium.types import AnswerOptions, Message, ToolCall, Usage, sent_tokens
-from podium.workers.base import Reply
+from podium.types import Spent, ToolCall, Usage, sent_tokens
+from podium.workers.base import Reply, Request
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures, RequestRejectedError
 from podium.workers.chat.reply_builder import encodable
-from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
+from podium.workers.chat.request_body import MaxTokensKey, chat_body, seed_number, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
 from podium.workers.chat.tool_calls import CollectedCall
 from podium.workers.chat.usage import read_usage
 from podium.workers.chat.written_calls import WrittenCalls
 from podium.workers.connections import Connections
+from podium.workers.spec import ChatSpec
 
 _NAME = 200
 """Characters kept of a model name or finish_reason."""
@@ -107,64 +108,39 @@ class ChatClient:
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint.base_url!r})"
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        model: str,
-        worker: str | None = None,
-        timeout: float = 120.0,  # noqa: ASYNC109 - a limit of the worker's, named in messages
-        connect_timeout: float = 10.0,
-        first_token_timeout: float | None = None,
-        stream: bool = False,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        seed: int | None = None,
-        extra: Mapping[str, Any] | None = None,
-        context_tokens: int | None = None,
-        options: AnswerOptions = AnswerOptions(),
-        thoughts_alone: bool = False,
-        on_text: Callable[[str], None] | None = None,
-        on_reasoning: Callable[[str], None] | None = None,
-    ) -> Reply:
+    async def chat(self, request: Request, spec: ChatSpec, model: str) -> Reply:
         """One attempt at one completion.
 
         Args:
-            messages: what is sent, oldest first.
+            request: with the worker's own system prompt. What a call without a reply took is in its receipt: the
+                provider's count, else an estimate of what was sent and received, where the provider may bill it.
+            spec: the worker's settings. Its name says which messages' `provider_state` belongs to this endpoint.
             model: the endpoint's name for the model.
-            worker: the name by which messages' `provider_state` belongs to this endpoint; None: none does.
-            timeout: seconds for the whole call.
-            connect_timeout: seconds until the connection is open, DNS and TLS included.
-            first_token_timeout: seconds until a streamed reply must have begun; None: no limit.
-            stream: whether to ask for a streamed reply.
-            max_tokens, temperature, seed: None: not sent, so the endpoint's default holds.
-            extra: further keys of the body; they win over the others.
-            context_tokens: the model's context, which the reply is limited to fit in; None: not known.
-            options: the caller's settings; with tools, the reply may be tool calls.
-            thoughts_alone: whether a reply with thoughts and without an answer is a reply.
-            on_text, on_reasoning: called with each piece of the text and of the visible reasoning as it comes; the
-                first implies `stream`.
 
         Raises:
-            WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it. Its
-                `usage` is what that took, as that of a cancellation is: the provider's count, else an estimate of what
-                was sent and received, where the provider may bill it.
+            WorkerError: no text or tool call came back; or, of kind "context", the messages do not fit in it.
         """
+        messages, options, limits = request.messages, request.options, spec.limits
+        context_tokens = spec.context_tokens
         read = sent_tokens(messages, options)
         if reason := too_long(read, context_tokens):
             raise self._failures.error(reason, "context")
-        settings = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
-        stream = stream or on_text is not None
-        request = AdaptedRequest(
+        settings = {
+            "max_tokens": limits.max_tokens,
+            "temperature": spec.temperature,
+            "seed": seed_number(request.seed) if spec.send_seed else None,
+        }
+        stream = spec.stream or request.on_text is not None
+        adapted = AdaptedRequest(
             messages,
             lambda folded: chat_body(
                 folded,
                 model=model,
-                worker=worker,
+                worker=spec.name,
                 max_tokens_key=self._max_tokens_key,
                 settings=settings,
                 options=options,
-                extra=extra or {},
+                extra=spec.extra,
                 stream=stream,
             ),
             self._adaptation,
@@ -172,35 +148,37 @@ class ChatClient:
             context_tokens=context_tokens,
         )
         listeners = [
-            None if each is None else StreamScrubber(each, self._secrets) for each in (on_text, on_reasoning)
+            None if each is None else StreamScrubber(each, self._secrets)
+            for each in (request.on_text, request.on_reasoning)
         ]
         reader = ResponseReader(
             self._failures,
             streamed=stream,
-            timeout=timeout,
-            first_token_timeout=first_token_timeout if stream else None,
+            timeout=limits.timeout,
+            first_token_timeout=limits.first_token_timeout if stream else None,
             hold=True if _THINKS.search(model) else self._begins_inside_thought.get(model),
             written=WrittenCalls.of(options),
             listeners=tuple(None if each is None else each.add for each in listeners),
         )
         try:
-            await self._exchange(request, connect_timeout, reader)
-            reply = self._reply(reader, messages, request.body, options, thoughts_alone=thoughts_alone)
+            await self._exchange(adapted, limits.connect_timeout, reader)
+            reply = self._reply(reader, request, adapted.body)
         except (WorkerError, asyncio.CancelledError) as error:
             ended = isinstance(error, WorkerError) and error.kind != "timeout"
             if reader.may_be_billed or (reader.request_sent and not ended):
-                vars(error)["usage"] = self._usage(reader, messages, request.body, options)
+                usage = self._usage(reader, request, adapted.body)
+                request.receipt.add(Spent(usage, spec.price.cost(usage)))
             raise
         builder = reader.builder
         if builder.opened_by_template or builder.finish == "stop":
             known = self._begins_inside_thought.get(model, False)
             self._begins_inside_thought[model] = known or builder.opened_by_template
-        self._adaptation |= request.known  # Only now: what did not help shall not be remembered.
+        self._adaptation |= adapted.known  # Only now: what did not help shall not be remembered.
         reply = replace(
             reply,
-            dropped=request.dropped,
-            folded=request.folded,
-            context_tokens=request.known.context_tokens or context_tokens,
+            dropped=adapted.dropped,
+            folded=adapted.folded,
+            context_tokens=adapted.known.context_tokens or context_tokens,
         )
         reader.end()
         for listener in listeners:
@@ -255,16 +233,8 @@ class ChatClient:
         ) as response:
             await reader.read(response)
 
-    def _reply(
-        self,
-        reader: ResponseReader,
-        messages: Sequence[Message],
-        body: Mapping[str, Any],
-        options: AnswerOptions,
-        *,
-        thoughts_alone: bool,
-    ) -> Reply:
-        builder = reader.builder
+    def _reply(self, reader: ResponseReader, request: Request, body: Mapping[str, Any]) -> Reply:
+        builder, options = reader.builder, request.options
         (reasoning, text), finish = builder.split(), builder.finish
         calls, text = builder.read_calls() if options.tools else ((), text)
         cut_call = bool(builder.calls and calls) and (
@@ -276,14 +246,14 @@ class ChatClient:
         limit = sent_limit(body)
         # What the caller's own limit cuts off is what the caller wants, even if nothing is left.
         wanted = finish == "length" and limit is not None and limit == options.max_tokens
-        wanted = wanted or (thoughts_alone and bool(reasoning.strip()))
+        wanted = wanted or (request.thoughts_alone and bool(reasoning.strip()))
         if not (text.strip() or calls or wanted) or finish == "content_filter":
             raise self._failures.no_text(builder, cut_call=cut_call)
         if finish == "error":
             raise self._failures.error("it broke off with an error", "status", retryable=True)
         return Reply(
             self._secrets.scrub(text),
-            self._usage(reader, messages, body, options),
+            self._usage(reader, request, body),
             finish="tool_calls" if calls and finish in ("stop", "length") else self._name(finish),
             model=self._name(builder.model),
             fingerprint=self._name(builder.fingerprint),
@@ -295,23 +265,17 @@ class ChatClient:
             provider_state=self._state(builder.state.read(calls_tools=bool(calls))),
         )
 
-    def _usage(
-        self,
-        reader: ResponseReader,
-        messages: Sequence[Message],
-        body: Mapping[str, Any],
-        options: AnswerOptions,
-    ) -> Usage:
+    def _usage(self, reader: ResponseReader, request: Request, body: Mapping[str, Any]) -> Usage:
         """What was taken so far."""
         builder = reader.builder
         reasoning, text = builder.split()
         calls = "".join(call.name + call.arguments for call in builder.calls.read())
         return read_usage(
             builder.usage,
-            messages,
+            request.messages,
             text + builder.refusal + calls + reader.unread.decode("utf-8", "replace"),
             reasoning,
-            options=options,
+            options=request.options,
             max_tokens=sent_limit(body),
         )
 
