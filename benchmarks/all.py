@@ -26,7 +26,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
-from podium.evals.charts import COLOURS, Html, tag
+from podium.evals.charts import COLOURS
+from podium.evals.markup import Html, tag
 
 HERE = Path(__file__).parent
 ROW, WIDTH, BAR, MARGIN = 24, 1100, 240, 16

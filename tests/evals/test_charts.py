@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 from podium.evals.charts import (
     HEIGHT,
     WIDTH,
-    Html,
     curve,
-    fragment,
     moving_mean,
     nice_ticks,
     shares,
-    tag,
-    training_curves,
     whisker,
 )
+from podium.evals.markup import Html, fragment, tag
 from podium.evals.stats import Interval
 
 FINITE = st.floats(-1e6, 1e6)
@@ -100,21 +97,3 @@ def test_text_never_becomes_markup(text):
 
 def test_markup_is_left_as_it_is():
     assert fragment(tag("b", "1 < 2"), " & ", [Html("<hr>")]) == "<b>1 &lt; 2</b> &amp; <hr>"
-
-
-RUNS = st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=40), min_size=1, max_size=3)
-
-
-@given(st.dictionaries(st.sampled_from(["GRPO", "a < b", "MaxRL"]), RUNS, min_size=1))
-def test_each_training_is_a_line_and_its_seeds_share_a_colour(runs):
-    svg = training_curves(
-        {name: [list(enumerate(map(float, run))) for run in seeds] for name, seeds in runs.items()}
-    )
-    lines = [*ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}polyline")]
-    assert len(lines) == sum(map(len, runs.values()))
-    assert len({line.attrib["stroke"] for line in lines}) == len(runs)
-    drawn = [
-        [float(v) for v in point.split(",")] for line in lines for point in line.attrib["points"].split()
-    ]
-    assert len(drawn) == sum(len(run) for seeds in runs.values() for run in seeds)
-    assert all(0 <= x <= 640 and 0 <= y <= 300 for x, y in drawn)

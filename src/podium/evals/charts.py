@@ -1,50 +1,16 @@
 """Charts as inline SVG: curves and shares over iterations, confidence intervals, accuracy over cost.
 
-Values that are not finite are left out. `tag` builds the HTML and escapes all text that it did not build itself.
+Values that are not finite are left out.
 """
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from podium.evals.comparison import Comparison, ComparisonRow
+from podium.evals.markup import Html, tag
 from podium.evals.stats import Interval
-
-
-class Html(str):
-    """Text that is HTML already, and is not escaped again."""
-
-    __slots__ = ()
-
-
-def tag(name: str, *children: Html | str | Iterable[Html | str], **attributes: object) -> Html:
-    """`<name attributes>children</name>`; strings other than `Html` are escaped.
-
-    An attribute loses its trailing underscore (`class_`), and other underscores become dashes (`stroke_width`). An
-    attribute with the value None is left out.
-    """
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return Html(f"<{name}{written}>{fragment(*children)}</{name}>")
-
-
-def fragment(*children: Html | str | Iterable[Html | str]) -> Html:
-    """The children one after another; strings other than `Html` are escaped."""
-    return Html("".join(map(_escaped, children)))
-
-
-def _escaped(child: Html | str | Iterable[Html | str]) -> str:
-    if isinstance(child, Html):
-        return child
-    if isinstance(child, str):
-        return html.escape(child)
-    return "".join(map(_escaped, child))
-
 
 WIDTH, HEIGHT = 360, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 26
@@ -149,84 +115,50 @@ def nice_ticks(low: float, high: float) -> list[float]:
     return [float(f"{step * count:.12g}") for count in range(first, last + 1)]
 
 
-def training_curves(runs: Mapping[str, Sequence[Sequence[Point]]]) -> Html:
-    """A drawing of its own: accuracy on training questions over iterations, as a moving mean for each run.
-
-    Args:
-        runs: by name, the curves of several seeds, which share a colour; accuracies in [0, 1]. Each has a point.
-    """
-    width, height, margin = 640, 300, 48
-    smooth = {name: [moving_mean(run) for run in curves] for name, curves in runs.items()}
-    points = [point for curves in smooth.values() for run in curves for point in run]
-    ticks = nice_ticks(min(y for _, y in points), max(y for _, y in points))
-    last = max(x for x, _ in points) or 1.0
-
-    def at(x: float, y: float) -> Point:
-        across = margin + x / last * (width - margin - 12)
-        return across, height - margin - (y - ticks[0]) / (ticks[-1] - ticks[0]) * (height - margin - 30)
-
-    parts: list[Html] = [tag("rect", width=width, height=height, fill="#ffffff")]
-    for tick in ticks:
-        _, y = at(0, tick)
-        parts.append(tag("line", x1=margin, x2=width - 12, y1=y, y2=y, stroke="#e3e5e8"))
-        parts.append(tag("text", f"{tick:.0%}", x=margin - 6, y=y + 4, text_anchor="end"))
-    parts += [
-        tag("text", f"{x:g}", x=at(x, 0)[0], y=height - margin + 18, text_anchor="middle")
-        for x in nice_ticks(0, last)
-        if x <= last
-    ]
-    parts.append(tag("text", "iteration", x=width / 2, y=height - 12, text_anchor="middle"))
-    for number, (name, curves) in enumerate(smooth.items()):
-        seeds = f"{len(curves)} seed{'s' if len(curves) > 1 else ''}"
-        label = f"{name}, accuracy on training questions (moving mean, {seeds})"
-        parts.append(tag("text", label, x=margin, y=14 + 14 * number, style=f"fill: {colour(number)}"))
-        for run in curves:
-            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in run))
-            parts.append(tag("polyline", points=line, fill="none", stroke=colour(number), stroke_width=1.5))
-    style = tag("style", "text { font: 12px system-ui, sans-serif; fill: #5f6670; }")
-    return tag(
-        "svg",
-        style,
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {height}",
-    )
-
-
 class _Scale:
     """Maps values to coordinates in the drawing."""
 
-    def __init__(self, xs: tuple[float, float], ys: tuple[float, float], width: int) -> None:
+    def __init__(
+        self, xs: tuple[float, float], ys: tuple[float, float], width: int, height: int = HEIGHT
+    ) -> None:
         self._x0, self._x1 = xs
         self._y0, self._y1 = ys
-        self._width = width
+        self._width, self._height = width, height
 
     def at(self, x: float, y: float) -> str:
-        return f"{self._x(x):.1f},{self._y(y):.1f}"
+        return f"{self.x(x):.1f},{self.y(y):.1f}"
 
-    def _x(self, x: float) -> float:
+    def x(self, x: float) -> float:
         return LEFT + (x - self._x0) / ((self._x1 - self._x0) or 1) * (self._width - LEFT - RIGHT)
 
-    def _y(self, y: float) -> float:
-        return HEIGHT - BOTTOM - (y - self._y0) / ((self._y1 - self._y0) or 1) * (HEIGHT - TOP - BOTTOM)
+    def y(self, y: float) -> float:
+        return (
+            self._height
+            - BOTTOM
+            - (y - self._y0) / ((self._y1 - self._y0) or 1) * (self._height - TOP - BOTTOM)
+        )
 
     def line(self, points: Iterable[Point], *, class_: str) -> Html:
         return tag("polyline", points=" ".join(self.at(x, y) for x, y in points), class_=class_)
 
-    def axes(self, ticks: Sequence[float], show: Callable[[float], str]) -> Html:
-        """Horizontal grid lines with their values, and the numbers of the first and last iteration."""
+    def axes(
+        self, ticks: Sequence[float], show: Callable[[float], str], below: Mapping[float, str] | None = None
+    ) -> Html:
+        """Horizontal grid lines with their values, and texts below; None: the first and the last number."""
         across = [
             (
-                tag("line", x1=LEFT, x2=self._width - RIGHT, y1=self._y(y), y2=self._y(y), class_="grid"),
-                tag("text", show(y), x=LEFT - 6, y=self._y(y) + 4, text_anchor="end"),
+                tag("line", x1=LEFT, x2=self._width - RIGHT, y1=self.y(y), y2=self.y(y), class_="grid"),
+                tag("text", show(y), x=LEFT - 6, y=self.y(y) + 4, text_anchor="end"),
             )
             for y in ticks
         ]
-        below = [
-            tag("text", f"{x:g}", x=self._x(x), y=HEIGHT - 8, text_anchor=anchor)
-            for x, anchor in ((self._x0, "start"), (self._x1, "end"))
-        ]
-        return tag("g", *across, below)
+        ends = {self._x0: "start", self._x1: "end"} if below is None else {}
+        texts = {x: f"{x:g}" for x in ends} if below is None else below
+        under = (
+            tag("text", text, x=self.x(x), y=self._height - 8, text_anchor=ends.get(x, "middle"))
+            for x, text in texts.items()
+        )
+        return tag("g", *across, under)
 
 
 _WIDE, _TALL = 3 * WIDTH, 320
@@ -253,72 +185,37 @@ def pareto_chart(comparison: Comparison) -> Html:
     if len(rows) < 2:
         return tag("p", "Too few methods that cost anything.", class_="none")
     kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
-    scale = _LogScale(rows)
+    powers = [math.log10(row.cost_usd) for row in rows]
+    low, high = min(powers) - 0.05, max(powers) + 0.05
+    means = [row.accuracy.mean for row in rows]
+    ticks = nice_ticks(min(means), max(means))
+    scale = _Scale((low, high), (ticks[0], ticks[-1]), _WIDE, _TALL)
+    whole = range(math.floor(low), math.ceil(high) + 1)
+    dollars = [factor * 10.0**power for power in whole for factor in (1, 2, 5)]
+    below = {math.log10(x): f"${1000 * x:g}" for x in dollars if low <= math.log10(x) <= high}
     line = pareto_front(rows)
+    places = [
+        (row, scale.x(power), scale.y(row.accuracy.mean)) for row, power in zip(rows, powers, strict=True)
+    ]
     return tag(
         "svg",
-        scale.axes(),
-        tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in map(scale.of, line)), class_="mean"),
-        (_dot(row, scale.of(row), colour(kinds.index(row.kind))) for row in rows),
-        (_name(row, scale.of(row)) for row in rows if row in line or row.kind == "conductor"),
+        scale.axes(ticks, lambda share: f"{share:.0%}", below),
+        scale.line([(math.log10(row.cost_usd), row.accuracy.mean) for row in line], class_="mean"),
+        (_dot(row, x, y, colour(kinds.index(row.kind))) for row, x, y in places),
+        (_name(row, x, y) for row, x, y in places if row in line or row.kind == "conductor"),
         viewBox=f"0 0 {_WIDE} {_TALL}",
         role="img",
     )
 
 
-def _dot(row: ComparisonRow, at: tuple[float, float], fill: str) -> Html:
+def _dot(row: ComparisonRow, x: float, y: float, fill: str) -> Html:
     said = f"{row.label}: {row.accuracy.mean:.1%} for ${1000 * row.cost_usd:.3g} per 1,000 questions"
     radius = 7 if row.kind == "conductor" else 4
     return tag(
-        "circle",
-        tag("title", said),
-        cx=f"{at[0]:.1f}",
-        cy=f"{at[1]:.1f}",
-        r=radius,
-        fill=fill,
-        data_row=row.label,
+        "circle", tag("title", said), cx=f"{x:.1f}", cy=f"{y:.1f}", r=radius, fill=fill, data_row=row.label
     )
 
 
-def _name(row: ComparisonRow, at: tuple[float, float]) -> Html:
-    x, y = at
+def _name(row: ComparisonRow, x: float, y: float) -> Html:
     anchor, offset = ("end", -9) if x > _WIDE / 2 else ("start", 9)
     return tag("text", row.label, x=f"{x + offset:.1f}", y=f"{y - 7:.1f}", text_anchor=anchor)
-
-
-class _LogScale:
-    """Maps dollars and accuracy to coordinates in the drawing."""
-
-    def __init__(self, rows: Sequence[ComparisonRow]) -> None:
-        costs = [math.log10(row.cost_usd) for row in rows]
-        self._low, self._high = min(costs) - 0.05, max(costs) + 0.05
-        means = [row.accuracy.mean for row in rows]
-        self._ticks = nice_ticks(min(means), max(means))
-
-    def of(self, row: ComparisonRow) -> tuple[float, float]:
-        return self._x(math.log10(row.cost_usd)), self._y(row.accuracy.mean)
-
-    def axes(self) -> Html:
-        """Horizontal grid lines with accuracies; below, dollars for 1,000 questions: 1, 2 and 5 times powers of ten."""
-        across = [
-            (
-                tag("line", x1=LEFT, x2=_WIDE - RIGHT, y1=self._y(y), y2=self._y(y), class_="grid"),
-                tag("text", f"{y:.0%}", x=LEFT - 6, y=self._y(y) + 4, text_anchor="end"),
-            )
-            for y in self._ticks
-        ]
-        powers = range(math.floor(self._low), math.ceil(self._high) + 1)
-        dollars = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-        below = [
-            tag("text", f"${1000 * x:g}", x=self._x(math.log10(x)), y=_TALL - 8, text_anchor="middle")
-            for x in dollars
-            if self._low <= math.log10(x) <= self._high
-        ]
-        return tag("g", *across, below)
-
-    def _x(self, power: float) -> float:
-        return LEFT + (power - self._low) / (self._high - self._low) * (_WIDE - LEFT - RIGHT)
-
-    def _y(self, accuracy: float) -> float:
-        low, high = self._ticks[0], self._ticks[-1]
-        return _TALL - BOTTOM - (accuracy - low) / (high - low) * (_TALL - TOP - BOTTOM)

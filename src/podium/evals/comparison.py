@@ -14,7 +14,6 @@ from pydantic import BeforeValidator
 from podium.evals.evaluation import Evaluation
 from podium.evals.json_file import JsonFile
 from podium.evals.stats import Interval, holm, paired_difference, permutation_test
-from podium.rollout import Rollout
 from podium.types import Value
 
 Kind = Literal[
@@ -95,27 +94,6 @@ class ComparisonRow(Value):
     """What explains the planner's accuracy if this row, a control, is as accurate."""
     unrecorded: Unrecorded | None = None
     """None: the recording has a response to every step."""
-
-
-class ExampleStep(Value):
-    """One step of an example plan as it was run."""
-
-    worker: str
-    subtask: str
-    reads: tuple[int, ...]
-    status: str
-    response: str
-
-
-class ExamplePlan(Value):
-    """A plan and what became of it."""
-
-    steps: tuple[ExampleStep, ...]
-    error: str | None
-    """Why the plan could not be read, or the question failed."""
-    answer: str | None
-    correct: bool
-    cost_usd: Figure
 
 
 class Comparison(JsonFile):
@@ -213,25 +191,3 @@ def _unrecorded(evaluation: Evaluation) -> Unrecorded | None:
     if not any(found):
         return None
     return Unrecorded(steps=sum(found), plans=sum(map(bool, found)), of=len(found))
-
-
-def example_plan(rollout: Rollout) -> ExamplePlan:
-    """The first round of a rollout, as it was run."""
-    first = rollout.trace.rounds[0] if rollout.trace.rounds else None
-    steps = tuple(
-        ExampleStep(
-            worker=span.worker,
-            subtask=span.subtask,
-            reads=span.reads,
-            status=span.status,
-            response=span.response or span.error or "",
-        )
-        for span in (first.spans if first else ())
-    )
-    return ExamplePlan(
-        steps=steps,
-        error=(first.plan_error if first else None) or rollout.trace.error,
-        answer=rollout.grade.found or rollout.trace.answer,
-        correct=rollout.correct,
-        cost_usd=rollout.trace.uncached_usd,
-    )

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from podium.evals.charts import Html, fragment, pareto_chart, tag, whisker
+from podium.evals.charts import pareto_chart, whisker
 from podium.evals.comparison import Comparison, ComparisonRow, Kind
-from podium.evals.report import html_page
+from podium.evals.markup import Html, data_table, fragment, html_page, prose, table_row, tag
 from podium.rollout.run_folder import replace_file
 from podium.study.result import Study, StudyRow
 from podium.study.sentences import HEADINGS, bounds, caveats, cells, headline, method_notes, summary
 
 MARKDOWN, HTML = "study.md", "study.html"
 """Names of the page's two forms in a study's folder."""
-_WRAPPED = "white-space: normal"
 _MARKED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
 
 
@@ -95,27 +94,12 @@ def _table(study: Study) -> Html:
 
     def line(row: StudyRow, kind: Kind) -> Html:
         label, *rest, verdict = cells(study, row)
-        chosen = "conductor" if row is study.best else None
         bar = whisker(row.accuracy, order.index(kind))
-        return tag(
-            "tr",
-            tag("td", label, style=_WRAPPED),
-            tag("td", bar),
-            (tag("td", cell) for cell in rest),
-            tag("td", verdict, style=_WRAPPED),
-            class_=chosen,
-        )
+        chosen = "conductor" if row is study.best else None
+        return table_row(prose(label), bar, *rest, prose(verdict), class_=chosen)
 
     first, *others = HEADINGS
-    return tag(
-        "div",
-        tag(
-            "table",
-            tag("thead", tag("tr", tag("th", first), tag("th"), (tag("th", name) for name in others))),
-            tag("tbody", (line(row, kind) for row, kind in zip(study.rows, kinds, strict=True))),
-        ),
-        class_="scroll",
-    )
+    return data_table((first, "", *others), map(line, study.rows, kinds))
 
 
 def _kind(row: StudyRow) -> Kind:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from podium.evals.charts import Html, fragment, tag
-from podium.evals.comparison import example_plan
 from podium.evals.evaluation import Evaluation, accuracy
-from podium.evals.report import plan_side
+from podium.evals.markup import Html, data_table, fragment, prose, table_row, tag
 from podium.evals.suite.results import GOLD
 from podium.evals.table import percent
 from podium.rollout import Rollout
+from podium.trace import Span
 from podium.workflow import live_steps, topology
 
 _SHOWN = 3
@@ -22,8 +21,15 @@ def wins_and_losses(first: str, single: str, evaluations: Mapping[str, Evaluatio
     """The questions on which the first planner is right and a single worker wrong, and the other way round."""
     ours, theirs = evaluations[first], evaluations[single]
     ahead = {task: share - theirs.right[task] for task, share in ours.right.items() if task in theirs.right}
-    won = [task for task, difference in ahead.items() if difference > 0]
-    lost = [task for task, difference in ahead.items() if difference < 0]
+    won = sorted((task for task in ahead if ahead[task] > 0), key=lambda task: -ahead[task])
+    lost = sorted((task for task in ahead if ahead[task] < 0), key=lambda task: ahead[task])
+
+    def pair(task: str) -> Html:
+        # Of several answers to a question those that differ are shown.
+        wins = ahead[task] > 0
+        our, their = _with(ours.by_question[task], wins), _with(theirs.by_question[task], not wins)
+        return _question(task, ours, (first, our), (single, their))
+
     said = (
         f"On {len(ahead):,} questions {first} is right more often than {single} on {len(won):,} and less often on "
         f"{len(lost):,}. Shown are the clearest ones, and of equal ones the first."
@@ -31,26 +37,18 @@ def wins_and_losses(first: str, single: str, evaluations: Mapping[str, Evaluatio
     return fragment(
         tag("h3", f"Where {first} wins and loses against the best single worker"),
         tag("p", said, class_="note"),
-        _pairs(f"{first} wins", sorted(won, key=lambda task: -ahead[task]), ours, theirs, (first, single)),
-        _pairs(f"{first} loses", sorted(lost, key=lambda task: ahead[task]), ours, theirs, (first, single)),
+        _folded(f"{first} wins: {len(won):,}", map(pair, won[:_SHOWN])) if won else "",
+        _folded(f"{first} loses: {len(lost):,}", map(pair, lost[:_SHOWN])) if lost else "",
     )
-
-
-def _pairs(
-    heading: str, tasks: Sequence[str], ours: Evaluation, theirs: Evaluation, labels: tuple[str, str]
-) -> Html:
-    def pair(task: str) -> Html:
-        # Of several answers to a question those that differ are shown.
-        wins = ours.right[task] > theirs.right[task]
-        our, their = _with(ours.by_question[task], wins), _with(theirs.by_question[task], not wins)
-        return _question(task, ours, (labels[0], our), (labels[1], their))
-
-    return _folded(f"{heading}: {len(tasks):,}", map(pair, tasks[:_SHOWN])) if tasks else Html("")
 
 
 def _with(rollouts: Sequence[Rollout], correct: bool) -> Rollout:
     judged = [rollout for rollout in rollouts if rollout.grade.failure is None]
     return next((rollout for rollout in judged if rollout.correct == correct), judged[0])
+
+
+def _folded(summary: str, content: Iterator[Html]) -> Html:
+    return tag("details", tag("summary", summary), content)
 
 
 def _question(task: str, evaluation: Evaluation, *sides: tuple[str, Rollout]) -> Html:
@@ -60,31 +58,63 @@ def _question(task: str, evaluation: Evaluation, *sides: tuple[str, Rollout]) ->
         "div",
         tag("p", sides[0][1].trace.question.text, class_="question"),
         tag("p", f"{task} · right answer: {gold}", class_="note"),
-        tag("div", (plan_side(label, example_plan(rollout)) for label, rollout in sides), class_="sides"),
+        tag("div", (_side(label, rollout) for label, rollout in sides), class_="sides"),
         class_="example",
+    )
+
+
+def _side(heading: str, rollout: Rollout) -> Html:
+    """The first plan of a rollout as it was run, and what became of it."""
+    trace = rollout.trace
+    first = trace.rounds[0] if trace.rounds else None
+    error = (first.plan_error if first else None) or trace.error
+    answer = rollout.grade.found or trace.answer
+    verdict = (
+        tag("span", "right", class_="right") if rollout.correct else tag("span", "wrong", class_="wrong")
+    )
+    return tag(
+        "div",
+        tag("h3", heading),
+        tag("ol", map(_step, first.spans if first else ()), class_="steps", start=0),
+        tag("p", error, class_="wrong") if error else "",
+        tag(
+            "p",
+            f"Answer: {'none' if answer is None else answer} · ",
+            verdict,
+            f" · ${trace.uncached_usd:.6f}",
+        ),
+    )
+
+
+def _step(span: Span) -> Html:
+    seen = f"sees {', '.join(map(str, span.reads))}" if span.reads else ""
+    about = " · ".join(part for part in (seen, "" if span.status == "done" else span.status) if part)
+    response = span.response or span.error
+    return tag(
+        "li",
+        tag("b", span.worker),
+        f" · {span.subtask} ",
+        tag("span", about, class_="soft"),
+        tag("div", response, class_="response") if response else "",
     )
 
 
 def examples(after: str, before: str, evaluations: Mapping[str, Evaluation]) -> Html:
     """The first questions, with the plans of a Conductor before and after its training."""
-    trained, untrained = evaluations[after], evaluations[before]
+    trained, untrained = evaluations[after].by_question, evaluations[before].by_question
     return fragment(
         tag("h3", "Plans before and after training"),
         tag("p", "The first held-out questions, not selected by hand.", class_="note"),
         (
             _question(
                 task,
-                trained,
-                ("Before training", untrained.by_question[task][0]),
-                ("After training", trained.by_question[task][0]),
+                evaluations[after],
+                ("Before training", untrained[task][0]),
+                ("After training", trained[task][0]),
             )
-            for task in list(trained.by_question)[:_SHOWN]
+            for task in list(trained)[:_SHOWN]
         ),
     )
-
-
-def _folded(summary: str, content: Iterator[Html]) -> Html:
-    return tag("details", tag("summary", summary), content)
 
 
 def topologies(label: str, evaluation: Evaluation) -> Html:
@@ -101,27 +131,15 @@ def topologies(label: str, evaluation: Evaluation) -> Html:
     def line(shape: str, rollouts: Sequence[Rollout]) -> Html:
         right = accuracy(rollouts)
         usd = sum(rollout.trace.uncached_usd for rollout in rollouts) / len(rollouts)
-        cells = (
-            percent(len(rollouts) / total),
-            "–" if right is None else percent(right),
-            f"{usd * 1000:.3f}",
-        )
-        return tag("tr", tag("td", shape), (tag("td", cell) for cell in cells))
+        share = percent(len(rollouts) / total)
+        return table_row(shape, share, "–" if right is None else percent(right), f"{usd * 1000:.3f}")
 
-    heads = ("plan", "share", "right", "$ / 1000")
     return fragment(
         tag("h3", f"Topologies of {label}"),
-        tag(
-            "table",
-            tag("thead", tag("tr", (tag("th", head) for head in heads))),
-            tag("tbody", (line(shape, rollouts) for shape, rollouts in ordered)),
-        ),
+        data_table(("plan", "share", "right", "$ / 1000"), (line(*shape) for shape in ordered)),
         (
-            _folded(
-                f"An example: {shape}",
-                iter([_question(rollouts[0].task_id, evaluation, (label, rollouts[0]))]),
-            )
-            for shape, rollouts in ordered
+            _folded(f"An example: {shape}", iter([_question(one.task_id, evaluation, (label, one))]))
+            for shape, (one, *_) in ordered
         ),
     )
 
@@ -129,40 +147,29 @@ def topologies(label: str, evaluation: Evaluation) -> Html:
 def failures(evaluations: Mapping[str, Evaluation]) -> Html:
     """What failed in each row, counted by kind, with the first message of each kind."""
     lines = [
-        tag("tr", tag("td", label), tag("td", kind), tag("td", f"{count:,}"), tag("td", said, class_="said"))
+        table_row(label, kind, f"{count:,}", prose(said))
         for label, evaluation in evaluations.items()
         for kind, (count, said) in _failed(evaluation).items()
     ]
-    if not lines:
-        return fragment(tag("h3", "What failed"), tag("p", "Nothing failed.", class_="note"))
-    return fragment(
-        tag("h3", "What failed"),
-        tag(
-            "table",
-            tag("thead", tag("tr", (tag("th", head) for head in ("planner", "what", "times", "the first")))),
-            tag("tbody", lines),
-        ),
-    )
+    shown = data_table(("planner", "what", "times", "the first"), lines)
+    return fragment(tag("h3", "What failed"), shown if lines else tag("p", "Nothing failed.", class_="note"))
 
 
 def _failed(evaluation: Evaluation) -> dict[str, tuple[int, str]]:
     """How often each kind of failure occurred, and its first message."""
-    counts: Counter[str] = Counter()
-    said: dict[str, str] = {}
+    found = [failure for rollout in evaluation.rollouts for failure in _failures_of(rollout)]
+    said = dict(reversed(found))
+    return {kind: (count, said[kind]) for kind, count in Counter(kind for kind, _ in found).most_common()}
 
-    def note(kind: str, message: str) -> None:
-        counts[kind] += 1
-        said.setdefault(kind, message)
 
-    for rollout in evaluation.rollouts:
-        for round_ in rollout.trace.rounds:
-            if round_.plan_error is not None:
-                note(f"plan: {round_.plan_error_kind}", round_.plan_error)
-        for span in rollout.trace.spans:
-            if span.status in ("failed", "refused"):
-                note(f"step {span.status}: {span.worker}", span.error or "")
-        if rollout.grade.failure is not None:
-            note("not graded", rollout.grade.failure)
-        elif rollout.trace.answer is None:
-            note("no answer", rollout.trace.error or "")
-    return {kind: (count, said[kind]) for kind, count in counts.most_common()}
+def _failures_of(rollout: Rollout) -> Iterator[tuple[str, str]]:
+    for round_ in rollout.trace.rounds:
+        if round_.plan_error is not None:
+            yield f"plan: {round_.plan_error_kind}", round_.plan_error
+    for span in rollout.trace.spans:
+        if span.status in ("failed", "refused"):
+            yield f"step {span.status}: {span.worker}", span.error or ""
+    if rollout.grade.failure is not None:
+        yield "not graded", rollout.grade.failure
+    elif rollout.trace.answer is None:
+        yield "no answer", rollout.trace.error or ""

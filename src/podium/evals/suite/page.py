@@ -6,16 +6,16 @@ It is drawn from the metrics of a training, and from the manifest and the kept a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from podium.errors import UsageError
-from podium.evals.charts import Html, fragment, pareto_chart, tag, whisker
-from podium.evals.comparison import Comparison, ComparisonRow
-from podium.evals.evaluation import Evaluation
+from podium.evals.charts import colour, curve, pareto_chart, shares, whisker
+from podium.evals.comparison import RECORDED, Comparison, ComparisonRow
 from podium.evals.evaluation_ledger import TEST
+from podium.evals.markup import Html, data_table, fragment, html_page, prose, table_row, tag
 from podium.evals.measures import Measures, PlannerMeasures, measure
-from podium.evals.report import REPORT, html_page, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
 from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
@@ -23,6 +23,23 @@ from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
 from podium.evals.table import grid, notes, percent, points, within
 from podium.rollout.run_folder import RunFolder, replace_file
 
+REPORT = "report.html"
+"""The name of the page in a run's folder."""
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.3g}%"
+
+
+CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
+    ("reward", "Reward", "{:g}".format, None),
+    ("accuracy", "Accuracy on training questions", _share, None),
+    ("valid", "Valid plans", _share, None),
+    ("steps", "Steps a question", "{:g}".format, 0.0),
+    ("cost_usd", "Dollars per thousand questions", lambda usd: f"{1000 * usd:.3g}", 0.0),
+    ("entropy", "Entropy of the policy, nats a token", "{:g}".format, 0.0),
+)
+"""(metric, caption, function that formats a value, lower end of the axis); None: the axis begins at the least value."""
 _SURE = 0.05
 _LIGHT = """
 for (const one of document.querySelectorAll("[data-row]")) {
@@ -35,11 +52,6 @@ for (const one of document.querySelectorAll("[data-row]")) {
 }
 """
 """Marks a planner's row where the pointer is on its point, and its point where the pointer is on its row."""
-_STYLE = """
-tr.lit td { background: var(--card); } circle.lit { stroke: var(--ink); stroke-width: 3; }
-td.said { white-space: normal; text-align: left; } details { margin: .5rem 0; } summary { cursor: pointer; }
-section h3 { margin-top: 2rem; }
-"""
 
 
 def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
@@ -57,7 +69,7 @@ def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
             raise UsageError(f"{run}: there is no such run folder; check the path.")
         metrics = RunFolder(run).rows().read()
         if metrics:
-            sections.append(training_section(metrics))
+            sections.append(_training(metrics))
         if (run / SUITE).is_file():
             manifest, results = Manifest.load(run / SUITE), Results(run)
             heading = heading or manifest.title
@@ -66,16 +78,36 @@ def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
         elif not metrics:
             raise UsageError(f"{run} has neither metrics nor {SUITE}; give the folder of a run.")
     heading = heading or f"Podium: {runs[0].resolve().name}"
-    page = html_page(
-        heading,
-        tag("style", Html(_STYLE)),
-        tag("h1", heading),
-        sections,
-        tag("script", Html(_LIGHT)),
-    )
+    page = html_page(heading, tag("h1", heading), sections, tag("script", Html(_LIGHT)))
     path = runs[0] / REPORT
     replace_file(path, page.encode())
     return path
+
+
+def _training(metrics: Sequence[Mapping[str, Any]]) -> Html:
+    """The curves of a training, a mapping for each iteration, and where its replies were from."""
+    numbered = [(float(row.get("iteration", place)), row) for place, row in enumerate(metrics)]
+    figures = []
+    for key, caption, show, minimum in CURVES:
+        found = [(at, float(row[key])) for at, row in numbered if isinstance(row.get(key), int | float)]
+        if found:
+            figures.append(
+                tag("figure", tag("figcaption", caption), curve(found, show=show, minimum=minimum))
+            )
+    used = [(at, row["workers"]) for at, row in numbered if row.get("workers")]
+    names = sorted({name for _, found in used for name in found})
+    legend = (
+        tag("li", tag("i", style=f"background:{colour(place)}"), name) for place, name in enumerate(names)
+    )
+    return fragment(
+        tag("h2", f"Training: {len(metrics)} iterations"),
+        tag("p", RECORDED, class_="simulated") if metrics[-1].get("recorded") else "",
+        tag("p", "Faint: each iteration. Strong: the moving mean over a tenth of them.", class_="note"),
+        tag("div", figures, class_="curves"),
+        (tag("h2", "Share of steps by worker"), tag("ul", legend, class_="legend"), shares(used, names))
+        if used
+        else "",
+    )
 
 
 def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
@@ -91,9 +123,9 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
         for label, evaluation in evaluations.items()
         if kinds[label] == "single"
     }
-    first = next(iter(evaluations))
+    first, before = next(iter(evaluations)), f"{next(iter(evaluations))}: untrained"
     best = max(singles.values(), key=lambda label: evaluations[label].accuracy.mean, default=None)
-    measures = measure(evaluations, singles=singles)
+    line = "The line joins the planners that no cheaper planner beats; point at a dot to read it."
     return tag(
         "section",
         tag("h2", table.label),
@@ -104,18 +136,14 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
         _rows(comparison),
         tag("h3", "Accuracy over cost"),
         pareto_chart(comparison),
-        tag(
-            "p",
-            "The line joins the planners that no cheaper planner beats; point at a dot to read it.",
-            class_="note",
-        ),
-        _measures(measures),
+        tag("p", line, class_="note"),
+        _measures(measure(evaluations, singles=singles)),
         _controls(table, comparison),
-        _before_and_after(table, evaluations),
+        examples(first, before, evaluations) if before in evaluations else "",
         wins_and_losses(first, best, evaluations) if best not in {None, first} else "",
         topologies(first, evaluations[first]),
         failures(evaluations),
-        _ledger(table),
+        _looks(table),
     )
 
 
@@ -133,58 +161,36 @@ def _setting(manifest: Manifest, table: SuiteTable, comparison: Comparison) -> s
 def _tiles(comparison: Comparison) -> Html:
     """The accuracy of the best row of each kind. Of several Conductors the first one counts."""
     best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
-    conductors = [shown for shown in comparison.rows if shown.kind == "conductor"]
-    if conductors:
-        best["conductor"] = conductors[0]
-    names = {
-        "conductor": best["conductor"].label if conductors else "",
-        "single": "best single worker",
-        "oracle": best["oracle"].label if "oracle" in best else "",
-    }
-    return tag(
-        "div",
-        (
-            tag(
-                "div",
-                tag("b", percent(best[kind].accuracy.mean)),
-                tag("span", name, class_="soft"),
-                class_="tile",
-            )
-            for kind, name in names.items()
-            if kind in best
-        ),
-        class_="tiles",
+    best |= {row.kind: row for row in reversed(comparison.rows) if row.kind == "conductor"}
+    shown = (
+        (found, "best single worker" if kind == "single" else found.label)
+        for kind in ("conductor", "single", "oracle")
+        if (found := best.get(kind))
     )
+    tiles = (
+        tag("div", tag("b", percent(row.accuracy.mean)), tag("span", name, class_="soft"), class_="tile")
+        for row, name in shown
+    )
+    return tag("div", tiles, class_="tiles")
 
 
 def _rows(comparison: Comparison) -> Html:
     """The table, with a last column that says which differences Holm's method lets stand."""
     headings, *rows = grid(comparison)
     kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
-
-    def line(row: ComparisonRow, written: Sequence[str]) -> Html:
-        label, *cells = written
-        return tag(
-            "tr",
-            tag("td", label),
-            tag("td", whisker(row.accuracy, kinds.index(row.kind))),
-            (tag("td", cell) for cell in cells),
-            tag("td", _verdict(row, comparison.reference)),
+    lines = (
+        table_row(
+            label,
+            whisker(row.accuracy, kinds.index(row.kind)),
+            *cells,
+            _verdict(row, comparison.reference),
             class_=row.kind,
             data_row=row.label,
         )
-
-    heads = (headings[0], "", *headings[1:], "difference")
+        for row, (label, *cells) in zip(comparison.rows, rows, strict=True)
+    )
     return fragment(
-        tag(
-            "div",
-            tag(
-                "table",
-                tag("thead", tag("tr", (tag("th", head) for head in heads))),
-                tag("tbody", map(line, comparison.rows, rows)),
-            ),
-            class_="scroll",
-        ),
+        data_table((headings[0], "", *headings[1:], "difference"), lines),
         (tag("p", note, class_="note") for note in notes(comparison)),
     )
 
@@ -202,6 +208,7 @@ def _measures(measures: Measures) -> Html:
 
     def cells(planner: PlannerMeasures) -> Iterator[str]:
         gaps, variety = planner.gaps, planner.variety
+        yield planner.label
         yield f"{planner.cost_of_pass * 1000:.3f}"
         yield f"{planner.tokens:,.0f}"
         yield "" if gaps is None or gaps.ahead_of_best is None else points(gaps.ahead_of_best.mean)
@@ -209,7 +216,7 @@ def _measures(measures: Measures) -> Html:
         yield "" if variety is None else f"{variety.workers_bits:.2f}"
         yield "" if variety is None else percent(variety.commonest_plan)
 
-    heads = (
+    headings = (
         "planner",
         "$ / 1000 right answers",
         "tokens",
@@ -218,97 +225,59 @@ def _measures(measures: Measures) -> Html:
         "entropy of workers, bits",
         "commonest plan",
     )
+    lines = (table_row(*cells(planner), data_row=planner.label) for planner in measures.planners)
     return fragment(
         tag("h3", "Further measures"),
-        tag(
-            "div",
-            tag(
-                "table",
-                tag("thead", tag("tr", (tag("th", head) for head in heads))),
-                tag(
-                    "tbody",
-                    (
-                        tag(
-                            "tr",
-                            tag("td", planner.label),
-                            (tag("td", cell) for cell in cells(planner)),
-                            data_row=planner.label,
-                        )
-                        for planner in measures.planners
-                    ),
-                ),
-            ),
-            class_="scroll",
-        ),
+        data_table(headings, lines),
         tag("p", measures.pool.statement, class_="note") if measures.pool else "",
     )
 
 
 def _controls(table: SuiteTable, comparison: Comparison) -> Html:
     """Each control beside its planner: what it would explain, and whether the figures rule that out."""
-    rows = {row.label: row for row in comparison.rows}
-    first = comparison.rows[0]
-    entry = table.rows[0].entry
-    shown = [row for row in table.rows if row.control and row.entry == entry and row.label in rows]
+    first, entry = comparison.rows[0], table.rows[0].entry
+    controls = {row.label: row.rules_out for row in table.rows if row.control and row.entry == entry}
+    shown = [row for row in comparison.rows if row.label in controls]
     if not shown:
         return Html("")
 
-    def line(label: str, explains: str) -> Html:
-        row = rows[label]
+    def line(row: ComparisonRow) -> Html:
         lead = row.difference
-        ruled_out = (
-            lead is not None and lead.mean > 0 and row.adjusted_p is not None and row.adjusted_p <= _SURE
-        )
-        cells = (
+        sure = lead is not None and lead.mean > 0 and row.adjusted_p is not None and row.adjusted_p <= _SURE
+        return table_row(
+            row.label,
             percent(row.accuracy.mean),
             "" if lead is None else f"{points(lead.mean)} {within(lead)}",
-            "ruled out" if ruled_out else "not ruled out",
-        )
-        return tag(
-            "tr", tag("td", label), (tag("td", cell) for cell in cells), tag("td", explains, class_="said")
+            "ruled out" if sure else "not ruled out",
+            prose(controls[row.label]),
         )
 
-    heads = ("control", "accuracy", f"{first.label} ahead by", "verdict", "what would explain the accuracy")
-    return fragment(
-        tag("h3", f"Controls of {first.label}"),
-        tag(
-            "table",
-            tag("thead", tag("tr", (tag("th", head) for head in heads))),
-            tag("tbody", (line(row.label, row.rules_out) for row in shown)),
-        ),
+    headings = (
+        "control",
+        "accuracy",
+        f"{first.label} ahead by",
+        "verdict",
+        "what would explain the accuracy",
     )
+    return fragment(tag("h3", f"Controls of {first.label}"), data_table(headings, map(line, shown)))
 
 
-def _before_and_after(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Html:
-    """Plans of the first planner beside those of its checkpoint before training, if that has a row."""
-    first = next(iter(evaluations))
-    before = f"{first}: untrained"
-    return examples(first, before, evaluations) if before in evaluations else Html("")
-
-
-def _ledger(table: SuiteTable) -> Html:
+def _looks(table: SuiteTable) -> Html:
     """How often the split was looked at."""
     split = table.table.split
     looks = () if table.ledger is None else table.ledger.looks(split)
     if not looks:
         return Html("")
-
-    def line(number: int, date: str, note: str, planners: Sequence[str], this: bool) -> Html:
-        undeclared = "not declared" if split == TEST else ""
-        cells = (date[:10], f"{len(planners)}", note or undeclared)
-        return tag("tr", tag("td", f"{number}{', this one' * this}"), (tag("td", cell) for cell in cells))
-
+    lines = (
+        table_row(
+            f"{number}{', this one' * (look.config == table.config)}",
+            look.date[:10],
+            f"{len(look.planners)}",
+            look.note or "not declared" * (split == TEST),
+        )
+        for number, look in enumerate(looks, 1)
+    )
     return fragment(
         tag("h3", f"Looks at the {split} split of {Path(table.table.tasks.name).name}"),
-        tag(
-            "table",
-            tag("thead", tag("tr", (tag("th", head) for head in ("look", "date", "rows", "what for")))),
-            tag(
-                "tbody",
-                (
-                    line(number, look.date, look.note, look.planners, look.config == table.config)
-                    for number, look in enumerate(looks, 1)
-                ),
-            ),
-        ),
+        data_table(("look", "date", "rows", "what for"), lines),
     )
