@@ -19,6 +19,7 @@ from podium.executor import Dispatcher
 from podium.server.app import create_app
 from podium.server.keys import Keys, open_register
 from podium.server.service import Service
+from podium.team import team as team_module
 from podium.team.opening import open_pool, read_team
 from podium.team.settings import PlanTable, ServeSettings, TeamBudget, TeamSettings
 from podium.trace.async_store import AsyncTraceStore
@@ -104,9 +105,10 @@ class Serve:
         own = Path(folder.name) / "traces.sqlite"
         kept = open_store(store or own) if store is None or isinstance(store, Path) else store
         keys = Keys(open_register(own)) if keys is None else keys
-        service = Service(
-            workers, Dispatcher(), store=kept, keys=keys, settings=team.model_copy(update=update)
+        opened = team_module.open_team(
+            team.model_copy(update=update), workers, dispatcher=Dispatcher(), seed="served"
         )
+        service = Service(opened, store=kept, keys=keys)
         server = _Server(uvicorn.Config(create_app(service), port=0, log_level="warning", lifespan="on"))
 
         async def life() -> None:
@@ -114,7 +116,7 @@ class Serve:
                 await server.serve()
             finally:
                 await keys.close()
-                await workers.close()
+                await opened.close()
                 if kept is not store:
                     await kept.close()
                 folder.cleanup()

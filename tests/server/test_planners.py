@@ -8,6 +8,7 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.server.planners import Planners
 from podium.team.settings import PlanTable, TeamSettings
+from podium.team.team import open_team
 from podium.testing import FaultServer
 from podium.types import Price, Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
@@ -20,7 +21,8 @@ DOWN = PlanError("planner_failed", "ada: no route to host.")
 
 def planners(*, vote: bool = True) -> Planners:
     workers = Pool([ADA, VoteWorker()] if vote else [ADA])
-    return Planners(workers, TeamSettings(plan=PlanTable(planner="single:ada")), Dispatcher())
+    settings = TeamSettings(plan=PlanTable(planner="single:ada"))
+    return Planners(open_team(settings, workers, dispatcher=Dispatcher()))
 
 
 @pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
@@ -40,7 +42,8 @@ async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> No
     with FaultServer("No plan.").in_thread() as endpoint:
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
-        known = Planners(pool, TeamSettings(), Dispatcher(accounts=[Account(None, "day", 0.0)]))
+        dispatcher = Dispatcher(accounts=[Account(None, "day", 0.0)])
+        known = Planners(open_team(TeamSettings(), pool, dispatcher=dispatcher))
         assert (await known.check()).error == "budget"
         await known.close()
     assert known.last_error is None

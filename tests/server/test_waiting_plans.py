@@ -20,6 +20,8 @@ from podium.server.keys import Caller, Keys, open_register
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.team import Runner
+from podium.team.settings import PlanTable, TeamSettings
+from podium.team.team import open_team
 from podium.trace import Trace
 from podium.trace.store import open_store
 from podium.types import Question
@@ -86,7 +88,8 @@ async def test_a_plan_left_while_taken_waits_on_unless_another_server_ran_it(
 async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace(tmp_path: Path) -> None:
     store = open_store(tmp_path / "traces.sqlite")
     pool = Pool([ScriptedWorker(name, {"": "42."}, delay=60.0) for name in ("wren", "lark")])
-    service = Service(pool, Dispatcher(), store=store, keys=Keys(open_register(tmp_path / "traces.sqlite")))
+    team = open_team(TeamSettings(plan=PlanTable(planner="random")), pool, dispatcher=Dispatcher())
+    service = Service(team, store=store, keys=Keys(open_register(tmp_path / "traces.sqlite")))
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)
     approved = Runner(ApprovedPlan.of(plan, request), pool)
@@ -97,6 +100,7 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     trace = await store.get(plan.id)
     assert (trace.status, trace.rounds[0].workflow) == ("cancelled", plan.rounds[0].workflow)
     await service.close()
+    await team.close()
     await store.close()
 
 

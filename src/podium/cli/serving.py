@@ -82,14 +82,12 @@ async def _life(
     async with AsyncExitStack() as opened:
         opened.push_async_callback(pool.close)
         service = await opened.enter_async_context(_open_service(settings, pool, member))
-        # If the Conductor cannot be opened, the server fails here, before any paid call.
-        conductor = await service.planners.get(None)
         app = create_app(service)
         asking: list[asyncio.Task[object]] = []
 
         def ready() -> None:
             (_say if member is None else member.ready)(
-                _started(settings.serve.host, sockets, service, conductor.description, member)
+                _started(settings.serve.host, sockets, service, member)
             )
             if member is None or member.is_first:
                 asking.append(asyncio.create_task(service.planners.check()))
@@ -122,12 +120,9 @@ async def _open_service(
             siblings = await opened.enter_async_context(Siblings(member.folder, member.number, member.of))
             read_together(traces, siblings)
         yield Service(
-            pool,
-            team.runner.dispatcher,
+            team,
             store=traces,
             keys=keys,
-            settings=team.settings,
-            opened=team.opened,
             observers=() if telemetry is None else (telemetry.observer,),
             siblings=siblings,
         )
@@ -137,7 +132,6 @@ def _started(
     host: str,
     sockets: Sequence[socket.socket],
     service: Service,
-    conductor: str,
     member: ServerProcess | None,
 ) -> str:
     where = f"[{host}]" if ":" in host else host
@@ -145,7 +139,7 @@ def _started(
     processes = "" if member is None else f"{member.of} processes; "
     return (
         f"Podium serves at http://{where}:{sockets[0].getsockname()[1]} ({processes}{keys}); Ctrl+C ends it.\n"
-        f"Planner: {conductor}."
+        f"Planner: {service.team.opened.description}."
     )
 
 

@@ -13,7 +13,6 @@ import time
 from dataclasses import dataclass
 
 from podium.errors import UsageError
-from podium.executor import Dispatcher
 from podium.executor.checkup import CheckResult
 from podium.planner import Plan, PlanRequest
 from podium.planners import Baseline, find_baseline, known_baselines
@@ -23,8 +22,8 @@ from podium.server.api_errors import missing
 from podium.server.learning import Learning
 from podium.team.planning import OpenedPlanner, check_planner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
+from podium.team.team import Team
 from podium.trace.async_store import AsyncTraceStore
-from podium.workers.pool import Pool
 from podium.workflow import PlanError, Step, Workflow
 
 _LOG = logging.getLogger("podium.server")
@@ -40,37 +39,24 @@ class Planners:
     """Planners by the names that requests use.
 
     Args:
-        pool: the workers that baselines may name.
-        settings: of the team; requests that name no planner have its own.
-        opened: that planner, where it is open already; None: it is opened when it is first needed.
-        dispatcher: applies the limits of a worker that acts as the Conductor.
+        team: requests that name no planner have its own. Baselines may name its workers.
         store: where planners that learn find how their answers were judged; None: they learn nothing.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        settings: TeamSettings,
-        dispatcher: Dispatcher,
-        store: AsyncTraceStore | None = None,
-        *,
-        opened: OpenedPlanner | None = None,
-    ) -> None:
-        self._pool = pool
-        self._settings = settings
-        self._dispatcher = dispatcher
+    def __init__(self, team: Team, store: AsyncTraceStore | None = None) -> None:
+        self._team = team
         self.learning = Learning(store)
         self._baselines = known_baselines()
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time; None: it did."""
         self._checked_at = float("-inf")
-        self._opened: dict[str, OpenedPlanner] = {} if opened is None else {self.configured: opened}
+        self._opened: dict[str, OpenedPlanner] = {self.configured: team.opened}
         self._opening = asyncio.Lock()
 
     @property
     def configured(self) -> str:
         """The name of the configured planner."""
-        return self._settings.plan.planner
+        return self._team.settings.plan.planner
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,7 +86,6 @@ class Planners:
 
         Raises:
             APIError: 404, there is no such planner.
-            UsageError: the configured planner cannot be opened.
         """
         name = self.configured if name is None else name
         opened = self._opened.get(name)
@@ -116,7 +101,7 @@ class Planners:
         A plan that a budget refused says nothing about the planner.
         """
         self._checked_at = time.monotonic()
-        found = await check_planner(await self.get(None), self._pool, self._dispatcher.accounts)
+        found = await check_planner(self._team.opened, self._team.pool, self._team.runner.spend_limits)
         if found.error != "budget":
             self._remember(None if found.answered else found.text)
         return found
@@ -124,8 +109,7 @@ class Planners:
     @property
     def fallback(self) -> str | None:
         """The worker that answers when the configured planner fails; None: such questions fail."""
-        opened = self._opened.get(self.configured)
-        return None if opened is None else opened.fallback
+        return self._team.opened.fallback
 
     @property
     def check_is_due(self) -> bool:
@@ -137,9 +121,8 @@ class Planners:
 
         A plan that the question's budget refused or cut short says nothing about the planner.
         """
-        opened = self._opened.get(self.configured)
         stopped = error is not None and error.kind in ("budget_refused", "time_is_up")
-        if opened is None or opened.planner.name != name or stopped:
+        if self._team.planner.name != name or stopped:
             return
         self._remember(error.message if error is not None and error.kind == "planner_failed" else None)
 
@@ -154,13 +137,11 @@ class Planners:
             opened = await asyncio.to_thread(
                 open_planner,
                 self._settings_for(name, param),
-                self._pool,
+                self._team.pool,
                 seed="served",
-                dispatcher=self._dispatcher,
+                dispatcher=self._team.runner.dispatcher,
             )
         except UsageError as error:
-            if name == self.configured:
-                raise
             raise missing(str(error), param, code="planner_not_found") from None
         # Callers can make up names, so the number of open planners has a limit.
         if len(self._opened) < _MAX_OPEN:
@@ -169,8 +150,6 @@ class Planners:
 
     def _settings_for(self, name: str, param: str | None) -> TeamSettings:
         """The settings of a planner that a request may name. Forms with a file path are refused."""
-        if name == self.configured:
-            return self._settings
         found = find_baseline(name, self._baselines)
         if found is None or not self._is_offered(*found):
             raise missing(
@@ -179,7 +158,7 @@ class Planners:
                 param,
                 code="planner_not_found",
             )
-        return self._settings.with_planner(PlannerChoice(planner=name))
+        return self._team.settings.with_planner(PlannerChoice(planner=name))
 
     @property
     def _forms(self) -> tuple[str, ...]:
@@ -189,7 +168,7 @@ class Planners:
             for baseline in self._baselines.values()
             if baseline.for_clients
             # Without an argument the worker that a request names is "", and the others are those needed in any case.
-            and {"", *self._pool.names}.issuperset(baseline.needs(""))
+            and {"", *self._team.pool.names}.issuperset(baseline.needs(""))
         )
 
     def _is_offered(self, baseline: Baseline, argument: str) -> bool:

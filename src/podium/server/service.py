@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.conductor import Conductor, QuarantinePlanner
 from podium.errors import StoreError
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
@@ -27,8 +27,8 @@ from podium.server.requests import ChatRequest
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.team import Event, PlanReady, QuestionEnded, Runner
 from podium.team.affinity import StickyWorkerPlanner
-from podium.team.planning import OpenedPlanner, first_model
-from podium.team.settings import TeamSettings
+from podium.team.planning import first_model
+from podium.team.team import Team
 from podium.trace import Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
@@ -48,39 +48,35 @@ class Service:
     """Answers questions for all routes.
 
     Args:
-        pool, dispatcher, store, keys: the code that opened them closes them.
+        team, store, keys: the code that opened them closes them.
         store: where traces are kept.
         keys: the API keys.
-        settings: of the team; where they name neither rounds nor steps, there are 1 and 5.
-        opened: the planner of the settings, where it is open already.
         observers: further observers of every question.
         siblings: the other processes that serve the same address; None: there are none.
     """
 
     def __init__(
         self,
-        pool: Pool,
-        dispatcher: Dispatcher,
+        team: Team,
         *,
         store: AsyncTraceStore,
         keys: Keys,
-        settings: TeamSettings | None = None,
-        opened: OpenedPlanner | None = None,
         observers: Sequence[ObserverFactory] = (),
         siblings: Siblings | None = None,
     ) -> None:
-        self.pool = pool
-        self.dispatcher = dispatcher
+        self.team = team
+        self.pool = team.pool
+        self.dispatcher = team.runner.dispatcher
+        self.settings = team.settings
         self.store = store
         self.keys = keys
         self.live = LiveQuestions()
-        self.settings = settings or TeamSettings()
         self.observers = list(observers)
         self.siblings = siblings
-        self.planners = Planners(pool, self.settings, dispatcher, store, opened=opened)
+        self.planners = Planners(team, store)
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)
-        self.conversations = Conversations(pool, 60 * self.settings.serve.prompt_cache_minutes)
+        self.conversations = Conversations(team.pool, 60 * self.settings.serve.prompt_cache_minutes)
         self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
@@ -188,13 +184,12 @@ class Service:
             APIError, UsageError: as in `answer`.
         """
         account = self.keys.account(caller)
-        runner = Runner(
-            DirectPlanner(request.worker or ""),
-            self.pool,
+        runner = replace(
+            self.team.runner,
             budget=_within(request.budget, self.settings.budget.of_question(1)),
             max_steps=request.max_steps,
             settings=ExecutionSettings(early_stop=request.early_stop),
-            dispatcher=self.dispatcher,
+            plan_fallback=None,
             accounts=() if account is None else (account,),
         )
         if request.worker is not None:
@@ -203,6 +198,7 @@ class Service:
                 raise invalid(problem, "podium.plan_id")
             return replace(
                 runner,
+                planner=DirectPlanner(request.worker),
                 pool=worker_and_fallbacks(self.pool, caller, request),
                 budget=_once(runner.budget),
                 max_steps=1,
