@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
@@ -28,7 +29,7 @@ from podium.testing import FaultServer
 from podium.trace.store import TraceStore
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.settings import TrainSettings
-from podium.train.trl.engine import trl_arguments
+from podium.train.trl.engine import trl_arguments, trl_config
 from podium.train.trl.sft import make_dataset, run_sft
 from podium.types import Message, Question
 from podium.workers.pool import Pool
@@ -268,6 +269,12 @@ def test_a_batch_that_micro_batches_cannot_make_up_is_refused(settings: Settings
 def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
     with pytest.raises(ConfigError, match=r"give NAME.jsonl, a store of traces NAME.sqlite, or random"):
         asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="a GPU needs no use_cpu")
+def test_a_processor_may_train_in_bf16(settings: Settings, tmp_path: Path) -> None:
+    experiment = TrainSettings.model_validate(settings | {"trl": {"bf16": True}})
+    assert trl_config(experiment, tmp_path, 1).bf16
 
 
 def test_a_file_for_both_stages_gives_each_its_trainers_arguments() -> None:

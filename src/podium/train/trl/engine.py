@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
 
+import torch
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
@@ -68,6 +69,7 @@ TRL_DEFAULTS: dict[str, Any] = {
     "lr_scheduler_type": "cosine",
     "report_to": "none",
     "bf16": False,
+    "use_cpu": not torch.accelerator.is_available(),  # Else it refuses bf16 on a processor.
     "save_total_limit": 2,
     "disable_tqdm": True,
 }
