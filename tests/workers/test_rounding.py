@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.workers.rounding import Rounding, requested_rounding
+from podium.workers.calculator import Rounding, requested_rounding
 
 
 @pytest.mark.parametrize(

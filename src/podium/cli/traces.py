@@ -11,20 +11,25 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from podium.cli.drawing import print_trace
-from podium.cli.explaining import draw_explanation
 from podium.cli.found_files import FILE
 from podium.cli.options import Flag, StoreFile, read_time
-from podium.cli.printable import counted, dollars, print_columns, seconds, shorten
+from podium.cli.printable import counted, dollars, plan_price, print_columns, printable, seconds, shorten
 from podium.cli.terminal import open_console, open_trace_store
 from podium.database import default_path
 from podium.errors import UsageError
 from podium.trace import Feedback, Trace, TraceStatus
-from podium.trace.explanation import explain_answer
+from podium.trace.explanation import Explanation, SingleWorker, explain_answer
 from podium.trace.query import OutcomeFilter, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
 from podium.trace.store import TraceStore
+
+_REASON = 400
+"""Characters shown of the planner's reason, unless the drawing is full."""
 
 
 def list_traces(
@@ -95,7 +100,7 @@ def show(
         console = open_console()
         print_trace(trace, console, full=full)
         console.print()
-        console.print(draw_explanation(explain_answer(trace), full=full))
+        console.print(_explanation(explain_answer(trace), full=full))
     return 0
 
 
@@ -236,3 +241,54 @@ def _print(summaries: Sequence[TraceSummary]) -> None:
         for summary in summaries
     ]
     print_columns(rows)
+
+
+def _explanation(explanation: Explanation, *, full: bool = False) -> RenderableType:
+    """Why a question got its answer. Every figure stands with its source; what the trace cannot tell is left out."""
+    parts: list[RenderableType] = [Text("Why this answer", "bold")]
+    if explanation.reason is not None:
+        reason = printable(explanation.reason) if full else shorten(explanation.reason, _REASON)
+        parts.append(Text.assemble(("The planner wrote: ", "dim"), reason))
+    if explanation.ratings:
+        parts.append(_ratings(explanation))
+    if explanation.single is not None:
+        cost = plan_price(explanation.cost_usd, explanation.unpriced)
+        parts += [Text(f"The team cost {cost}, planning included."), *_alone("Alone", explanation.single)]
+    if explanation.runner_up is not None:
+        parts += _alone("Next", explanation.runner_up)
+    return Group(*parts) if len(parts) > 1 else Group()
+
+
+def _ratings(explanation: Explanation) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("rated worker", "right", "an answer", "measured questions of this kind"):
+        table.add_column(heading)
+    for rated in explanation.ratings:
+        table.add_row(
+            Text(printable(rated.worker)),
+            f"{rated.accuracy:.0%}",
+            dollars(rated.cost_usd),
+            Text(f"{rated.questions:,} ({printable(rated.kind)})"),
+        )
+    return table
+
+
+def _alone(title: str, single: SingleWorker) -> list[RenderableType]:
+    lines: list[RenderableType] = [
+        Text.assemble((f"{title}: {printable(single.worker)}. ", "bold"), single.choice)
+    ]
+    if single.cost_usd is not None:
+        lines.append(
+            _line(f"It would have cost about {dollars(single.cost_usd.value)}.", single.cost_usd.source)
+        )
+    if single.measured_usd is not None:
+        lines.append(
+            _line(f"{dollars(single.measured_usd.value)} a measured answer.", single.measured_usd.source)
+        )
+    if single.accuracy is not None:
+        lines.append(_line(f"{single.accuracy.value:.0%} likely right.", single.accuracy.source))
+    return lines
+
+
+def _line(figure: str, source: str) -> Text:
+    return Text.assemble(f"  {figure} ", (printable(source), "dim"))

@@ -12,14 +12,13 @@ import re
 import time
 from dataclasses import dataclass
 
-from podium.errors import UsageError
+from podium.errors import StoreError, UsageError
 from podium.executor.checkup import CheckResult
-from podium.planner import Plan, PlanRequest
+from podium.planner import Learner, Plan, Planner, PlanRequest
 from podium.planners import Baseline, find_baseline, known_baselines
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once, position_of
 from podium.server.api_errors import missing
-from podium.server.learning import Learning
 from podium.team.planning import OpenedPlanner, check_planner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team import Team
@@ -31,6 +30,8 @@ _SAMPLES = re.compile("[1-9]|[12][0-9]|3[0-2]", re.ASCII)
 """Numbers of samples that a request may name."""
 _MAX_SAMPLES = 32
 _MAX_OPEN = 256
+_FRESH_S = 5.0
+"""Seconds for which outcomes that were read are used again, unless this server takes a new one."""
 _CHECK_AGAIN_S = 30.0
 """Seconds between two checks of a planner that did not answer."""
 
@@ -202,3 +203,43 @@ class DirectPlanner:
         return plan_once(
             request, Workflow((Step(position_of(self.worker, request.pool), ANSWER_WHOLE_QUESTION),))
         )
+
+
+class Learning:
+    """Tells planners that learn while they serve how the answers to their questions turned out.
+
+    What they learned is in the trace store alone: the latest judged traces. So it survives a restart, all servers of
+    one store learn the same, and an outcome that is changed, taken back or deleted with its trace counts as it is now.
+
+    Args:
+        store: where the judged traces are; None: planners learn nothing. While it cannot be read, they know what they
+            knew before.
+    """
+
+    def __init__(self, store: AsyncTraceStore | None) -> None:
+        self._store = store
+        self._read_at: dict[str, float] = {}
+        self._reading = asyncio.Lock()
+
+    def outcome_came(self) -> None:
+        """The next plan reads the store again."""
+        self._read_at.clear()
+
+    async def refresh(self, planner: Planner) -> None:
+        """Let a planner that learns take in the latest outcomes of its traces anew, in the order of the questions."""
+        if self._store is None or not isinstance(planner, Learner):
+            return
+        async with self._reading:
+            now = time.monotonic()
+            if now - self._read_at.get(planner.name, float("-inf")) <= _FRESH_S:
+                return
+            self._read_at[planner.name] = now
+            try:
+                traces = await self._store.judged(planner.name, planner.memory)
+            except StoreError as error:
+                _LOG.error("The planner %s plans without newer outcomes: %s", planner.name, error)
+                return
+            planner.forget()
+            for trace in traces:
+                if trace.outcome is not None and trace.outcome.right is not None:
+                    planner.learn(trace, float(trace.outcome.right))

@@ -88,7 +88,7 @@ class Span(Value):
     saved_usd: float = 0.0
     """Dollars that a cached answer had cost when it was made."""
     finish: str | None = None
-    """Why the response ends (`finish_reasons`); "length": it was cut off at max_tokens."""
+    """Why the response ends (`read_finish` of the chat workers); "length": it was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
     fingerprint: str | None = None

@@ -62,7 +62,7 @@ class Reply:
     recorded: str | None = None
     """Which recorded response this is; None: it is not from a recording."""
     finish: str | None = None
-    """Why it ended, in the words of `podium.workers.chat.finish_reasons`; "length": it was cut off at max_tokens."""
+    """Why it ended, in the words of `read_finish` of the chat workers; "length": it was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
     fingerprint: str | None = None

@@ -10,7 +10,7 @@ from chat_endpoint import DONE, MESSAGES, USAGE, Endpoint, ask, delta, event, fa
 
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 from podium.workers.chat.client import ChatClient
-from podium.workers.chat.finish_reasons import read_finish
+from podium.workers.chat.reply_builder import read_finish
 from podium.workers.chat.request_body import short_id
 
 OFFERED = AnswerOptions(tools=({"type": "function", "function": {"name": "weather"}},))

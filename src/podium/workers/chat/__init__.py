@@ -3,8 +3,8 @@
     client           one attempt at one chat          endpoint       address, headers, proxies
     request_body     what is sent                     failures       every failure as a `WorkerError`
     response_reader  the response, whole or streamed  reply_builder  answer, thoughts and tokens of a reply
-    tool_calls       its tool calls                   finish_reasons why it ended, in one word for all providers
-    provider_state   what the provider wants back     embeddings     vectors of texts
+    tool_calls       its tool calls                   provider_state what the provider wants back
+    embeddings       vectors of texts
 
 One call is one attempt: retries, rates and concurrency are the executor's. `client` loads the HTTP client.
 """

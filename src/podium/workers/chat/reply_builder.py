@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from podium.thoughts import ThoughtSplitter, split_thoughts
-from podium.workers.chat.finish_reasons import read_finish
 from podium.workers.chat.provider_state import StateCollector
 from podium.workers.chat.tool_calls import CollectedCall, ToolCallCollector
 from podium.workers.chat.written_calls import WrittenCalls
@@ -35,6 +34,36 @@ _OPENED = (
 _OPENINGS = tuple(_OPENED.split("|"))
 _USAGE_KEYS = ("timings", "usageMetadata", "usage")
 """Where llama.cpp, Gemini and all others put token counts; the last wins."""
+_FINISH_WORDS = {
+    "stop": "stop end end_turn stop_sequence stop_token eos eos_token end_of_text end_of_turn complete completed "
+    "finish finished done normal pause_turn",
+    "length": "length max_tokens max_length model_length max_output_tokens max_completion_tokens max_new_tokens "
+    "max_tokens_reached token_limit output_limit model_context_window_exceeded context_length_exceeded incomplete",
+    "tool_calls": "tool_calls tool_call tool_use function_call function_calls",
+    "content_filter": "content_filter content_filtered content_policy content_policy_violation safety image_safety "
+    "refusal refused prohibited_content recitation blocklist blocked spii sensitive moderation guardrail_intervened "
+    "error_toxic",
+    "error": "error network_error server_error malformed_function_call malformed_response unexpected_tool_call "
+    "insufficient_system_resource engine_overloaded abort aborted cancelled canceled failed",
+}
+"""Providers' words for why a reply ended, by the five that Podium knows: those of OpenAI, Anthropic, Google, Mistral,
+Cohere, Bedrock, DeepSeek, Zhipu, TGI and vLLM."""
+_FINISH_MEANING = {word: meaning for meaning, words in _FINISH_WORDS.items() for word in words.split()}
+_UNFINISHED = frozenset({"", "null", "none", "unspecified"})
+"""What some servers write while a reply goes on."""
+
+
+def read_finish(written: object) -> str | None:
+    """Podium's word for a provider's finish_reason, in any case; None: the reply goes on.
+
+    A word that is none of any provider's stays as it is.
+    """
+    if not isinstance(written, str):
+        return None
+    # A gateway may write "content_filter: SAFETY".
+    word = written.partition(":")[0].strip().lower().replace("-", "_").replace(" ", "_")
+    word = word.removeprefix("finish_reason_")
+    return None if word in _UNFINISHED else _FINISH_MEANING.get(word, written)
 
 
 class ReplyBuilder:
@@ -50,7 +79,7 @@ class ReplyBuilder:
         self.choices = 0
         """Well-formed choices received so far."""
         self.finish: str | None = None
-        """Why the reply ended, in the words of `finish_reasons`; None: it goes on."""
+        """Why the reply ended, in the words of `read_finish`; None: it goes on."""
         self.finish_word: str | None = None
         """The same in the provider's word."""
         self.went_on = False
