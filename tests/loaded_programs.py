@@ -27,7 +27,7 @@ from podium.cli.app import VERBS
 PROGRAMS = {"podium": "podium.cli:main", "inspect": "inspect_ai._cli.main:main"}
 """As their packages' entry points have them."""
 _LATE = {
-    "podium train": ("podium.cli.training", "sympy"),
+    "podium train": ("podium.cli.run_training", "sympy"),
     "podium replay": ("pyarrow.parquet", "pandas"),
     "inspect eval": (
         "podium.inspect_provider.provider",

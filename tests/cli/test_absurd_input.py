@@ -10,7 +10,7 @@ from refusal import one_sentence
 
 from command_line import Podium
 from podium.cli.found_files import FoundFiles
-from podium.cli.trusted import trust
+from podium.cli.trust_store import trust
 from tiny_policy import write_policy
 
 PASSWORD = "hunter2"

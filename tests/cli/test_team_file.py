@@ -9,7 +9,7 @@ import pytest
 from podium.cli import team_options
 from podium.cli.found_files import FoundFiles
 from podium.cli.team_options import SPELLINGS, TeamOptions
-from podium.cli.trusted import trust
+from podium.cli.trust_store import trust
 from podium.team.opening import read_team
 from podium.team.settings import TeamSettings
 from podium.trace import Trace

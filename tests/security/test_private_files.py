@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.trusted import TRUST_FILE
+from podium.cli.trust_store import TRUST_FILE
 from podium.executor.accounts import Account
 from podium.executor.state_file import STATE
 from podium.server.keys.register import KEYS

@@ -21,7 +21,7 @@ from podium.cli.pool import check_pool, print_findings
 from podium.cli.printable import counted, printable
 from podium.cli.proposal import Proposal, propose, size
 from podium.cli.terminal import agrees, open_console
-from podium.cli.trusted import trust
+from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.executor.checkup import CheckResult

@@ -1,4 +1,4 @@
-"""`podium serve`: one endpoint in front of the team, with its viewer. The server is an extra: `serving` runs it."""
+"""`podium serve`: one endpoint in front of the team, with its viewer. The server is an extra: `run_server` runs it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def serve(*keys: Keys, team: ServeOptions = ServeOptions()) -> int:
         raise UsageError(
             "Serving needs a web framework; install it with: pip install 'podium-conductor[serve]'."
         )
-    from podium.cli.serving import serve_team  # noqa: PLC0415 - loads the web framework
+    from podium.cli.run_server import serve_team  # noqa: PLC0415 - loads the web framework
 
     serve_team(find_team(team, keys))
     return 0

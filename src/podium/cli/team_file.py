@@ -1,7 +1,7 @@
 """Finds the team file of a command: the one that its options name, or team.toml in the working folder.
 
-A file that was found, and not named, may have come with a cloned repository: until the user trusts it (`trusted`), only
-its limits hold.
+A file that was found, and not named, may have come with a cloned repository: until the user trusts it (`trust_store`),
+only its limits hold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podium.errors import ConfigError, UsageError
 from podium.team.opening import TeamFile, check_tables, store_place
 
 if TYPE_CHECKING:
-    from podium.cli.trusted import Trusted
+    from podium.cli.trust_store import Trusted
 
 _LIMITS = frozenset(f"budget.{key}" for key in ("calls", "tokens", "usd", "seconds", "run_usd", "day_usd"))
 """The keys that need no trust: each can only make a command do less."""
@@ -132,7 +132,7 @@ class FoundTeam:
         return f"./{FILE} was trusted on {kept.since}."
 
     def _kept(self) -> Trusted | None:
-        from podium.cli.trusted import trusted  # noqa: PLC0415 - loads sqlite3
+        from podium.cli.trust_store import trusted  # noqa: PLC0415 - loads sqlite3
 
         return trusted(self.files)
 

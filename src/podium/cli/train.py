@@ -59,9 +59,9 @@ def train(
     if (installed := STAGES.find(stage)) is not None:
         assert run is not None
         return 0 if installed(config, overrides, run) else 1
-    from podium.cli import training  # noqa: PLC0415 - loads torch
+    from podium.cli import run_training  # noqa: PLC0415 - loads torch
 
-    settings = training.read_train_settings(config, overrides, "sft" if stage == "sft" else "grpo")
+    settings = run_training.read_train_settings(config, overrides, "sft" if stage == "sft" else "grpo")
     if dry_run:
         from podium.cli.dry_run import dry_run as print_dry_run  # noqa: PLC0415 - loads torch
 
@@ -69,7 +69,7 @@ def train(
             print_dry_run(settings, run, calls=calls, run_budget_usd=run_budget_usd, json=json)
         )
     assert run is not None
-    training.train_policy(settings, run, calls=calls, run_budget_usd=run_budget_usd)
+    run_training.train_policy(settings, run, calls=calls, run_budget_usd=run_budget_usd)
     return 0
 
 

@@ -13,7 +13,7 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, print_columns, printable
 from podium.cli.team_file import FoundTeam
 from podium.cli.terminal import agrees
-from podium.cli.trusted import all_trusted, revoke, trust, trusted
+from podium.cli.trust_store import all_trusted, revoke, trust, trusted
 from podium.errors import UsageError
 from podium.team.opening import check_tables
 
