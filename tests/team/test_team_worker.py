@@ -310,8 +310,8 @@ async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
         (worker,) = pool
         reply = await worker.answer(ASKED)
         assert isinstance(worker, TeamWorker)
-        assert worker.opened is not None
-        policy = worker.opened.planner._policy
+        assert worker.opened_planner is not None
+        policy = worker.opened_planner.planner._policy
         session = await policy._worker._client._connections.session()
         await pool.close()
         await pool.close()

@@ -52,7 +52,7 @@ def ask(
     ended: list[Trace] = []
 
     async def answer(stores: ExitStack) -> None:
-        async with open_team(settings, workers, seed=chosen_seed) as opened:
+        async with open_team(settings, workers, seed=chosen_seed) as opened_team:
             keep = stores.enter_context(_keeping(False if no_store else settings.store))
             with _progress() as show:
 
@@ -62,7 +62,7 @@ def ask(
                         keep(event.trace)
                     show(event)
 
-                await opened.runner.answer(asked_question, seed=chosen_seed, on_event=observe)
+                await opened_team.runner.answer(asked_question, seed=chosen_seed, on_event=observe)
 
     # An answer is shown before a file that is locked or full is waited for, and also if it can never be written.
     with ExitStack() as stores:

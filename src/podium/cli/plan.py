@@ -59,8 +59,8 @@ def plan(
     made: list[tuple[str, Plan]] = []
 
     async def decide() -> None:
-        async with open_team(settings, workers, seed=chosen_seed) as opened:
-            made.append((opened.planner.name, await opened.plan(asked_question, seed=chosen_seed)))
+        async with open_team(settings, workers, seed=chosen_seed) as opened_team:
+            made.append((opened_team.planner.name, await opened_team.plan(asked_question, seed=chosen_seed)))
 
     trouble: StoreError | None = None
     try:

@@ -244,14 +244,14 @@ async def open_session(
     Raises:
         ConfigError: the tasks or the pool cannot be used.
     """
-    opened = pool or open_pool(settings.pool)
+    workers = pool or open_pool(settings.pool)
     try:
         yield ScoringSession(
-            settings, open_training_tasks(settings, opened, on_warning), opened, dispatcher, keep=keep
+            settings, open_training_tasks(settings, workers, on_warning), workers, dispatcher, keep=keep
         )
     finally:
         if pool is None:
-            await opened.close()
+            await workers.close()
 
 
 @asynccontextmanager

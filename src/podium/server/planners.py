@@ -51,7 +51,7 @@ class Planners:
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time; None: it did."""
         self._checked_at = float("-inf")
-        self._opened: dict[str, OpenedPlanner] = {self.configured: team.opened}
+        self._opened: dict[str, OpenedPlanner] = {self.configured: team.opened_planner}
         self._opening = asyncio.Lock()
 
     @property

@@ -217,12 +217,12 @@ class Service:
                 max_steps=plan.planned.max_steps,
                 settings=ExecutionSettings(early_stop=plan.planned.early_stop),
             )
-        opened = await self.planners.get(request.planner, request.planner_param)
-        fallback = opened.fallback
+        configured = await self.planners.get(request.planner, request.planner_param)
+        fallback = configured.fallback
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
-        planner = self._keeping(opened.planner, pool, request, caller)
+        planner = self._keeping(configured.planner, pool, request, caller)
         return replace(runner, planner=planner, pool=pool, plan_fallback=fallback)
 
     def _keeping(self, planner: Planner, pool: Pool, request: ChatRequest, caller: Caller) -> Planner:

@@ -282,10 +282,10 @@ def _local(spec: LocalSpec, context: BuildContext) -> Worker:
 
 
 def _team(spec: TeamSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
-    opened = open_planner(settings, pool, seed=f"team/{spec.name}")
+    opened_planner = open_planner(settings, pool, seed=f"team/{spec.name}")
     limits, plan = spec.limits, settings.plan
-    steps = plan.max_steps or opened.trained.max_steps
-    own = settings.budget.of_question(opened.trained.rounds)
+    steps = plan.max_steps or opened_planner.trained.max_steps
+    own = settings.budget.of_question(opened_planner.trained.rounds)
     budget = own.model_copy(
         update={
             "usd": _smaller(own.usd, limits.max_usd),
@@ -303,14 +303,14 @@ def _team(spec: TeamSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
     return TeamWorker(
         spec.to_profile(),
         Runner(
-            opened.planner,
+            opened_planner.planner,
             pool,
             budget=budget,
             max_steps=steps,
             settings=ExecutionSettings(early_stop=plan.early_stop),
-            plan_fallback=opened.fallback,
+            plan_fallback=opened_planner.fallback,
         ),
-        opened=opened,
+        opened_planner=opened_planner,
         limits=limits,
         fallback=spec.fallback,
         identity=identity if spec.cache else None,

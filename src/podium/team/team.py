@@ -46,13 +46,13 @@ class Team:
         self,
         settings: TeamSettings,
         runner: Runner,
-        opened: OpenedPlanner,
+        opened_planner: OpenedPlanner,
         files: ExitStack,
     ) -> None:
         self.settings = settings
         """Its rounds and steps are those that hold."""
         self.runner = runner
-        self.opened = opened
+        self.opened_planner = opened_planner
         self.store: TraceStore | None = None
         """Where traces are kept; None: they are not kept."""
         self._files = files
@@ -85,13 +85,13 @@ class Team:
             keys = {**keys, "plan.planner": planner}
         settings = read_team(None if isinstance(team, Pool) else str(team), overrides_of(keys))
         pool = team if isinstance(team, Pool) else open_pool(settings)
-        opened = open_team(
+        opened_team = open_team(
             settings,
             pool.joined(workers) if workers else pool,
             planner=None if isinstance(planner, str) else planner,
             seed=seed,
         )
-        return opened.keeping(settings.store) if keys.get("store") else opened  # type: ignore[return-value]
+        return opened_team.keeping(settings.store) if keys.get("store") else opened_team  # type: ignore[return-value]
 
     def keeping(self, store: str | Path | bool | None) -> Self:
         """This team, which keeps its traces in an SQLite file, and closes it.
@@ -252,7 +252,7 @@ class Team:
     async def release(self) -> None:
         """Close all but the workers, which the caller of `open_team` still uses."""
         try:
-            await self.opened.close()
+            await self.opened_planner.close()
         finally:
             await asyncio.to_thread(self._files.close)
 
@@ -328,27 +328,27 @@ def open_team(
                     spending=spending,
                 )
             )
-        opened = (
+        opened_planner = (
             open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
             if planner is None
             else OpenedPlanner(planner, planner.name)
         )
-        steps = settings.plan.max_steps or opened.trained.max_steps
-        budget = settings.budget.of_question(opened.trained.rounds)
+        steps = settings.plan.max_steps or opened_planner.trained.max_steps
+        budget = settings.budget.of_question(opened_planner.trained.rounds)
         held = {
             "plan": settings.plan.model_copy(update={"max_steps": steps}),
             "budget": settings.budget.model_copy(update={"rounds": budget.rounds}),
         }
         runner = Runner(
-            opened.planner,
+            opened_planner.planner,
             pool,
             budget=budget,
             max_steps=steps,
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
             dispatcher=dispatcher,
-            plan_fallback=opened.fallback if fallback else None,
+            plan_fallback=opened_planner.fallback if fallback else None,
         )
-        return Team(settings.model_copy(update=held), runner, opened, files.pop_all())
+        return Team(settings.model_copy(update=held), runner, opened_planner, files.pop_all())
 
 
 def overrides_of(keys: Mapping[str, Any]) -> list[str]:

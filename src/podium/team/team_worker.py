@@ -32,7 +32,7 @@ class TeamWorker:
     Args:
         profile: as for any worker, but without a price: a call costs what its workers and its planner cost.
         runner: answers each call within its own budget. Its pool is closed with this worker.
-        opened: its planner, if that has connections, which are closed with this worker too.
+        opened_planner: its planner, if that has connections, which are closed with this worker too.
         limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, each
             call that the team makes is paid from the budget of the question that it works for.
         identity: as for any worker; None: its answers are not cached.
@@ -43,7 +43,7 @@ class TeamWorker:
         profile: Profile,
         runner: Runner,
         *,
-        opened: OpenedPlanner | None = None,
+        opened_planner: OpenedPlanner | None = None,
         limits: Limits | None = None,
         fallback: str | None = None,
         identity: Mapping[str, Any] | None = None,
@@ -53,10 +53,14 @@ class TeamWorker:
         self.limits = limits or Limits(retries=0)
         self.fallback = fallback
         self.identity = identity
-        self.opened = opened
-        self.unpaid = not has_real_workers(runner.pool) and (opened is None or opened.release is None)
+        self.opened_planner = opened_planner
+        self.unpaid = not has_real_workers(runner.pool) and (
+            opened_planner is None or opened_planner.release is None
+        )
         """Whether all of its workers are scripted, recorded or tools, and its planner calls no endpoint."""
-        self.runs_here = not has_paid_workers(runner.pool) and (opened is None or opened.release is None)
+        self.runs_here = not has_paid_workers(runner.pool) and (
+            opened_planner is None or opened_planner.release is None
+        )
         """Whether no call of its workers or its planner costs money."""
 
     def __repr__(self) -> str:
@@ -121,7 +125,7 @@ class TeamWorker:
         return TeamWorker(
             self.profile,
             replace(self.runner, pool=kept),
-            opened=self.opened,
+            opened_planner=self.opened_planner,
             limits=self.limits,
             fallback=self.fallback,
             identity=None if self.identity is None else {**self.identity, "without": sorted(names)},
@@ -132,8 +136,8 @@ class TeamWorker:
         try:
             await self.runner.pool.close()
         finally:
-            if self.opened is not None:
-                await self.opened.close()
+            if self.opened_planner is not None:
+                await self.opened_planner.close()
 
 
 def without(pool: Pool, names: Collection[str]) -> Pool | None:

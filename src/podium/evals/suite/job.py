@@ -222,7 +222,7 @@ class _JobRun:
     ) -> Evaluation:
         settings, runner = self.job.settings, self.team.runner
         rounds = self.job.entry.rounds or max(
-            settings.budget.rounds, rounds_of(planner), self.team.opened.trained.rounds
+            settings.budget.rounds, rounds_of(planner), self.team.opened_planner.trained.rounds
         )
         return await evaluate(
             planner,
