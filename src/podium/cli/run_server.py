@@ -139,7 +139,7 @@ def _started(
     processes = "" if member is None else f"{member.of} processes; "
     return (
         f"Podium serves at http://{where}:{sockets[0].getsockname()[1]} ({processes}{keys}); Ctrl+C ends it.\n"
-        f"Planner: {service.team.opened.description}."
+        f"Planner: {service.team.opened_planner.description}."
     )
 
 

@@ -102,7 +102,9 @@ class Planners:
         A plan that a budget refused says nothing about the planner.
         """
         self._checked_at = time.monotonic()
-        found = await check_planner(self._team.opened, self._team.pool, self._team.runner.spend_limits)
+        found = await check_planner(
+            self._team.opened_planner, self._team.pool, self._team.runner.spend_limits
+        )
         if found.error != "budget":
             self._remember(None if found.answered else found.text)
         return found
@@ -110,7 +112,7 @@ class Planners:
     @property
     def fallback(self) -> str | None:
         """The worker that answers when the configured planner fails; None: such questions fail."""
-        return self._team.opened.fallback
+        return self._team.opened_planner.fallback
 
     @property
     def check_is_due(self) -> bool:
