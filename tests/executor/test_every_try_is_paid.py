@@ -125,7 +125,7 @@ async def _asked(runner: Runner) -> tuple[float, int]:
 
 
 async def _plan(make_context, pool, accounts, budget) -> tuple[float, int]:
-    planner = Conductor(WorkerPolicy(pool[0], Pool(pool)), second_try=True)
+    planner = Conductor(WorkerPolicy(pool[0]), second_try=True)
     free = Pool([Paid(name="free")])
     free[0].script = (DOWN,)
     return await _asked(Runner(planner, free, budget=budget, accounts=accounts))
@@ -243,7 +243,7 @@ async def test_a_failed_try_is_not_cached_and_a_cached_answer_costs_nothing(
 
 async def test_a_plan_that_the_caller_gave_up_is_in_the_trace() -> None:
     ended: list[Any] = []
-    planner = Conductor(WorkerPolicy(Paid(("slow",)), Pool([Paid()])))
+    planner = Conductor(WorkerPolicy(Paid(("slow",))))
     task = asyncio.create_task(
         Runner(planner, Pool([Paid()])).answer(Question(text="2 + 2?"), on_event=ended.append)
     )

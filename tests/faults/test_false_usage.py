@@ -94,7 +94,7 @@ async def test_one_reply_does_not_end_the_days_budget(pool_at):
 async def test_a_second_try_of_a_conductor_is_made_only_within_the_budget(pool_at, budget: Budget):
     async with FaultServer(TEXT) as server:
         pool = pool_at(server, "a", limits="max_tokens = 200, retries = 0")
-        conductor = Conductor(WorkerPolicy(pool[0], pool), second_try=True)
+        conductor = Conductor(WorkerPolicy(pool[0]), second_try=True)
         trace = await Runner(conductor, pool, budget=budget).answer(Question(text="What is 2 + 2?"))
         await pool.close()
     assert trace.cost_usd <= (budget.usd or 1.0)

@@ -155,7 +155,7 @@ def rejected_first() -> Trace:
     pool = Pool(workers)
     plan = 'Quill is best at sums.\nmodel_id = [0]\nsubtasks = ["Add the numbers."]\naccess_list = [[]]'
     chief = ScriptedWorker("chief", ["No plan at all.", plan], profile=Profile(name="chief", price=vet.price))
-    trace = _answered(Runner(Conductor(WorkerPolicy(chief, pool), second_try=True), pool), "What is 6 x 7?")
+    trace = _answered(Runner(Conductor(WorkerPolicy(chief), second_try=True), pool), "What is 6 x 7?")
     (round_,) = trace.rounds
     span = round_.spans[0].model_copy(
         update={"reasoning": "Six sevens.", "parameters": {"model": "vet-1", "max_tokens": 64}}

@@ -132,7 +132,7 @@ def make_worker_conductor(
             formats = PlanFormats(worker, settings.plans)
             update["form"] = "structured"
         prompt = prompt.model_copy(update=update)
-    policy = WorkerPolicy(worker, pool, dispatcher, priced=priced, formats=formats)
+    policy = WorkerPolicy(worker, dispatcher, priced=priced, formats=formats)
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 

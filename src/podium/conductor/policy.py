@@ -13,20 +13,19 @@ from typing import Protocol, runtime_checkable
 from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
 from podium.conductor.plan_format import LADDER, PlanFormat, PlanShape, asked_by, text_of
 from podium.errors import WorkerError
-from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext, Reservation
+from podium.executor import Dispatcher, Ledger, Reservation
+from podium.executor.question_context import CallContext
 from podium.executor.worker_call import WorkerCall, reservation_for
 from podium.types import (
     DEFAULT_OPTIONS,
     AnswerOptions,
     Budget,
     Message,
-    Question,
     Spent,
     sent_tokens,
 )
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.chat.request_body import seed_number
-from podium.workers.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,6 @@ class WorkerPolicy:
 
     Args:
         worker: writes the plans. The caller closes it.
-        pool: the pool that the plans are for.
         dispatcher: enforces the worker's limits; shared with the other calls to the pool. None: a new one.
         priced: whether the worker's price is known; if not, plans are reported as unpriced, not as free.
         formats: how its endpoint is asked for structured plans; None: it is asked by text.
@@ -109,14 +107,12 @@ class WorkerPolicy:
     def __init__(
         self,
         worker: Worker,
-        pool: Pool,
         dispatcher: Dispatcher | None = None,
         *,
         priced: bool = True,
         formats: PlanFormats | None = None,
     ) -> None:
         self._worker = worker
-        self._pool = pool
         self._dispatcher = dispatcher or Dispatcher()
         self._priced = priced
         self._formats = formats
@@ -216,14 +212,10 @@ class WorkerPolicy:
         """Call the worker once, with retries, from the response cache if `cached`."""
         if sampling.max_tokens is not None and options.max_tokens is None:
             options = options.model_copy(update={"max_tokens": sampling.max_tokens})
-        context = QuestionContext(
-            question=Question(text=messages[-1].content),
-            pool=self._pool,
-            seed=sampling.seed,
-            token="plan",
+        context = CallContext(
             ledger=ledger,
             dispatcher=self._dispatcher,
-            settings=ExecutionSettings(),
+            token="plan",
             started=asyncio.get_running_loop().time(),
         )
         # `duplicate` makes the response cache keep one plan for each seed, even for workers that are sent no seed.
@@ -235,8 +227,7 @@ class WorkerPolicy:
             thoughts_alone=True,
         )
         call = WorkerCall(context, self._worker, request, [], calls=0, wait=True)
-        cache = self._dispatcher.cache if cached else None
-        reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
+        reply = await (self._dispatcher.cached(self._worker, request, call.reply) if cached else call.reply())
         cut, text = reply.finish == "length", text_of(reply)
         unpriced = not self._priced and reply.cost_usd is None
         saved = Spent(reply.usage, saved_usd=reply.price(self._worker.profile)) if reply.cached else Spent()

@@ -71,11 +71,8 @@ async def call(
         )
         if stream is not None:
             worker_call.stream_to(stream, tries)
-        cache = question_context.dispatcher.cache
         try:
-            reply = await (
-                worker_call.reply() if cache is None else cache.reply(turn.worker, request, worker_call.reply)
-            )
+            reply = await question_context.dispatcher.cached(turn.worker, request, worker_call.reply)
         except RefusalError as refusal:
             if cut is None:
                 return NoAnswer(" ".join([*failures, str(refusal)]), refused=not failures)

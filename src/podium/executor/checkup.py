@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from podium.errors import WorkerError
+from podium.errors import RefusalError, WorkerError
 from podium.executor.ledger import Ledger, SpendLimit
 from podium.executor.worker_call import first_reservation
 from podium.types import Budget, Message
-from podium.workers.base import Request, Worker
+from podium.workers.base import Request, Worker, time_limit
 from podium.workers.pool import has_real_workers, is_tool
 
 QUESTION = "Reply with the one word: ready"
@@ -76,14 +76,11 @@ async def check(
 async def _ask(worker: Worker, limit_s: float | None, ledger: Ledger) -> CheckResult:
     """Call `worker` if `ledger` allows the most that the call may cost."""
     request = Request((Message(role="user", content=QUESTION),), seed="check")
-    reservation = first_reservation(worker, request.messages)
-    refusal = await ledger.reserve(reservation)
-    if refusal is not None:
-        return CheckResult(worker.profile.name, False, 0.0, refusal, error="budget")
     try:
-        return await _answer(worker, request, limit_s)
-    finally:
-        ledger.settle(reservation, request.receipt.spent)
+        async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
+            return await _answer(worker, request, limit_s)
+    except RefusalError as refusal:
+        return CheckResult(worker.profile.name, False, 0.0, str(refusal), error="budget")
 
 
 async def _answer(worker: Worker, request: Request, limit_s: float | None) -> CheckResult:
@@ -91,17 +88,13 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
     limit = worker.limits.timeout if limit_s is None else limit_s
     started = time.perf_counter()
     try:
-        async with asyncio.timeout(limit):
+        async with time_limit(limit):
             reply = await worker.answer(request)
     except WorkerError as error:
         seconds = time.perf_counter() - started
         # A replay worker works if its recording can be read, even without this question.
         answered = error.kind == "unrecorded"
         failure, spent = error, request.receipt.spent
-    except TimeoutError:
-        seconds, answered = time.perf_counter() - started, False
-        failure = WorkerError(f"No answer within {limit:g} s.", kind="timeout", retryable=True)
-        spent = request.receipt.spent
     else:
         if has_real_workers([worker]):
             request.receipt.spent = reply.spent(worker.profile)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from podium.executor.input_bound import InputBound
 from podium.executor.rate_limiter import RateLimiter, RetryBudget
 from podium.executor.state_file import CooldownFile
 from podium.types import Usage
-from podium.workers.base import Worker
+from podium.workers.base import Reply, Request, Worker
 from podium.workers.failing import FailingWorker
 from podium.workers.response_cache import ResponseCache
 
@@ -161,6 +161,12 @@ class Dispatcher:
         self._channels: dict[str, WorkerChannel] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._unproven = asyncio.Lock()
+
+    def cached(
+        self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
+    ) -> Awaitable[Reply]:
+        """The kept reply of `worker` to `request`; else what `call` returns, which is kept."""
+        return call() if self.cache is None else self.cache.reply(worker, request, call)
 
     def channel(self, worker: Worker) -> WorkerChannel:
         """The channel to `worker` on the running event loop.

@@ -8,12 +8,12 @@ later call is refused.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from podium.errors import StoreError
+from podium.errors import RefusalError, StoreError
 from podium.types import Budget, Price, Receipt, Spent
 
 
@@ -226,6 +226,31 @@ class Ledger:
         self.usd += spent.cost_usd
         for receipt in self._receipts:
             receipt.add(spent)
+
+    @asynccontextmanager
+    async def paying(self, reservation: Reservation, receipt: Receipt) -> AsyncIterator[None]:
+        """Reserve what the call in the block may take, and settle what its receipt says, however the call ends.
+
+        Raises:
+            RefusalError: a limit could be broken; the block is not entered.
+        """
+        refusal = await self.reserve(reservation)
+        if refusal is not None:
+            raise RefusalError(refusal)
+        with self.settling(reservation, receipt):
+            yield
+
+    @contextmanager
+    def settling(self, reservation: Reservation, receipt: Receipt, *, usd: bool = True) -> Iterator[None]:
+        """Settle a reservation when the block ends, by what the receipt says then.
+
+        Args:
+            usd: whether its dollars are counted; False: whoever was called has counted them here.
+        """
+        try:
+            yield
+        finally:
+            self.settle(reservation, receipt.spent if usd else replace(receipt.spent, cost_usd=0.0))
 
     @contextmanager
     def receipt(self) -> Iterator[Receipt]:

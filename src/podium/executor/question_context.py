@@ -62,20 +62,30 @@ class ExecutionSettings:
     """A call whose worker asks for a longer wait (`Retry-After`) fails without a retry."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionContext:
-    """One question that is being answered."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """For whom a worker is called: who pays, within which limits."""
+
+    ledger: Ledger
+    dispatcher: Dispatcher
+    settings: ExecutionSettings = ExecutionSettings()
+    token: str
+    """The question's mark. Callers with different marks take turns at a worker."""
+    started: float
+    """When the question's trace began, on the event loop's clock."""
+
+    def elapsed(self) -> float:
+        """Seconds since the trace began."""
+        return asyncio.get_running_loop().time() - self.started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionContext(CallContext):
+    """One question that is being answered. Its `token` marks its fences too (see `context`)."""
 
     question: Question
     pool: Pool
     seed: str
-    token: str
-    """The mark of this question's fences (see `context`)."""
-    ledger: Ledger
-    dispatcher: Dispatcher
-    settings: ExecutionSettings
-    started: float
-    """When the trace began, on the event loop's clock."""
     sample: int = 0
     """The number of this independent answer to the question. A response cache keeps each number's answers apart."""
     streams: bool = False
@@ -89,7 +99,3 @@ class QuestionContext:
     def profiles(self) -> tuple[Profile, ...]:
         """The profiles of the workers, with their ratings for this question."""
         return self.pool.profiles_for(self.question.text)
-
-    def elapsed(self) -> float:
-        """Seconds since the trace began."""
-        return asyncio.get_running_loop().time() - self.started

@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from podium.errors import RefusalError, WorkerError
-from podium.executor.dispatcher import WorkerChannel
 from podium.executor.input_bound import InputBound
 from podium.executor.ledger import LedgerAccount, Reservation, SpendLimit
-from podium.executor.question_context import QuestionContext
-from podium.executor.rate_limiter import Permit
+from podium.executor.question_context import CallContext
 from podium.trace import Attempt
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Receipt, Spent, Usage
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Reply, Request, Worker, time_limit
 from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
@@ -77,7 +76,7 @@ class WorkerCall:
 
     def __init__(
         self,
-        question_context: QuestionContext,
+        context: CallContext,
         worker: Worker,
         request: Request,
         attempts: list[Attempt],
@@ -85,12 +84,12 @@ class WorkerCall:
         calls: int,
         wait: bool,
     ) -> None:
-        self._question_context = question_context
+        self._context = context
         self._worker = worker
         self._request = request
         self._attempts = attempts
         self._calls = calls
-        self._channel = question_context.dispatcher.channel(worker)
+        self._channel = context.dispatcher.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
         self._likely_tokens = self._size.plain + min(
             worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
@@ -113,7 +112,7 @@ class WorkerCall:
             RefusalError: a budget refuses the first try.
         """
         now = asyncio.get_running_loop().time
-        settings, budget = self._question_context.settings, self._channel.retry_budget
+        settings, budget = self._context.settings, self._channel.retry_budget
         budget.called(now())
         try:
             return await self._one_try()
@@ -148,12 +147,12 @@ class WorkerCall:
     def _one_try(self) -> Coroutine[Any, Any, Reply]:
         """One try, hedged if the worker's limits say so and enough answers were measured."""
         slow_s = self._channel.slow_s
-        return self._paid_try() if slow_s is None else self._hedged(slow_s)
+        return self._try() if slow_s is None else self._hedged(slow_s)
 
     async def _hedged(self, slow_s: float) -> Reply:
         """One try, and a second one at the same time once the first is slow; the first answer counts."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        first = asyncio.create_task(self._paid_try(begun))
+        first = asyncio.create_task(self._try(begun=begun))
         tries = {first}
         try:
             either: set[asyncio.Future[Any]] = {first, begun}
@@ -188,42 +187,92 @@ class WorkerCall:
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """A second try if the budgets allow it; otherwise the result of the first."""
-        ledger, reservation = (
-            self._question_context.ledger,
-            self._reservation(self._channel.input_bound.most(self._size)),
-        )
-        if not ledger.reserve_for_hedge(reservation, asyncio.get_running_loop().time()):
+        try:
+            return await self._try(hedge=True)
+        except RefusalError:
             return await asyncio.shield(first)
-        self._channel.hedges += 1
-        return await self._try(reservation, hedge=True)
 
-    async def _paid_try(self, begun: asyncio.Future[None] | None = None) -> Reply:
-        """One try, once every budget has reserved the most that it may take.
+    async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
+        """One try within the worker's time limit, once every budget, the breaker and the rate limiter allow it.
 
-        Before the worker has reported any count, a budget may refuse that although it has enough for text as it mostly
-        is. Then one call at a time goes on with less, since it shows what the worker counts.
+        Args:
+            hedge: whether another try is in flight.
+            begun: set once all allow the try.
 
         Raises:
             RefusalError: a budget refuses the try.
         """
-        ledger, bound = self._question_context.ledger, self._channel.input_bound
+        worker, channel, context, receipt = self._worker, self._channel, self._context, Receipt()
+        async with self._reserved(receipt, hedge=hedge), self._admitted(receipt) as probe:
+            if begun is not None:
+                begun.set_result(None)
+            request = replace(self._request, receipt=receipt)
+            if self._stream is not None:
+                on_text, on_reasoning = self._stream()
+                request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
+            began, started = asyncio.get_running_loop().time(), context.elapsed()
+            try:
+                async with time_limit(worker.limits.timeout, _GRACE_S):
+                    if self._team is None:
+                        reply = await worker.answer(request)
+                    else:
+                        reply = await self._team.answer_within(request, (LedgerAccount(context.ledger),))
+            except WorkerError as error:
+                self._record(started, hedge, error.kind, str(error), receipt.spent)
+                if receipt.spent.usage.input_tokens and not self._is_team:
+                    self._learn(receipt.spent.usage)
+                channel.failed(began, error, probe=probe)
+                raise
+            except BaseException as error:
+                channel.breaker.release(probe=probe)
+                if isinstance(error, asyncio.CancelledError):
+                    self._record(started, hedge, "cancelled", "Cancelled while in flight.", receipt.spent)
+                raise
+            receipt.spent = reply.spent(worker.profile)
+            self._record(started, hedge)
+            if reply.nested is None:  # A team counts the tokens of all its calls.
+                self._learn(reply.usage)
+            channel.answered(began, reply.usage)
+            return reply
+
+    @asynccontextmanager
+    async def _reserved(self, receipt: Receipt, *, hedge: bool) -> AsyncIterator[None]:
+        """Every budget has reserved the most that a try may take, and gets what the receipt says when it ends."""
+        ledger = self._context.ledger
+        async with AsyncExitStack() as held:
+            if hedge:
+                reservation = self._reservation(self._channel.input_bound.most(self._size))
+                if not ledger.reserve_for_hedge(reservation, asyncio.get_running_loop().time()):
+                    raise RefusalError("A hedge is not paid for.")
+                self._channel.hedges += 1
+            else:
+                reservation = await self._reserve(held)
+            self._calls = 0
+            # A team has booked its dollars itself.
+            with ledger.settling(reservation, receipt, usd=self._team is None):
+                yield
+
+    async def _reserve(self, held: AsyncExitStack) -> Reservation:
+        """Reserve the most that a try may take.
+
+        Before the worker has reported any count, a budget may refuse that although it has enough for text as it mostly
+        is. Then one call at a time goes on with less, since it shows what the worker counts: `held` has it wait for
+        its turn.
+
+        Raises:
+            RefusalError: a budget refuses the try.
+        """
+        ledger, bound = self._context.ledger, self._channel.input_bound
         if not bound.proven:
             reservation = self._reservation(bound.at_first(self._size))
             if await ledger.reserve(reservation, final=False) is None:
-                return await self._try(reservation, begun=begun)
-            async with self._question_context.dispatcher.unproven:
-                if not bound.proven:
-                    return await self._try(await self._reserve(bound.least(self._size)), begun=begun)
-        return await self._try(await self._reserve(bound.most(self._size)), begun=begun)
-
-    async def _reserve(self, input_tokens: int) -> Reservation:
-        """The reservation for a try that has so many tokens of input at most.
-
-        Raises:
-            RefusalError: a budget refuses the try.
-        """
-        reservation = self._reservation(input_tokens)
-        refusal = await self._question_context.ledger.reserve(reservation)
+                return reservation
+            await held.enter_async_context(self._context.dispatcher.unproven)
+            if bound.proven:
+                await held.aclose()
+        tokens = bound.most(self._size) if bound.proven else bound.least(self._size)
+        reservation = self._reservation(tokens)
+        refusal = await ledger.reserve(reservation)
         if refusal is not None:
             raise RefusalError(refusal)
         return reservation
@@ -236,80 +285,25 @@ class WorkerCall:
             calls=self._calls,
         )
 
-    async def _try(
-        self, reservation: Reservation, *, hedge: bool = False, begun: asyncio.Future[None] | None = None
-    ) -> Reply:
-        """One try within the worker's time limit, once the breaker and the rate limiter allow it.
-
-        Args:
-            reservation: what it may take; it is settled when the try ends.
-            begun: set once both allow the try.
-        """
-        channel, profile = self._channel, self._worker.profile
-        self._calls = 0
-        permit: Permit | None = None
-        request = replace(self._request, receipt=Receipt())
-        receipt = request.receipt
+    @asynccontextmanager
+    async def _admitted(self, receipt: Receipt) -> AsyncIterator[bool]:
+        """The breaker and the rate limiter allow a try: whether it is the breaker's probe."""
+        channel = self._channel
+        while True:
+            probe = await channel.breaker.acquire(wait=self._wait)
+            try:
+                permit = await channel.rate_limiter.acquire(self._context.token, self._likely_tokens)
+            except asyncio.CancelledError:
+                channel.breaker.release(probe=probe)
+                raise
+            if probe or channel.breaker.state == "closed":
+                break
+            # The breaker opened while this call waited for the rate limiter.
+            channel.rate_limiter.cancel(permit)
         try:
-            while True:
-                probe = await channel.breaker.acquire(wait=self._wait)
-                try:
-                    permit = await channel.rate_limiter.acquire(
-                        self._question_context.token, self._likely_tokens
-                    )
-                except asyncio.CancelledError:
-                    channel.breaker.release(probe=probe)
-                    raise
-                if probe or channel.breaker.state == "closed":
-                    break
-                # The breaker opened while this call waited for the rate limiter.
-                channel.rate_limiter.cancel(permit)
-                permit = None
-            if begun is not None:
-                begun.set_result(None)
-            reply = await self._answer(request, channel, probe, hedge)
-            receipt.spent = reply.spent(profile)
-            return reply
+            yield probe
         finally:
-            if permit is not None:
-                channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
-            # A team has booked its dollars itself.
-            own_usd = receipt.spent.cost_usd if self._team is None else 0.0
-            self._question_context.ledger.settle(reservation, replace(receipt.spent, cost_usd=own_usd))
-
-    async def _answer(self, request: Request, channel: WorkerChannel, probe: bool, hedge: bool) -> Reply:
-        """The worker's own answer, recorded as an attempt."""
-        worker, question_context = self._worker, self._question_context
-        receipt, timeout = request.receipt, worker.limits.timeout
-        if self._stream is not None:
-            on_text, on_reasoning = self._stream()
-            request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
-        began, started = asyncio.get_running_loop().time(), question_context.elapsed()
-        try:
-            async with asyncio.timeout(timeout + _GRACE_S):
-                if self._team is None:
-                    reply = await worker.answer(request)
-                else:
-                    account = LedgerAccount(question_context.ledger)
-                    reply = await self._team.answer_within(request, (account,))
-        except (WorkerError, TimeoutError) as error:
-            if isinstance(error, TimeoutError):
-                error = WorkerError(f"No answer within {timeout:g} s.", kind="timeout", retryable=True)
-            self._record(started, hedge, error.kind, str(error), receipt.spent)
-            if receipt.spent.usage.input_tokens and not self._is_team:
-                self._learn(receipt.spent.usage)
-            channel.failed(began, error, probe=probe)
-            raise error from None
-        except BaseException as error:
-            channel.breaker.release(probe=probe)
-            if isinstance(error, asyncio.CancelledError):
-                self._record(started, hedge, "cancelled", "Cancelled while in flight.", receipt.spent)
-            raise
-        self._record(started, hedge)
-        if reply.nested is None:  # A team counts the tokens of all its calls.
-            self._learn(reply.usage)
-        channel.answered(began, reply.usage)
-        return reply
+            channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
 
     def _learn(self, usage: Usage) -> None:
         if not usage.estimated:
@@ -328,7 +322,7 @@ class WorkerCall:
             Attempt(
                 worker=self._worker.profile.name,
                 started_s=started,
-                ended_s=self._question_context.elapsed(),
+                ended_s=self._context.elapsed(),
                 error_kind=kind,
                 error=message,
                 cost_usd=spent.cost_usd,

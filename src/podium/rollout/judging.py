@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from podium.errors import BudgetError, GraderError
+from podium.errors import BudgetError, GraderError, RefusalError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.ledger import SpendLimit
 from podium.executor.worker_call import first_reservation
@@ -37,22 +37,18 @@ class JudgePayment:
         """
 
         async def pay() -> Reply:
-            receipt = request.receipt
             ledger = Ledger(Budget(), accounts=(*self.dispatcher.accounts, *self.accounts))
-            reservation = first_reservation(worker, request.messages)
-            refusal = await ledger.reserve(reservation)
-            if refusal is not None:
-                raise BudgetError(f"The answer is not judged. {refusal}")
             try:
-                reply = await call()
-                receipt.spent = reply.spent(worker.profile)
+                async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
+                    reply = await call()
+                    request.receipt.spent = reply.spent(worker.profile)
+                    return reply
+            except RefusalError as refusal:
+                raise BudgetError(f"The answer is not judged. {refusal}") from None
             finally:
-                ledger.settle(reservation, receipt.spent)
-                self.booked_usd += receipt.spent.cost_usd
-            return reply
+                self.booked_usd += ledger.usd
 
-        cache = self.dispatcher.cache
-        return await (pay() if cache is None else cache.reply(worker, request, pay))
+        return await self.dispatcher.cached(worker, request, pay)
 
 
 async def grade_answer(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from podium.errors import WorkerError
 from podium.trace import Trace, VoteCount
 from podium.types import AnswerOptions, Limits, Message, Profile, Receipt, Spent, ToolCall, Usage
 from podium.workers.view import View, read_view
@@ -102,6 +105,23 @@ class Reply:
     def spent(self, profile: Profile) -> Spent:
         """Tokens and dollars of the call, at the prices of `profile`."""
         return Spent(self.usage, self.price(profile))
+
+
+@asynccontextmanager
+async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None]:
+    """Limit a call of a worker to `seconds`.
+
+    Args:
+        grace_s: seconds more, so that a worker that keeps the limit itself can say what it was waiting for.
+
+    Raises:
+        WorkerError: of kind "timeout".
+    """
+    try:
+        async with asyncio.timeout(seconds + grace_s):
+            yield
+    except TimeoutError:
+        raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True) from None
 
 
 @runtime_checkable

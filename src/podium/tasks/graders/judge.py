@@ -22,7 +22,7 @@ from podium.tasks.task import Grade
 from podium.thoughts import without_thoughts
 from podium.types import Message
 from podium.workers.answer import last_line
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Reply, Request, Worker, time_limit
 from podium.workers.build import build_worker
 from podium.workers.retry import attempts
 from podium.workers.spec import AnySpec
@@ -177,8 +177,8 @@ class Judge(GraderSettings):
         slots = state.slots
 
         async def one_try() -> Reply:
-            async with slots:
-                return await _attempt(worker, request, limits.timeout)
+            async with slots, time_limit(limits.timeout):
+                return await worker.answer(request)
 
         try:
             async for attempt in attempts(limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S):
@@ -195,14 +195,6 @@ class Judge(GraderSettings):
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
         bill.append(0.0 if reply.cached else reply.price(worker.profile))
         return reply.text
-
-
-async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
-    try:
-        async with asyncio.timeout(seconds):
-            return await worker.answer(request)
-    except TimeoutError:
-        raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True) from None
 
 
 def _last_word(reply: str) -> str:
