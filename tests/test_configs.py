@@ -12,7 +12,7 @@ import podium
 from podium.cli.run_settings import read_run_settings
 from podium.config import load
 from podium.tasks import open_tasks
-from podium.tasks.mixture import read_task_file
+from podium.tasks.task_file import read_task_file
 from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings, TeamSpec
 from podium.train.settings import TrainSettings

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.database import default_path
 from podium.errors import StoreError, UsageError
+from podium.sqlite_files import default_path
 from podium.trace.serialization import TraceRow
 from podium.trace.store import TraceStore
 from podium.trace.table import TraceTable
@@ -224,7 +224,7 @@ def test_a_missing_store_is_not_made_for_reading(tmp_path):
 
 
 def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace, monkeypatch):
-    monkeypatch.setattr("podium.database.BUSY_TIMEOUT_S", 0.001)
+    monkeypatch.setattr("podium.sqlite_files.BUSY_TIMEOUT_S", 0.001)
     store = TraceStore(tmp_path / "t.sqlite")
     other = sqlite3.connect(tmp_path / "t.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -13,8 +13,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Score
-from podium.train.gate import check_gate
-from podium.train.metrics import batch_figures
+from podium.train.metrics import batch_figures, check_gate
 from podium.train.rollouts import SampledCompletion
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GateSettings, TrainSettings

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from podium.config import build
 from podium.errors import ConfigError
-from podium.tasks.mixture import TaskFile, mix
 from podium.tasks.sets.base import task_key
 from podium.tasks.task import Task
+from podium.tasks.task_file import TaskFile, mix
 from podium_research.reasoning_gym.task_set import ReasoningGym
 
 Tasks = Mapping[str, Mapping[str, Sequence[Task]]]

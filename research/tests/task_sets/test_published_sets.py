@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from podium.config import build
-from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import NAMED_SETS
+from podium.tasks.task_file import TaskFile, mix, read_task_file
 
 PAPER = Path(__file__).parents[2] / "configs" / "tasks" / "paper.toml"
 

@@ -18,10 +18,10 @@ from podium.cli.printable import counted, dollars, plan_price, printable, second
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Keys
 from podium.cli.terminal import open_console, read_question
-from podium.database import check_is_file, default_path
 from podium.errors import QuestionFailedError, StoreError, UsageError
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.planner import Plan
+from podium.sqlite_files import check_is_file, default_path
 from podium.team.opening import open_pool
 from podium.team.team import open_team
 from podium.trace.answers import PastAnswers, past_answers

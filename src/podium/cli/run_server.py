@@ -17,7 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from podium.cli.event_loop import run_event_loop
-from podium.database import default_path
 from podium.errors import UsageError
 from podium.server.app import create_app
 from podium.server.keys.keys import Keys as ServerKeys
@@ -27,6 +26,7 @@ from podium.server.service import Service
 from podium.server.serving import listen, serve_app
 from podium.server.siblings import Siblings, read_together
 from podium.server.telemetry import open_telemetry
+from podium.sqlite_files import default_path
 from podium.team.opening import TeamFile, open_pool
 from podium.team.settings import TeamSettings
 from podium.team.team import open_team

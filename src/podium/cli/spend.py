@@ -14,9 +14,9 @@ from cyclopts import Parameter
 
 from podium.cli.options import Flag, read_time
 from podium.cli.printable import counted, dollars, plan_price, print_columns, shorten
-from podium.database import default_path
 from podium.errors import UsageError
 from podium.executor.accounts import open_day_account
+from podium.sqlite_files import default_path
 from podium.trace.schema import WAY_OUT
 from podium.trace.spend import Accuracy, Spend, SpendBy, SpendQuery, Sums
 from podium.trace.store import open_store

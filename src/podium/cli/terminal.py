@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from podium.database import default_path
 from podium.errors import UsageError
+from podium.sqlite_files import default_path
 from podium.trace.store import TraceStore
 from podium.types import Question
 

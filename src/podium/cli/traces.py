@@ -20,8 +20,8 @@ from podium.cli.found_files import FILE
 from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, plan_price, print_columns, printable, seconds, shorten
 from podium.cli.terminal import open_console, open_trace_store
-from podium.database import default_path
 from podium.errors import UsageError
+from podium.sqlite_files import default_path
 from podium.trace import Feedback, Trace, TraceStatus
 from podium.trace.explanation import Explanation, SingleWorker, explain_answer
 from podium.trace.query import OutcomeFilter, TraceSummary

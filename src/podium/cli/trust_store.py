@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from podium.cli.found_files import FoundFiles, settings_key
-from podium.database import SQLiteSchema, data_folder
 from podium.errors import UsageError
+from podium.sqlite_files import SQLiteSchema, data_folder
 
 TRUST_FILE = SQLiteSchema(
     "file of trusted settings",

@@ -27,10 +27,10 @@ from podium.conductor.plan_format import (
     endpoint_of,
     text_of,
 )
-from podium.database import SQLiteSchema
 from podium.errors import UsageError, WorkerError
 from podium.executor.state_file import default_state_path
 from podium.per_loop import PerLoop
+from podium.sqlite_files import SQLiteSchema
 from podium.types import AnswerOptions, Message
 from podium.workers.base import Reply, Worker
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from podium.database import SQLiteSchema, default_path
 from podium.errors import UsageError
+from podium.sqlite_files import SQLiteSchema, default_path
 from podium.workers.base import Worker
 
 STATE = SQLiteSchema(

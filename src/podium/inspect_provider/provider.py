@@ -16,9 +16,9 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput,
 from inspect_ai.tool import ToolChoice, ToolInfo
 from rich.markup import escape
 
-from podium.database import default_path
 from podium.errors import QuestionFailedError, UsageError
 from podium.planners import baseline_forms
+from podium.sqlite_files import default_path
 from podium.tasks.sets.inspect_samples import to_question
 from podium.team.opening import read_team
 from podium.team.settings import TeamSettings

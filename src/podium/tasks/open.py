@@ -14,11 +14,11 @@ from podium.errors import ConfigError
 from podium.recordings import Recording
 from podium.rows import is_table
 from podium.tasks.generated import INSTALLED_GENERATED, GeneratedTasks, Split
-from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import NAMED_SETS
 from podium.tasks.task import TaskSet
+from podium.tasks.task_file import TaskFile, mix, read_task_file
 from podium.workers.base import Worker
 
 ALL = 10**9

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Executable
 
-from podium.database import data_folder
 from podium.errors import UnknownTraceError, UsageError
+from podium.sqlite_files import data_folder
 from podium.trace.model import Feedback, Trace, TraceStatus
 from podium.trace.query import Filters, Page, documents_statement
 from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row

@@ -1,7 +1,7 @@
 """Tables in an SQLite file or a PostgreSQL database: one schema, one set of statements, one class that runs them.
 
 The stores of traces and of keys sit above it. Everything here blocks; `Database.call` runs it in threads. Only SQLite
-knows the file's mark and mode (`podium.database`); only PostgreSQL needs the package psycopg (extra `postgres`).
+knows the file's mark and mode (`podium.sqlite_files`); only PostgreSQL needs the package psycopg (extra `postgres`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.functions import FunctionElement
 
-from podium.database import SQLiteSchema, connect
 from podium.errors import StoreError, UsageError
+from podium.sqlite_files import SQLiteSchema, connect
 
 T = TypeVar("T")
 CONNECT_S = 10

@@ -17,8 +17,8 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from podium.database import check_is_address_or_file, check_is_file
 from podium.errors import StoreError, UsageError
+from podium.sqlite_files import check_is_address_or_file, check_is_file
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Feedback, Trace, TraceStatus
 from podium.trace.query import Filters, OutcomeFilter, TraceSummary

@@ -15,20 +15,20 @@ from typing import Any, TypeVar
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import numbered_pool
-from podium.database import default_path
 from podium.errors import ConfigError, PodiumError, UsageError
 from podium.executor import Dispatcher
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
+from podium.sqlite_files import default_path
 from podium.tasks import Task
 from podium.team.opening import open_pool
 from podium.trace.answers import PastAnswers, past_answers
 from podium.train.engine import choose_engine, open_engine
-from podium.train.policy import find_start, open_codec, open_tokenizer
 from podium.train.rollouts import PromptCodec
 from podium.train.schedule import draw_tasks, draws_tasks
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
+from podium.train.trained_policy import find_start, open_codec, open_tokenizer
 from podium.train.worker_estimate import WorkerEstimate, estimate_workers
 from podium.types import estimate_tokens
 from podium.workers.build import UnreadyWorker

@@ -25,8 +25,7 @@ from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, open_run_session
 from podium.train.engine import TrainingEngine, TrainingJob, choose_engine, open_engine
 from podium.train.evaluation import PolicyEvaluation
-from podium.train.gate import check_gate
-from podium.train.policy import write_policy
+from podium.train.metrics import check_gate
 from podium.train.preflight import PreparedTraining, open_client, preflight
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
@@ -34,6 +33,7 @@ from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec, Rollouts, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import CHANGEABLE_ON_RESUME, GateSettings, TrainSettings
+from podium.train.trained_policy import write_policy
 
 
 async def run_grpo(

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from podium.errors import ConfigError, UsageError
 from podium.tasks.graders.text_graders import Exact
-from podium.tasks.mixture import mix, read_task_file
 from podium.tasks.open import ALL, open_tasks, splits_of
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.task import Task
+from podium.tasks.task_file import mix, read_task_file
 
 ROWS = [{"problem": f"What is {n} + {n}?", "answer": 2 * n, "topic": "sums", "nr": n} for n in range(1, 101)]
 SHARES = {"train": 68, "validation": 13, "test": 19}

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 
 from podium.config import build
 from podium.errors import ConfigError
-from podium.tasks.mixture import TaskFile
 from podium.tasks.sets.base import TaskSetSpec
 from podium.tasks.sets.registry import AnyTaskSet
+from podium.tasks.task_file import TaskFile
 
 HEAVY = ("huggingface_hub", "inspect_ai", "math_verify", "pyarrow", "reasoning_gym", "sympy", "torch")
 

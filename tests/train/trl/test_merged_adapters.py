@@ -11,8 +11,8 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, Qwen2Config
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.train.policy import write_policy
 from podium.train.settings import TrainSettings
+from podium.train.trained_policy import write_policy
 from scripted_team import open_team
 
 SIZES = {

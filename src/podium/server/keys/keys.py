@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from podium.database import check_is_address_or_file, default_path
 from podium.errors import APIError, UsageError
 from podium.server.keys.caller import ANONYMOUS, Caller
 from podium.server.keys.key_budget import KeyBudget
@@ -25,6 +24,7 @@ from podium.server.keys.register import (
     matches_digest,
     public_part,
 )
+from podium.sqlite_files import check_is_address_or_file, default_path
 
 _FRESH_S = 1.0
 """Seconds for which the keys that were read are used again. A removed key is refused after that at the latest."""

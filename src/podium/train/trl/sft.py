@@ -26,10 +26,10 @@ from podium.scoring.session import Dispatch
 from podium.team.opening import open_pool
 from podium.train.engine import choose_engine
 from podium.train.examples import Demonstration, collect_demonstrations
-from podium.train.policy import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.progress import Progress
 from podium.train.rollouts import PromptCodec
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
+from podium.train.trained_policy import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.trl.engine import (
     TRL_DEFAULTS,
     latest_checkpoint,

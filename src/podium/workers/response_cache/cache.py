@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from podium.database import BUSY_TIMEOUT_S
 from podium.errors import StoreError, WorkerError
+from podium.sqlite_files import BUSY_TIMEOUT_S
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.response_cache import table
 from podium.workers.response_cache.entry import as_kept, read_reply, request_key, write_reply

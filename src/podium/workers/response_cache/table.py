@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from podium.database import SQLiteSchema
 from podium.errors import UsageError
+from podium.sqlite_files import SQLiteSchema
 
 _FORM = SQLiteSchema(
     "response cache",

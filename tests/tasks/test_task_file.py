@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
-from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.task import TaskList
+from podium.tasks.task_file import TaskFile, mix, read_task_file
 
 SPLITS = ("train", "validation", "test")
 
