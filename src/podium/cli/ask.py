@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from secrets import token_hex
-from typing import Literal
 
 from podium.cli.drawing import print_trace
 from podium.cli.options import Flag
 from podium.cli.printable import printable
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Keys
-from podium.cli.terminal import open_console, open_trace_store, read_question
-from podium.errors import QuestionFailedError, StoreError
+from podium.cli.terminal import open_console, read_question
+from podium.errors import QuestionFailedError
 from podium.executor import StepEnded, StepStarted
 from podium.team import Event, QuestionEnded
-from podium.team.opening import open_pool
 from podium.team.team import open_team
 from podium.trace import Trace
 from podium.trace.serialization import to_json
@@ -47,33 +44,23 @@ def ask(
     asked_question = read_question(question)
     settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
-    workers = open_pool(settings)
 
-    ended: list[Trace] = []
-
-    async def answer(stores: ExitStack) -> None:
-        async with open_team(settings, workers, seed=chosen_seed) as opened_team:
-            keep = stores.enter_context(_keeping(False if no_store else settings.store))
-            with _progress() as show:
+    async def answer() -> Trace:
+        async with open_team(settings, seed=chosen_seed) as opened_team:
+            opened_team.keeping(False if no_store else settings.store)
+            with _progress() as show_progress:
 
                 def observe(event: Event) -> None:
-                    if isinstance(event, QuestionEnded):
-                        ended.append(event.trace)
-                        keep(event.trace)
-                    show(event)
+                    show_progress(event)
+                    # Before a store that is locked or full is waited for.
+                    if isinstance(event, QuestionEnded) and event.trace.status != "cancelled":
+                        _show(event.trace, json=json, full=full)
 
-                await opened_team.runner.answer(asked_question, seed=chosen_seed, on_event=observe)
+                return await opened_team.runner.answer(
+                    asked_question, seed=chosen_seed, on_event=opened_team.storing(observe)
+                )
 
-    # An answer is shown before a file that is locked or full is waited for, and also if it can never be written.
-    with ExitStack() as stores:
-        try:
-            asyncio.run(answer(stores))
-        except StoreError:
-            if ended and ended[0].answer is not None:
-                _show(ended[0], json=json, full=full)
-            raise
-        (trace,) = ended
-        _show(trace, json=json, full=full)
+    trace = asyncio.run(answer())
     if trace.answer is None:
         raise QuestionFailedError(trace.error or "No step succeeded.")
     return 0
@@ -88,16 +75,6 @@ def _show(trace: Trace, *, json: bool, full: bool) -> None:
 
 
 @contextmanager
-def _keeping(store: str | Literal[False] | None) -> Iterator[Callable[[Trace], None]]:
-    """Stores the trace that it is given; waits for that when the block ends."""
-    if store is False:
-        yield lambda trace: None
-        return
-    with open_trace_store(None if store is None else Path(store), create=True) as kept:
-        yield kept.add
-
-
-@contextmanager
 def _progress() -> Iterator[Callable[[Event], None]]:
     """A line on a terminal's stderr with the workers that run now; nothing in a pipe."""
     if not sys.stderr.isatty():
@@ -107,6 +84,9 @@ def _progress() -> Iterator[Callable[[Event], None]]:
     with open_console(stderr=True).status("planning") as status:
 
         def show(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                status.stop()
+                return
             if isinstance(event, StepStarted):
                 working[event.round, event.position] = printable(event.worker)
             elif isinstance(event, StepEnded):

@@ -18,7 +18,6 @@ from rich.markup import escape
 
 from podium.errors import QuestionFailedError, UsageError
 from podium.planners import baseline_forms
-from podium.sqlite_files import default_path
 from podium.tasks.sets.inspect_samples import to_question
 from podium.team.opening import read_team
 from podium.team.settings import TeamSettings
@@ -63,7 +62,7 @@ class Podium(ModelAPI):
                 )
             team = read_settings(model_name, settings)
             opened_team = open_team(team, seed=str(config.seed or 0), fallback=False)
-            self._team = opened_team.keeping(default_path() if team.store is None else team.store)
+            self._team = opened_team.keeping(team.store)
         except UsageError as error:
             raise PrerequisiteError(escape(str(error))) from None
 

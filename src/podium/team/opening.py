@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from podium.conductor.settings import SOURCES
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
-from podium.executor import ExecutionSettings
 from podium.executor.accounts import day_budget_of
 from podium.planners import find_baseline
 from podium.shipped import shipped_checkpoint
 from podium.team.planning import open_planner
-from podium.team.runner import Runner
 from podium.team.settings import TeamSettings, TeamSpec
 from podium.team.team_worker import TeamWorker
 from podium.workers.base import Worker
@@ -283,33 +281,24 @@ def _local(spec: LocalSpec, context: BuildContext) -> Worker:
 
 def _team(spec: TeamSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
     opened_planner = open_planner(settings, pool, seed=f"team/{spec.name}")
-    limits, plan = spec.limits, settings.plan
-    steps = plan.max_steps or opened_planner.trained.max_steps
-    own = settings.budget.of_question(opened_planner.trained.rounds)
-    budget = own.model_copy(
+    runner, limits = opened_planner.runner(settings, pool), spec.limits
+    budget = runner.budget.model_copy(
         update={
-            "usd": _smaller(own.usd, limits.max_usd),
-            "seconds": _smaller(own.seconds, limits.timeout * _TIME_SHARE),
+            "usd": _smaller(runner.budget.usd, limits.max_usd),
+            "seconds": _smaller(runner.budget.seconds, limits.timeout * _TIME_SHARE),
         }
     )
     identity: dict[str, Any] = {
         "kind": "podium",
-        "plan": plan.model_dump(mode="json"),
+        "plan": settings.plan.model_dump(mode="json"),
         "conductor": settings.conductor.model_dump(mode="json", exclude_unset=True),
         "pool": [[worker.profile.model_dump(mode="json"), worker.identity] for worker in pool],
         "budget": budget.model_dump(mode="json"),
-        "max_steps": steps,
+        "max_steps": runner.max_steps,
     }
     return TeamWorker(
         spec.to_profile(),
-        Runner(
-            opened_planner.planner,
-            pool,
-            budget=budget,
-            max_steps=steps,
-            settings=ExecutionSettings(early_stop=plan.early_stop),
-            plan_fallback=opened_planner.fallback,
-        ),
+        replace(runner, budget=budget),
         opened_planner=opened_planner,
         limits=limits,
         fallback=spec.fallback,

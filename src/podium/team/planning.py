@@ -17,13 +17,14 @@ from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
 from podium.errors import ConfigError, UsageError, WorkerError
-from podium.executor import Dispatcher, Ledger
+from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.executor.checkup import CheckResult
 from podium.executor.ledger import SpendLimit
 from podium.planner import Planner, PlanRequest, paid_plan
 from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.by_ratings import ByRatings
 from podium.planners.plans import refuse_without_vote, rounds_of
+from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.types import Budget, Question
 from podium.workers.base import Worker
@@ -49,6 +50,18 @@ class OpenedPlanner:
     method needs. These rounds and steps hold where the settings name none."""
     release: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint; None: it has none."""
+
+    def runner(self, settings: TeamSettings, pool: Pool) -> Runner:
+        """Answers questions within the limits of the settings, and as its Conductor was trained where they name none.
+        `pool` has the workers for which it was opened."""
+        return Runner(
+            self.planner,
+            pool,
+            budget=settings.budget.of_question(self.trained.rounds),
+            max_steps=settings.plan.max_steps or self.trained.max_steps,
+            settings=ExecutionSettings(early_stop=settings.plan.early_stop),
+            plan_fallback=self.fallback,
+        )
 
     async def close(self) -> None:
         """Close the planner's connections. Calling twice is fine; a later plan opens new ones."""

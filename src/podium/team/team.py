@@ -15,14 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel
 
 from podium.errors import StoreError
-from podium.executor import Dispatcher, ExecutionSettings, Ledger
+from podium.executor import Dispatcher, Ledger
 from podium.executor.dispatcher import open_dispatcher
 from podium.planner import FixedPlan, Plan, Planner, PlanRequest, paid_plan
+from podium.sqlite_files import default_path
 from podium.team.events import Event, QuestionEnded
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
@@ -93,15 +94,18 @@ class Team:
         )
         return opened_team.keeping(settings.store) if keys.get("store") else opened_team  # type: ignore[return-value]
 
-    def keeping(self, store: str | Path | bool | None) -> Self:
+    def keeping(self, store: str | Path | Literal[False] | None) -> Self:
         """This team, which keeps its traces in an SQLite file, and closes it.
+
+        Args:
+            store: None: the file at the default path; False: traces are not kept.
 
         Raises:
             StoreError, UsageError: it cannot be opened. The team's files are closed then.
         """
         try:
-            if store and not isinstance(store, bool):
-                self.store = self._files.enter_context(TraceStore(store))
+            if store is not False:
+                self.store = self._files.enter_context(TraceStore(store or default_path()))
         except BaseException:
             self._files.close()
             raise
@@ -206,6 +210,18 @@ class Team:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([answering])
 
+    def storing(self, on_event: Callable[[Event], None] | None = None) -> Callable[[Event], None]:
+        """An observer that passes each event on, and keeps the trace, also that of a question that is cancelled."""
+        store = self.store
+
+        def observe(event: Event) -> None:
+            if store is not None and isinstance(event, QuestionEnded):
+                store.add(event.trace)
+            if on_event is not None:
+                on_event(event)
+
+        return observe
+
     async def _answer(
         self,
         runner: Runner,
@@ -216,27 +232,18 @@ class Team:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
     ) -> Trace:
-        store = self.store
-
-        def observe(event: Event) -> None:
-            # The trace is also kept if the question is cancelled.
-            if store is not None and isinstance(event, QuestionEnded):
-                store.add(event.trace)
-            if on_event is not None:
-                on_event(event)
-
         trace = await runner.answer(
             _question(question),
             seed=token_hex(8) if seed is None else seed,
             sample=sample,
-            on_event=on_event if store is None else observe,
+            on_event=self.storing(on_event),
             streams=streams,
         )
-        if store is not None:
+        if self.store is not None:
             # The caller may store the trace's id elsewhere. If the process is killed later, the trace must be on disk
             # already.
             try:
-                await asyncio.to_thread(store.flush)
+                await asyncio.to_thread(self.store.flush)
             except StoreError as error:
                 error.trace = trace
                 raise
@@ -333,20 +340,13 @@ def open_team(
             if planner is None
             else OpenedPlanner(planner, planner.name)
         )
-        steps = settings.plan.max_steps or opened_planner.trained.max_steps
-        budget = settings.budget.of_question(opened_planner.trained.rounds)
+        runner = opened_planner.runner(settings, pool)
         held = {
-            "plan": settings.plan.model_copy(update={"max_steps": steps}),
-            "budget": settings.budget.model_copy(update={"rounds": budget.rounds}),
+            "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
+            "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
         }
-        runner = Runner(
-            opened_planner.planner,
-            pool,
-            budget=budget,
-            max_steps=steps,
-            settings=ExecutionSettings(early_stop=settings.plan.early_stop),
-            dispatcher=dispatcher,
-            plan_fallback=opened_planner.fallback if fallback else None,
+        runner = replace(
+            runner, dispatcher=dispatcher, plan_fallback=runner.plan_fallback if fallback else None
         )
         return Team(settings.model_copy(update=held), runner, opened_planner, files.pop_all())
 
