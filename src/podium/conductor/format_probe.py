@@ -20,7 +20,7 @@ from typing import Any, get_args
 
 from podium.conductor.plan_format import (
     CHOICES,
-    LADDER,
+    FORMATS_STRICTEST_FIRST,
     PlanChoice,
     PlanFormat,
     asked_by,
@@ -191,7 +191,7 @@ async def _lock() -> AsyncGenerator[asyncio.Lock]:
 async def _probe(ask: Ask, url: str) -> Verdict | None:
     """Try the formats in order; None: a failure that says nothing of formats, such as a timeout, came in between."""
     more = _THINKING_TOKENS
-    for format in LADDER:
+    for format in FORMATS_STRICTEST_FIRST:
         key, word = f"zq{secrets.token_hex(2)}", "".join(secrets.choice("bdfgklmnprstvz") for _ in range(8))
         question, options = _question(format, key, word, url)
         try:

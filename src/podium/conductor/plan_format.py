@@ -18,10 +18,10 @@ from podium.workflow import AccessRule, SchemaKind, plan_schema
 PlanFormat = Literal["exact", "portable", "own", "tool", "json", "text"]
 """response_format with the exact or the portable schema; the schema in the server's own field; a forced tool call;
 response_format json_object; no field at all."""
-LADDER: tuple[PlanFormat, ...] = ("exact", "portable", "own", "tool", "json", "text")
+FORMATS_STRICTEST_FIRST: tuple[PlanFormat, ...] = ("exact", "portable", "own", "tool", "json", "text")
 PlanChoice = Literal["auto", "schema", "tool", "json", "text"]
 CHOICES: Mapping[PlanChoice, tuple[PlanFormat, ...]] = {
-    "auto": LADDER,
+    "auto": FORMATS_STRICTEST_FIRST,
     "schema": ("exact", "portable", "own"),
     "tool": ("tool",),
     "json": ("json",),

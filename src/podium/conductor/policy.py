@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
-from podium.conductor.plan_format import LADDER, PlanFormat, PlanShape, asked_by, text_of
+from podium.conductor.plan_format import FORMATS_STRICTEST_FIRST, PlanFormat, PlanShape, asked_by, text_of
 from podium.errors import WorkerError
 from podium.executor import Dispatcher, Ledger, Reservation
 from podium.executor.question_context import CallContext
@@ -156,7 +156,7 @@ class WorkerPolicy:
             seeded = replace(sampling, seed="probe")
             return (await self._call(ledger, question, seeded, options, cached=False))[0]
 
-        format, certain = LADDER[-1], False
+        format, certain = FORMATS_STRICTEST_FIRST[-1], False
         if formats.known is not None or self._affords_probe(ledger, messages):
             format, certain = await formats.choose(ask)
         format = formats.after(format) if sampling.attempt else format
@@ -191,11 +191,18 @@ class WorkerPolicy:
         try:
             reply, completion = await self._call(ledger, messages, sampling, options)
         except WorkerError as error:
-            if format == LADDER[-1] or not certain or error.retryable or error.kind != "status":
+            if (
+                format == FORMATS_STRICTEST_FIRST[-1]
+                or not certain
+                or error.retryable
+                or error.kind != "status"
+            ):
                 raise
             self._formats.forget()
             return (await self._call(ledger, messages, sampling))[1]
-        disobeyed = format != LADDER[-1] and "{" not in completion.text and not completion.cut
+        disobeyed = (
+            format != FORMATS_STRICTEST_FIRST[-1] and "{" not in completion.text and not completion.cut
+        )
         if certain and (disobeyed or (not reply.cached and self._formats.is_outdated(reply.fingerprint))):
             self._formats.forget()  # The server may obey another format, as after an update.
         return completion
