@@ -35,10 +35,10 @@ from podium.ratings.answers import Answers, select  # noqa: E402
 from podium.recordings import Recording  # noqa: E402
 from podium.study.answering import RECORDING, read_recorded  # noqa: E402
 from podium.study.crossfit import crossfit  # noqa: E402
-from podium.study.decision import decide  # noqa: E402
-from podium.study.methods import Training, methods_for, served  # noqa: E402
+from podium.study.decision import StudyRow, decide  # noqa: E402
+from podium.study.methods import TrainingAnswers, methods_for, served  # noqa: E402
 from podium.study.questions import questions_of  # noqa: E402
-from podium.study.result import RESULT, Study, StudyRow  # noqa: E402
+from podium.study.result import RESULT, Study  # noqa: E402
 from podium.study.serving_files import RATINGS  # noqa: E402
 from podium.team.opening import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402
@@ -145,14 +145,14 @@ def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
     assert best is not None
     ratings = Ratings.open(folder / RATINGS) if best.startswith("by-ratings:") else None
     plan = served(open_baseline(best, open_pool(study_files(name)[0]).profiles), answers, ratings=ratings)
-    single = rest.workers.index(full.reference.name.removesuffix(" alone"))
+    single = rest.workers.index(full.reference.label.removesuffix(" alone"))
     elsewhere = paired_difference(plan.score(rest).tolist(), rest.score_QW[:, single].tolist())
     assert elsewhere is not None
     compared = compared_row(full)
-    row = row_of(found, compared.name)
-    chosen = next(m for m in methods_for(own) if m.name == compared.name).choose(Training(own))
+    row = row_of(found, compared.label)
+    chosen = next(m for m in methods_for(own) if m.name == compared.label).choose(TrainingAnswers(own))
     assert chosen is not None
-    beside = rest.score_QW[:, rest.workers.index(found.reference.name.removesuffix(" alone"))]
+    beside = rest.score_QW[:, rest.workers.index(found.reference.label.removesuffix(" alone"))]
     return Tenth(
         seed,
         found,
@@ -160,7 +160,7 @@ def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
         float(plan.cost(rest).mean() / rest.cost_QW[:, single].mean()),
         row,
         float((chosen.score(rest) - beside).mean()),
-        compared.accuracy.mean - row_of(full, found.reference.name).accuracy.mean,
+        compared.accuracy.mean - row_of(full, found.reference.label).accuracy.mean,
         needed(compared),
     )
 
@@ -187,7 +187,7 @@ def compared_row(full: Study) -> StudyRow:
 
 def row_of(study: Study, name: str) -> StudyRow:
     """A method of a study by its name."""
-    return next(row for row in study.rows if row.name == name)
+    return next(row for row in study.rows if row.label == name)
 
 
 def pool_section(name: str, seeds: int) -> Iterator[str]:
@@ -205,10 +205,10 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
     found = []
     for seed in range(1, seeds + 1):
         found.append(tenth_of(name, answers, full, seed))
-        print(name, seed, found[-1].found.best.name, found[-1].elsewhere, found[-1].needed, flush=True)
+        print(name, seed, found[-1].found.best.label, found[-1].elsewhere, found[-1].needed, flush=True)
     yield (
         f"Tenths, of {found[0].found.questions:,} questions each. What each recommends, served on the other nine "
-        f"tenths, beside {full.reference.name}:"
+        f"tenths, beside {full.reference.label}:"
     )
     heads = (
         "seed",
@@ -220,7 +220,7 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
         "points lost",
     )
     yield table(heads, (served_row(one, full) for one in found))
-    yield f"What each says of {compared_row(full).name}, by its own questions:"
+    yield f"What each says of {compared_row(full).label}, by its own questions:"
     heads = (
         "seed",
         "by this tenth",
@@ -231,7 +231,7 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
         "questions it wants",
     )
     yield table((*heads, "needed by all"), map(open_row, found))
-    same = sum(one.found.best.name == full.best.name for one in found)
+    same = sum(one.found.best.label == full.best.label for one in found)
     held, true = sum(one.held for one in found), sum(one.is_true for one in found)
     yield (
         f"Of {len(found)} tenths, {same} recommend the same method as all questions do, {true} claim nothing that is "
@@ -241,7 +241,7 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
 
 def named(row: StudyRow) -> str:
     """A method with what it chose."""
-    return f"{row.name}: {row.choice}" if row.is_team else row.name
+    return f"{row.label}: {row.choice}" if row.is_team else row.label
 
 
 def full_row(row: StudyRow) -> Sequence[str]:
@@ -296,7 +296,7 @@ def null_row(workers: int, questions: int, pools: int) -> Sequence[str]:
         )
         answers = replace(nothing_helps(seed, questions=questions, workers=workers), texts=texts)
         decision = decide(crossfit(answers, methods_for(answers)))
-        wrong += decision.recommended.verdict != "reference"
+        wrong += decision.best.verdict != "reference"
     share = accuracy_interval([1.0] * wrong + [0.0] * (pools - wrong), rollouts=pools)
     row = (str(workers), str(questions), str(pools), str(wrong), f"{percent(share.mean)} {within(share)}")
     print(row, flush=True)

@@ -218,7 +218,7 @@ def test_the_conductors_are_run_and_their_planning_is_paid(podium: Podium, endpo
     done = podium(*(("0.2" if token == "0.005" else token) for token in STUDY), "--yes", "--questions", "20")
     assert done.status == 0, done.err
     result = Study.load(Path("found/study.json"))
-    conductors = {row.name: row for row in result.rows if row.planner is None}
+    conductors = {row.label: row for row in result.rows if row.planner is None}
     assert set(conductors) == {"Conductor", "Conductor that reads ratings"}
     plans = [r for r in endpoint.requests if "Write your plan" in json.dumps(r.body["messages"])]
     assert len(plans) >= 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.evals.charts import pareto_chart, pareto_front
-from podium.evals.comparison import Comparison, ComparisonRow, Kind
+from podium.evals.comparison import ComparisonRow, Kind
 from podium.evals.stats import Interval
 
 
@@ -31,10 +31,6 @@ ROWS = (
 )
 
 
-def comparison(rows: tuple[ComparisonRow, ...]) -> Comparison:
-    return Comparison(questions=9, seed="0", pool=("a", "b"), simulated=False, rows=rows)
-
-
 def test_the_front_leaves_out_whatever_is_beaten_at_a_lower_price() -> None:
     assert [row.label for row in pareto_front(ROWS)] == ["cheap", "conducted", "dear"]
 
@@ -44,14 +40,14 @@ def test_of_two_at_one_price_the_better_is_on_the_front() -> None:
 
 
 def test_the_drawing_has_a_point_for_each_method_that_can_be_run() -> None:
-    drawn = str(pareto_chart(comparison(ROWS)))
+    drawn = str(pareto_chart(ROWS))
     assert drawn.count("<circle") == len(ROWS) - 1
     assert "oracle" not in drawn
     assert drawn.count(",") >= 3
 
 
 def test_higher_is_better_and_further_right_is_dearer() -> None:
-    drawn = str(pareto_chart(comparison(ROWS)))
+    drawn = str(pareto_chart(ROWS))
     line = drawn.split('points="')[1].split('"', maxsplit=1)[0]
     places = [tuple(map(float, point.split(","))) for point in line.split()]
     assert places == sorted(places)
@@ -59,4 +55,4 @@ def test_higher_is_better_and_further_right_is_dearer() -> None:
 
 
 def test_where_nothing_costs_anything_a_sentence_stands() -> None:
-    assert "Too few" in str(pareto_chart(comparison((shown("free", 0.5, 0.0), shown("also", 0.4, 0.0)))))
+    assert "Too few" in str(pareto_chart((shown("free", 0.5, 0.0), shown("also", 0.4, 0.0))))

@@ -12,10 +12,10 @@ from scipy.stats import multinomial
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 from podium.ratings.answers import Answers, Floats, select
-from podium.study.crossfit import Measured, crossfit, folds_of
+from podium.study.crossfit import MethodResult, crossfit, folds_of
 from podium.study.decision import Decision, decide, simultaneous_intervals
-from podium.study.diversity import diversity
-from podium.study.methods import Chosen, Method, Training, methods_for
+from podium.study.methods import FittedMethod, Method, TrainingAnswers, methods_for
+from podium.study.result import Bounds
 
 
 def without_routers(answers: Answers) -> Iterator[Method]:
@@ -29,8 +29,9 @@ def decision(answers: Answers) -> Decision:
 def test_a_team_is_seldom_recommended_where_none_helps() -> None:
     found = [decision(nothing_helps(seed)) for seed in range(40)]
     # In 95 % of all studies no interval misses: of 40, more than 5 mistakes would be a chance of 1 in 70.
-    assert sum(one.better is not None for one in found) <= 5
-    assert all(one.recommended.method.is_team is (one.better is not None) for one in found)
+    better = [any(row.verdict == "better" for row in one.rows) for one in found]
+    assert sum(better) <= 5
+    assert all(one.best.is_team is team for one, team in zip(found, better, strict=True))
 
 
 def test_a_choice_looks_better_on_its_own_questions_than_on_others() -> None:
@@ -38,7 +39,7 @@ def test_a_choice_looks_better_on_its_own_questions_than_on_others() -> None:
     for seed in range(20):
         answers = nothing_helps(seed, workers=6)
         method = next(method for method in methods_for(answers) if method.name == "cascade")
-        chosen = method.choose(Training(answers))
+        chosen = method.choose(TrainingAnswers(answers))
         assert chosen is not None
         on_its_own.append(chosen.score(answers).mean())
         (measured,) = crossfit(answers, [method])
@@ -48,47 +49,48 @@ def test_a_choice_looks_better_on_its_own_questions_than_on_others() -> None:
 
 
 def test_a_vote_that_helps_is_found_with_its_gain() -> None:
-    found = decision(votes_help(0))
-    best = found.recommended
-    assert best.method.name == "vote"
-    assert best.method.chosen is not None
-    assert best.method.chosen.planner.startswith("committee:")
+    measured = crossfit(votes_help(0), without_routers(votes_help(0)))
+    found = decide(measured)
+    best, chosen, single = found.best, measured[found.recommended].chosen, measured[0].chosen
+    assert best.label == "vote"
+    assert chosen is not None
+    assert chosen.planner == best.planner
+    assert chosen.planner.startswith("committee:")
     # On other questions of the same pool, the chosen vote gains what the interval says.
     others = votes_help(1, questions=5000)
-    single = found.reference.method.chosen
     assert single is not None
-    gain = (best.method.chosen.score(others) - single.score(others)).mean()
+    gain = (chosen.score(others) - single.score(others)).mean()
     assert best.difference is not None
     assert best.difference.low < gain < best.difference.high
 
 
 def test_a_cheaper_worker_as_good_is_recommended_though_nothing_is_better() -> None:
     found = decision(cheap_is_as_good(0))
-    assert found.better is None
-    assert found.reference.method.name == "w0 alone"
-    assert found.recommended.method.name == "w1 alone"
-    assert found.recommended.verdict == "cheaper"
-    assert [f.verdict for f in found.findings if f.method.name == "w2 alone"] == ["worse"]
+    assert not any(row.verdict == "better" for row in found.rows)
+    assert found.reference.label == "w0 alone"
+    assert found.best.label == "w1 alone"
+    assert found.best.verdict == "cheaper"
+    assert [f.verdict for f in found.rows if f.label == "w2 alone"] == ["worse"]
 
 
 def test_as_many_more_questions_as_it_says_decide_an_open_case() -> None:
     answers = votes_help(3, questions=60, right=0.6)
     methods = [method for method in methods_for(answers) if not method.is_team]
     one = crossfit(answers, methods)
-    opened = next(f for f in decide(one).findings if f.verdict == "open")
+    opened = next(f for f in decide(one).rows if f.verdict == "open")
     times = -(-(opened.questions + opened.more_questions) // opened.questions)
     many = [
         dataclasses.replace(m, score_Q=np.tile(m.score_Q, times), cost_Q=np.tile(m.cost_Q, times))
         for m in one
     ]
-    again = next(f for f in decide(many).findings if f.method.name == opened.method.name)
+    again = next(f for f in decide(many).rows if f.label == opened.label)
     assert again.verdict != "open"
     fewer = max(1, times // 4)
     some = [
         dataclasses.replace(m, score_Q=np.tile(m.score_Q, fewer), cost_Q=np.tile(m.cost_Q, fewer))
         for m in one
     ]
-    assert next(f for f in decide(some).findings if f.method.name == opened.method.name).verdict == "open"
+    assert next(f for f in decide(some).rows if f.label == opened.label).verdict == "open"
 
 
 def test_one_methods_interval_is_the_usual_one_and_of_many_a_wider_one() -> None:
@@ -133,10 +135,10 @@ def test_one_lost_question_of_35_does_not_show_that_a_vote_gains_nothing() -> No
     vote[0] = 0.0
     found = decide(
         [
-            Measured("single alone", single, np.ones(35), None, is_team=False),
-            Measured("vote", vote, np.full(35, 4.0), None),
+            MethodResult("single alone", single, np.ones(35), None, is_team=False),
+            MethodResult("vote", vote, np.full(35, 4.0), None),
         ]
-    ).findings[1]
+    ).rows[1]
     assert found.difference is not None
     assert found.difference.high > 0.029
     assert found.verdict == "open"
@@ -148,8 +150,8 @@ def test_a_team_is_not_called_cheaper_if_a_cheaper_worker_may_be_as_good() -> No
     tied = np.roll(right, 1)
     tied[:8] = 0.0  # Half of these were right.
 
-    def measured(name: str, score: Floats, price: float, *, is_team: bool = False) -> Measured:
-        return Measured(name, score, np.full(240, price), None, is_team, is_thrifty=is_team)
+    def measured(name: str, score: Floats, price: float, *, is_team: bool = False) -> MethodResult:
+        return MethodResult(name, score, np.full(240, price), None, is_team, is_thrifty=is_team)
 
     dear, near = measured("dear alone", right, 10.0), measured("near alone", tied, 1.0)
     routed = right.copy()
@@ -157,10 +159,10 @@ def test_a_team_is_not_called_cheaper_if_a_cheaper_worker_may_be_as_good() -> No
     router = measured("router at half the price", routed, 5.0, is_team=True)
     worse = measured("worse alone", np.zeros(240), 1.0)
     found = decide([dear, near, router])
-    assert [f.verdict for f in found.findings] == ["reference", "open", "open"]
-    assert found.recommended.method is dear
-    assert found.findings[2].more_questions == found.findings[1].more_questions > 240
-    assert decide([dear, worse, router]).recommended.method is router
+    assert [f.verdict for f in found.rows] == ["reference", "open", "open"]
+    assert found.best.label == "dear alone"
+    assert found.rows[2].more_questions == found.rows[1].more_questions > 240
+    assert decide([dear, worse, router]).best.label == "router at half the price"
 
 
 def test_a_method_that_lacks_questions_is_compared_on_those_that_it_has() -> None:
@@ -175,9 +177,12 @@ def test_equal_accuracy_without_a_margin_stays_open() -> None:
     halves = np.tile([1.0, 0.0], 50)
     costs = np.ones(100)
     equal = decide(
-        [Measured("best alone", halves, costs, None, False), Measured("vote", halves[::-1], costs, None)],
+        [
+            MethodResult("best alone", halves, costs, None, False),
+            MethodResult("vote", halves[::-1], costs, None),
+        ],
         margin=0.0,
-    ).findings[1]
+    ).rows[1]
     assert (equal.verdict, equal.more_questions) == ("open", 0)
 
 
@@ -185,10 +190,10 @@ def test_no_question_is_scored_by_a_choice_that_was_made_on_it() -> None:
     answers = votes_help(0, questions=53)
     seen: list[set[str]] = []
 
-    def remember(training: Training) -> Chosen:
+    def remember(training: TrainingAnswers) -> FittedMethod:
         own = set(training.answers.texts)
         seen.append(own)
-        return Chosen(
+        return FittedMethod(
             "spy",
             "single:w0",
             lambda other: np.array([float(text in own) for text in other.texts]),
@@ -202,15 +207,15 @@ def test_no_question_is_scored_by_a_choice_that_was_made_on_it() -> None:
 
 def test_few_questions_recommend_no_team() -> None:
     found = decide(crossfit(votes_help(0, questions=12), [*without_routers(votes_help(0, questions=12))]))
-    assert found.recommended is found.reference
+    assert found.best is found.reference
 
 
 def test_repeats_tell_luck_from_skill() -> None:
-    guessing = diversity(nothing_helps(0, questions=400, samples=2))
+    guessing = Bounds.of(nothing_helps(0, questions=400, samples=2))
     assert guessing.any_right.mean > 0.95
     assert guessing.again is not None
     assert guessing.again.mean == pytest.approx(guessing.best_of_repeated, abs=0.04)
-    assert diversity(nothing_helps(0)).again is None
+    assert Bounds.of(nothing_helps(0)).again is None
 
 
 def test_a_part_of_the_answers_is_what_it_was() -> None:
@@ -218,17 +223,17 @@ def test_a_part_of_the_answers_is_what_it_was() -> None:
     part = select(answers, np.array([3, 9]))
     assert part.texts == ("3", "9")
     assert (part.score_QW == answers.score_QW[[3, 9]]).all()
-    assert isinstance(crossfit(part, methods_for(part, teams=False))[0], Measured)
+    assert isinstance(crossfit(part, methods_for(part, teams=False))[0], MethodResult)
 
 
 def test_the_cheapest_method_that_gains_nearly_as_much_is_recommended() -> None:
     rng = np.random.default_rng(0)
     right = (rng.random(400) < 0.5).astype(float)
 
-    def method(name: str, gained: int, price: float) -> Measured:
+    def method(name: str, gained: int, price: float) -> MethodResult:
         score = right.copy()
         score[np.flatnonzero(right == 0)[:gained]] = 1.0
-        return Measured(name, score, np.full(400, price), None, is_team=name != "single")
+        return MethodResult(name, score, np.full(400, price), None, is_team=name != "single")
 
     methods = [
         method("single", 0, 1.0),
@@ -237,7 +242,7 @@ def test_the_cheapest_method_that_gains_nearly_as_much_is_recommended() -> None:
         method("little", 40, 1.5),
     ]
     found = decide(methods)
-    assert [f.verdict for f in found.findings[1:]] == ["better"] * 3
-    assert found.recommended.method.name == "fair"
-    assert decide(methods, margin=0.2).recommended.method.name == "little"
-    assert decide(methods, margin=0.0).recommended.method.name == "dear"
+    assert [f.verdict for f in found.rows[1:]] == ["better"] * 3
+    assert found.best.label == "fair"
+    assert decide(methods, margin=0.2).best.label == "little"
+    assert decide(methods, margin=0.0).best.label == "dear"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
@@ -11,30 +10,19 @@ from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 from podium.ratings.answers import Answers
 from podium.study.crossfit import crossfit
 from podium.study.decision import decide
-from podium.study.diversity import diversity
 from podium.study.methods import methods_for
 from podium.study.page import html, markdown
-from podium.study.result import Bounds, Study, number_of, rows_of
+from podium.study.result import Bounds, Study
 
 
 def study_of(answers: Answers, **known: object) -> Study:
     methods = (method for method in methods_for(answers) if "router" not in method.name)
-    decision = decide(crossfit(answers, methods))
-    return Study(
-        **{
-            "tasks": "mine",
-            "questions": len(answers.texts),
-            "judged_by": "golds",
-            "workers": answers.workers,
-            "rows": rows_of(decision),
-            "recommended": number_of(decision.findings, decision.recommended),
-            "cheaper": number_of(decision.findings, decision.cheaper),
-            "margin": decision.margin,
-            "detectable": None if math.isnan(decision.detectable) else decision.detectable,
-            "bounds": Bounds.of(diversity(answers)),
-        }
-        | known
-    )
+    made = {
+        **dict(decide(crossfit(answers, methods))),
+        **{"tasks": "mine", "questions": len(answers.texts), "judged_by": "golds"},
+        **{"workers": answers.workers, "bounds": Bounds.of(answers)},
+    }
+    return Study(**made | known)
 
 
 def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
@@ -62,7 +50,7 @@ def test_the_recommendation_stands_first_with_its_price_and_a_cheaper_one() -> N
 def test_an_open_case_says_how_many_questions_would_decide_it() -> None:
     tied = dataclasses.replace(nothing_helps(0), cost_QW=np.tile([0.01, 0.001, 0.01, 0.01], (120, 1)))
     study = study_of(tied)
-    cheap = next(row for row in study.rows if row.name == "w1 alone")
+    cheap = next(row for row in study.rows if row.label == "w1 alone")
     page = markdown(study)
     assert cheap.verdict == "open"
     assert f"w1 alone costs 90% less, and may be as good: {100 * cheap.difference.mean:+.1f}" in page

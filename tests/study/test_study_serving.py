@@ -16,8 +16,8 @@ from podium.executor import ExecutionSettings
 from podium.planners import open_baseline
 from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
-from podium.study.crossfit import Measured
-from podium.study.methods import Training, methods_for
+from podium.study.crossfit import MethodResult
+from podium.study.methods import TrainingAnswers, methods_for
 from podium.study.result import Study
 from podium.study.serving_files import ServingFiles
 from podium.tasks.recorded import RecordedTasks
@@ -27,6 +27,7 @@ from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from scripted_team import open_team
+from tiny_policy import write_policy
 
 KNOWS = {"ada": "rivers", "bob": "planets", "cy": "metals"}
 POOL = """
@@ -79,7 +80,7 @@ async def test_each_choice_scores_and_costs_what_its_planner_does_when_it_is_run
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     tasks = list(RecordedTasks(recording, "train", pool=pool))
     answers = await read_answers(tasks, workers)
-    chosen = [method.choose(Training(answers)) for method in methods_for(answers)]
+    chosen = [method.choose(TrainingAnswers(answers)) for method in methods_for(answers)]
     names = set()
     for one in filter(None, chosen):
         rated = Pool(
@@ -106,14 +107,14 @@ def test_written_settings_open_with_all_that_the_planner_needs(
     tasks = list(RecordedTasks(recording, "train", pool=pool))
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     answers = asyncio.run(read_answers(tasks, workers))
-    training = Training(answers)
+    training = TrainingAnswers(answers)
     Path("found").mkdir()
     files = ServingFiles(Path("found"), "./my.toml", pool, training.ratings)
     for method in methods_for(answers):
         chosen = method.choose(training)
         if chosen is None:
             continue
-        file = files.write("team", Measured(method.name, np.zeros(90), np.zeros(90), chosen))
+        file = files.write("team", MethodResult(method.name, np.zeros(90), np.zeros(90), chosen))
         written = tomllib.loads(Path("found", file).read_text())
         settings = read_team(f"found/{file}")
         served = open_pool(settings)
@@ -139,3 +140,19 @@ def test_a_recorded_worker_with_one_answer_is_not_asked_twice(
     )
     assert run([*study, "--samples", "2"]) == 2
     assert "--samples 2" in capsys.readouterr().err
+
+
+def test_a_trained_conductor_is_run_over_the_recorded_answers(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The vote comes first, then ada.
+    write_policy(
+        Path("policy"), 'model_id = [1]\nsubtasks = ["Answer the whole question."]\naccess_list = [[]]\n'
+    )
+    study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--out", "found", "--json")
+    assert run([*study, "--conductor", "policy"]) == 0
+    rows = {row.label: row for row in Study.model_validate_json(capsys.readouterr().out).rows}
+    trained = rows["trained Conductor that reads ratings"]
+    assert trained.planner is None
+    assert trained.accuracy == rows["ada alone"].accuracy
+    assert trained.cost_usd == pytest.approx(rows["ada alone"].cost_usd)

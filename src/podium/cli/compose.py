@@ -1,73 +1,51 @@
 """`podium study --preset compose`: chooses a team from many candidates by the user's own questions, within a budget.
 
-`podium.study.candidate_tests` asks the candidates, and `podium.study.composition` chooses. `compose_files` reads and
-writes the files.
+`podium.study.candidates` asks the candidates and chooses.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from json import dumps
 from pathlib import Path
-from typing import Any
 
 from cyclopts import Parameter
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.compose_files import check_out, open_candidates, write_pool
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
-from podium.cli.study_run import StudyOptions
+from podium.cli.study_run import StudyOptions, progress_bar
 from podium.cli.terminal import open_console
-from podium.errors import UsageError
+from podium.config.toml_text import toml_text
+from podium.errors import UsageError, WorkerError
 from podium.executor.accounts import Account
 from podium.executor.dispatcher import RESPONSES, open_dispatcher
-from podium.study.candidate_tests import CandidateAnswers, Kinds, ask_candidates, cheapest_first
-from podium.study.composition import UNSORTED, CandidateOutcome, choose
+from podium.rollout.run_folder import replace_file
+from podium.study.candidates import (
+    UNSORTED,
+    CandidateAnswers,
+    Composition,
+    QuestionKinds,
+    ask_candidates,
+    cheapest_first,
+)
 from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
+from podium.study.serving_files import write_workers
+from podium.team.opening import open_pool
 from podium.types import Price
-from podium.workers.pool import Pool, has_paid_workers, real_workers
+from podium.workers.chat.catalogue import read_catalogue
+from podium.workers.pool import Pool, has_paid_workers, is_tool, pool_file, real_workers
 from podium.workers.ratings import Ratings
+from podium.workers.redaction import read_key
 
-TEAM_FILE = "team.toml"
-"""Its name in the study's folder."""
+TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
+"""In the study's folder: the team; and the pool file that is made of an endpoint's list of models."""
+_HEADER = "# Written by podium study --preset compose.\n"
 _KINDS = 6
 """The most kinds of questions; the published method has as many."""
 _LONGEST_REASON = 100
-
-
-@dataclass(frozen=True)
-class _Composed:
-    """What one start of the command found."""
-
-    kinds: Kinds
-    candidates: tuple[CandidateAnswers, ...]
-    choices: dict[str, CandidateOutcome]
-    """The choices among the candidates that answered all tests."""
-    spent_usd: float
-    """The dollars that all starts have spent."""
-
-    @property
-    def chosen(self) -> tuple[str, ...]:
-        return tuple(name for name, choice in self.choices.items() if choice.chosen)
-
-    @property
-    def uncovered(self) -> tuple[str, ...]:
-        """The kinds that no chosen worker passed."""
-        covered = {kind for one in self.candidates if one.worker in self.chosen for kind in one.result.passed}
-        return tuple(kind for kind in self.kinds.tests if kind not in covered)
-
-    def reason(self, one: CandidateAnswers) -> str:
-        """Why a candidate was chosen or not."""
-        if one.failure is not None:
-            return f"broken: {one.failure.removeprefix(f'{one.worker}: ')}"
-        if one.refusal is not None:
-            return "the budget ended before its tests did"
-        return self.choices[one.worker].reason
 
 
 @Parameter(name="*", group="Preset compose")
@@ -104,96 +82,106 @@ def compose(
     Raises:
         UsageError: a number or a name that cannot be used; nothing was paid.
     """
-    budget, candidates = study.budget_usd, study.team.pool or study.team.team
+    budget, candidates, file = study.budget_usd, study.team.pool or study.team.team, out / TEAM_FILE
     if budget is None:
         raise UsageError("--preset compose pays for tests; say with --budget-usd how much it may spend.")
     if candidates is None:
         raise UsageError("No candidates are named; give a pool file or an endpoint's address with --pool.")
     if (options.workers is not None and options.workers < 1) or options.kinds < 1:
         raise UsageError("--workers and --kinds are at least 1.")
-    file = out / TEAM_FILE
-    check_out(file, candidates)
+    if file.exists() and not file.read_bytes().startswith(_HEADER.encode()):
+        raise UsageError(f"{file} exists, and no study composed it; give another --out.")
+    if file.resolve() == pool_file(candidates).resolve():
+        raise UsageError(f"{file} is the file of the candidates; give another --out.")
     with parent_folder(file):
-        pool = open_candidates(candidates, options.key_env, out)
-        found = _questions(tasks, pool, study, split, questions)
-        kinds = Kinds.of(found.tasks, options.kinds)
+        pool = _open_candidates(candidates, options.key_env, out)
+        if study.judge is not None:
+            pool.named(study.judge)
+        found = questions_of(tasks, split=split, size=questions, seed=study.seed, pool=pool)
+        if found.judged_by == "agreement" and study.judge is None:
+            raise UsageError(
+                f"{tasks} has no column answer; add one, or name the candidate that judges answers with --judge."
+            )
+        kinds = QuestionKinds.of(found.tasks, options.kinds)
         _say_plan(pool, kinds)
         if study.dry_run:
             return 0
-        composed = asyncio.run(_compose(pool, found, kinds, study, budget, most=options.workers, folder=out))
+        answers, spent_usd = asyncio.run(_ask(pool, found, kinds, study, folder=out))
+        composed = Composition.of(kinds, answers, budget, options.workers, spent_usd)
         if composed.chosen:
-            write_pool(file, pool, composed.chosen, _ratings(composed))
+            tallies = {one.worker: one.tallies for one in answers if one.worker in composed.chosen}
+            tools = [worker.profile.name for worker in pool if is_tool(worker)]
+            ratings = Ratings(clusters=kinds.clusters, workers=tallies)
+            write_workers(file, pool, ratings, kept=[*composed.chosen, *tools], header=_HEADER)
     if study.json:
-        print(dumps(_as_json(composed, budget, file)))
+        print(composed.model_dump_json())
     else:
         _print(composed, budget, file)
     return 0 if composed.chosen else 1
 
 
-def _questions(
-    name: str, pool: Pool, study: StudyOptions, split: str | None, questions: int | None
-) -> StudyQuestions:
-    if study.judge is not None:
-        pool.named(study.judge)
-    found = questions_of(name, split=split, size=questions, seed=study.seed, pool=pool)
-    if found.judged_by == "agreement" and study.judge is None:
-        raise UsageError(
-            f"{name} has no column answer; add one, or name the candidate that judges answers with --judge."
-        )
-    return found
+def _open_candidates(name: str, key_env: str | None, folder: Path) -> Pool:
+    """The candidates of a pool file, or those of an endpoint, whose list is kept as a pool file in `folder`.
+
+    Raises:
+        UsageError: there are none, or they cannot be read.
+    """
+    if "://" not in name:
+        if key_env is not None:
+            raise UsageError(f"--key-env {key_env}: {name} is a pool file, which names its keys itself.")
+        pool = open_pool(name, rated=False)
+    else:
+        key = None if key_env is None else read_key(key_env, name, where=("--key-env",))
+        try:
+            catalogue = asyncio.run(read_catalogue(name, key, key_env))
+        except WorkerError as error:
+            raise UsageError(f"{name}: its list of models cannot be read: {error}") from None
+        if not catalogue.workers:
+            raise UsageError(
+                f"{name} lists no model with a price ({counted(catalogue.left_out, 'model')} without); write a pool "
+                "file with prices instead."
+            )
+        if catalogue.left_out:
+            left_out = counted(catalogue.left_out, "model")
+            open_console(stderr=True).print(f"Left out: {left_out} without a price or without text.")
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder / CANDIDATES, toml_text({"worker": catalogue.workers}).encode())
+        pool = open_pool(str(folder / CANDIDATES), rated=False)
+    if all(map(is_tool, pool)):
+        raise UsageError(f"{name} has only tools; give candidates that answer questions.")
+    return pool
 
 
-async def _compose(
-    pool: Pool,
-    questions: StudyQuestions,
-    kinds: Kinds,
-    study: StudyOptions,
-    budget: float,
-    *,
-    most: int | None,
-    folder: Path,
-) -> _Composed:
-    judge, calls = study.judge, study.team
-    columns = (TextColumn("Testing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = open_console(stderr=True)
+async def _ask(
+    pool: Pool, questions: StudyQuestions, kinds: QuestionKinds, study: StudyOptions, *, folder: Path
+) -> tuple[tuple[CandidateAnswers, ...], float]:
+    """What the candidates answered, and the dollars that all starts have spent."""
     try:
         with open_dispatcher(
             paid_workers=has_paid_workers(pool),
-            cache=calls.cache or folder / RESPONSES,
-            day_usd=calls.day_budget_usd,
-            run_usd=budget,
+            cache=study.team.cache or folder / RESPONSES,
+            day_usd=study.team.day_budget_usd,
+            run_usd=study.budget_usd,
             run=folder,
         ) as dispatcher:
-            if judge is not None:
-                judged = questions.judged(PoolJudge(pool, judge, dispatcher))
+            if study.judge is not None:
+                judged = questions.judged(PoolJudge(pool, study.judge, dispatcher))
                 kinds = kinds.graded_by(judged.tasks)
-            with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-                line = bar.add_task("", total=len(cheapest_first(pool)))
-                asked = await ask_candidates(
+            with progress_bar() as show:
+                answers = await ask_candidates(
                     pool,
                     kinds,
                     dispatcher,
                     concurrency=study.concurrency,
-                    on_tested=lambda: bar.advance(line),
+                    on_tested=lambda done, total: show("Testing", done, total),
                 )
-            account = next(a for a in dispatcher.accounts if isinstance(a, Account) and a.name == "run")
-            spent_usd = account.spent_usd
+            accounts = (account for account in dispatcher.accounts if isinstance(account, Account))
+            return answers, next(account.spent_usd for account in accounts if account.name == "run")
     finally:
         await pool.close()
-    tested = [one.result for one in asked if one.complete]
-    choices = choose(tested, kinds.weights, budget, most)
-    return _Composed(kinds, asked, {choice.worker: choice for choice in choices}, spent_usd)
 
 
-def _ratings(composed: _Composed) -> Ratings:
-    """What the chosen workers were measured at."""
-    return Ratings(
-        clusters=composed.kinds.clusters,
-        workers={one.worker: one.tallies for one in composed.candidates if one.worker in composed.chosen},
-    )
-
-
-def _say_plan(pool: Pool, kinds: Kinds) -> None:
+def _say_plan(pool: Pool, kinds: QuestionKinds) -> None:
     console = open_console(stderr=True)
     candidates, tests = len(cheapest_first(pool)), sum(map(len, kinds.tests.values()))
     console.print(
@@ -207,70 +195,38 @@ def _say_plan(pool: Pool, kinds: Kinds) -> None:
         console.print(f"Counted as free, since their price is 0: {printable(named)}.", soft_wrap=True)
 
 
-def _as_json(composed: _Composed, budget: float, out: Path) -> dict[str, Any]:
-    kinds = composed.kinds
-    return {
-        "kinds": [
-            {"name": kind, "weight": kinds.weights[kind], "tests": len(tests)}
-            for kind, tests in kinds.tests.items()
-        ],
-        "candidates": [
-            {
-                "worker": one.worker,
-                "answered": one.answered,
-                "right": {kind: tally.right for kind, tally in one.tallies.items()},
-                "cost_usd": one.cost_usd,
-                "chosen": one.worker in composed.chosen,
-                "reason": composed.reason(one),
-            }
-            for one in composed.candidates
-        ],
-        "chosen": composed.chosen,
-        "uncovered": composed.uncovered,
-        "spent_usd": composed.spent_usd,
-        "left_usd": max(0.0, budget - composed.spent_usd),
-        "pool": str(out) if composed.chosen else None,
-    }
-
-
-def _print(composed: _Composed, budget: float, out: Path) -> None:
-    kinds = composed.kinds
+def _print(composed: Composition, budget: float, file: Path) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("candidate")
-    table.add_column("tested", justify="right", no_wrap=True)
-    for number in range(1, len(kinds.tests) + 1):
-        table.add_column(str(number), justify="right", no_wrap=True)
-    table.add_column("cost", justify="right", no_wrap=True)
+    for name in ("tested", *map(str, range(1, len(composed.kinds) + 1)), "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("chosen", no_wrap=True)
     table.add_column("why", ratio=1)
-    for one in composed.candidates:
-        rights = (one.tallies.get(kind) for kind in kinds.tests)
-        cells = [
-            printable(one.worker),
-            str(one.answered),
-            *("" if tally is None else f"{tally.right:g}/{tally.questions}" for tally in rights),
-            dollars(one.cost_usd),
-            "yes" if one.worker in composed.chosen else "",
-            shorten(composed.reason(one), _LONGEST_REASON),
-        ]
-        table.add_row(*map(Text, cells), style="bold" if one.worker in composed.chosen else None)
+    for row in composed.candidates:
+        rights = (f"{row.right[kind]:g}" if kind in row.right else "" for kind in composed.kinds)
+        cells = (
+            *(printable(row.worker), str(row.answered), *rights, dollars(row.cost_usd)),
+            *("yes" * row.chosen, shorten(row.reason, _LONGEST_REASON)),
+        )
+        table.add_row(*map(Text, cells), style="bold" if row.chosen else None)
     console = open_console()
     console.print(table)
-    numbered = (f"{number} {printable(kind or UNSORTED)}" for number, kind in enumerate(kinds.tests, 1))
-    console.print(f"\nKinds of questions: {', '.join(numbered)}.", soft_wrap=True)
+
+    def say(sentence: str) -> None:
+        console.print(printable(sentence), soft_wrap=True)
+
+    kinds = enumerate(composed.kinds.items(), 1)
+    listed = (f"{n} {kind or UNSORTED} ({counted(tests, 'test')})" for n, (kind, tests) in kinds)
+    say(f"Kinds of questions: {', '.join(listed)}.")
     left = max(0.0, budget - composed.spent_usd)
-    console.print(f"{dollars(composed.spent_usd)} spent, {dollars(left)} of the budget left.", soft_wrap=True)
-    if any(one.refusal for one in composed.candidates):
-        console.print(
-            "The budget ended before all candidates were tested; the same command with a larger --budget-usd goes on.",
-            soft_wrap=True,
+    say(f"{dollars(composed.spent_usd)} spent, {dollars(left)} of the budget left.")
+    if not composed.complete:
+        say(
+            "The budget ended before all candidates were tested; the same command with a larger --budget-usd goes on."
         )
     if composed.uncovered:
-        named = ", ".join(kind or UNSORTED for kind in composed.uncovered)
-        console.print(f"No chosen worker passed: {printable(named)}.", soft_wrap=True)
+        say(f"No chosen worker passed: {', '.join(kind or UNSORTED for kind in composed.uncovered)}.")
     if composed.chosen:
-        console.print(
-            f"Wrote {printable(str(out))}: {printable(', '.join(composed.chosen))}.", soft_wrap=True
-        )
+        say(f"Wrote {file}: {', '.join(composed.chosen)}.")
     else:
-        console.print("No candidate was chosen, so no team was written.", soft_wrap=True)
+        say("No candidate was chosen, so no team was written.")

@@ -29,16 +29,22 @@ from podium.ratings import recorder
 from podium.ratings.rating import require_sklearn
 from podium.recordings.files import require_pyarrow
 from podium.rollout.run_folder import RunFolder
-from podium.study.analysis import analyse, result_of, write_serving_files
-from podium.study.answering import Recorded, read_recorded, record_answers
-from podium.study.conducting import Conducted, conducting, run_checkpoint, run_conductors, why_no_conductor
-from podium.study.decision import MARGIN
+from podium.study.answering import read_recorded, record_answers
+from podium.study.conducting import (
+    conducting,
+    run_conductors,
+    why_no_conductor,
+)
+from podium.study.crossfit import crossfit
+from podium.study.decision import MARGIN, decide
 from podium.study.judging import PoolJudge
+from podium.study.methods import TrainingAnswers, methods_for
 from podium.study.page import HTML, MARKDOWN, write_page
 from podium.study.questions import StudyQuestions
-from podium.study.result import RESULT, Study
+from podium.study.result import RESULT, Bounds, Study
 from podium.study.sentences import headline, summary
-from podium.study.spending import Spending, forecast, most_samples
+from podium.study.serving_files import TEAM, ServingFiles
+from podium.study.spending import StudyCost, forecast, most_samples
 from podium.team.planning import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
@@ -195,7 +201,7 @@ def _no_conductor(team: TeamSettings, pool: Pool, questions: StudyQuestions, opt
     return why_no_conductor(team, pool)
 
 
-def _print_plan(questions: StudyQuestions, spending: Spending, options: StudyOptions) -> None:
+def _print_plan(questions: StudyQuestions, spending: StudyCost, options: StudyOptions) -> None:
     console = open_console(stderr=True)
 
     def say(sentence: str) -> None:
@@ -229,7 +235,7 @@ def _print_plan(questions: StudyQuestions, spending: Spending, options: StudyOpt
         say(note)
 
 
-def _ask_leave(spending: Spending, options: StudyOptions) -> None:
+def _ask_leave(spending: StudyCost, options: StudyOptions) -> None:
     """Ask before anything is paid.
 
     Raises:
@@ -247,7 +253,7 @@ async def _measure(
     team: TeamSettings,
     pool: Pool,
     questions: StudyQuestions,
-    spending: Spending,
+    spending: StudyCost,
     options: StudyOptions,
     *,
     out: Path,
@@ -267,7 +273,7 @@ async def _measure(
             before = 0.0 if account is None else account.spent_usd
             if options.judge is not None:
                 questions = questions.judged(PoolJudge(pool, options.judge, dispatcher))
-            with _bar() as show:
+            with progress_bar() as show:
                 runs = await record_answers(
                     out,
                     pool,
@@ -281,33 +287,44 @@ async def _measure(
                 )
                 _say_what_is_missing(runs)
                 recorded = await read_recorded(out, pool, questions)
-                runs_of_conductors = await _conduct(
+                conducted = await run_conductors(
                     team,
                     pool,
                     questions,
                     recorded,
-                    spending,
-                    options=options,
+                    count=spending.conductor_questions,
+                    checkpoint=options.conductor,
                     dispatcher=dispatcher,
-                    show=show,
+                    concurrency=options.concurrency,
                     seed=seed,
+                    on_progress=show,
                 )
-            decision = analyse(
-                recorded, questions, runs_of_conductors.measured, margin=options.margin, seed=seed
-            )
-            files = write_serving_files(
-                out, decision, recorded, pool_name=team.workers_file, pool=pool, checkpoint=options.conductor
-            )
-            return result_of(
-                decision,
-                recorded,
-                questions,
-                runs_of_conductors,
+            answers = recorded.answers
+            methods = methods_for(answers, teams=questions.judged_by != "agreement")
+            measured = [*crossfit(answers, methods, seed=seed), *conducted.measured]
+            decision = decide(measured, margin=options.margin)
+            ratings = TrainingAnswers(answers).ratings if len(answers.workers) > 1 else None
+            files = ServingFiles(out, team.workers_file, pool, ratings, options.conductor)
+            written = [files.write(TEAM, measured[decision.recommended])]
+            if decision.cheaper not in (None, decision.recommended):
+                written.append(files.write("cheaper", measured[decision.cheaper or 0]))
+            return Study(
+                **dict(decision),
+                tasks=questions.name,
+                questions=len(answers.texts),
+                judged_by=questions.judged_by,
                 judge=options.judge if questions.judged_by == "judge" else None,
-                replayed=any(isinstance(worker, ReplayWorker) for worker in pool)
-                or not has_real_workers(pool),
+                workers=answers.workers,
+                bounds=Bounds.of(recorded.repeated),
                 spent_usd=sum(run.usd for run in runs) if account is None else account.spent_usd,
-                files=files,
+                recorded=any(isinstance(worker, ReplayWorker) for worker in pool)
+                or not has_real_workers(pool),
+                notes=tuple(
+                    filter(
+                        None, (*questions.notes, *recorded.notes, spending.conductor_reason, *conducted.notes)
+                    )
+                ),
+                files=tuple(written),
             )
     finally:
         await pool.close()
@@ -319,43 +336,8 @@ def _account_of(dispatcher: Dispatcher, out: Path) -> Account | None:
     return next((account for account in accounts if account.path == out / SPENDING), None)
 
 
-async def _conduct(
-    team: TeamSettings,
-    pool: Pool,
-    questions: StudyQuestions,
-    recorded: Recorded,
-    spending: Spending,
-    *,
-    options: StudyOptions,
-    dispatcher: Dispatcher,
-    show: Show,
-    seed: str,
-) -> Conducted:
-    """Run the Conductors: those of the pool live, and a checkpoint over the recorded answers."""
-    notes = (spending.conductor_reason,) if spending.conductor_reason else ()
-    live = Conducted(notes=notes)
-    if spending.conductor_questions:
-        live = await run_conductors(
-            team,
-            pool,
-            questions.tasks,
-            recorded.answers,
-            questions=spending.conductor_questions,
-            dispatcher=dispatcher,
-            concurrency=options.concurrency,
-            seed=seed,
-            on_progress=show,
-        )
-    if options.conductor is None or questions.judged_by == "agreement":
-        return live
-    trained = await run_checkpoint(
-        options.conductor, recorded.replay, recorded.tasks, recorded.answers, seed=seed
-    )
-    return Conducted((*live.measured, trained), live.notes)
-
-
 @contextmanager
-def _bar() -> Iterator[Show]:
+def progress_bar() -> Iterator[Show]:
     """A bar of what is being done, on a terminal's standard error."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = open_console(stderr=True)

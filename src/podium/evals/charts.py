@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from podium.evals.comparison import Comparison, ComparisonRow
+from podium.evals.comparison import Kind
 from podium.evals.markup import Html, tag
 from podium.evals.stats import Interval
 
@@ -164,27 +165,40 @@ class _Scale:
 _WIDE, _TALL = 3 * WIDTH, 320
 
 
-def pareto_front(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
+class CostRow(Protocol):
+    """A row with an accuracy and a price, of a comparison or of a study."""
+
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def accuracy(self) -> Interval: ...
+    @property
+    def cost_usd(self) -> float: ...
+
+
+def pareto_front(rows: Iterable[CostRow]) -> list[CostRow]:
     """The rows that are more accurate than every cheaper row, cheapest first; of equal rows, one.
 
     The oracle is left out.
     """
-    front: list[ComparisonRow] = []
+    front: list[CostRow] = []
     for row in sorted(rows, key=lambda row: (row.cost_usd, -row.accuracy.mean)):
         if row.kind != "oracle" and (not front or row.accuracy.mean > front[-1].accuracy.mean):
             front.append(row)
     return front
 
 
-def pareto_chart(comparison: Comparison) -> Html:
+def pareto_chart(all_rows: Sequence[CostRow]) -> Html:
     """Accuracy over dollars (logarithmic), with a point for each row and the Pareto front as a line.
 
     The oracle is left out, as are rows whose cost is zero or infinite.
     """
-    rows = [row for row in comparison.rows if row.kind != "oracle" and 0 < row.cost_usd < math.inf]
+    rows = [row for row in all_rows if row.kind != "oracle" and 0 < row.cost_usd < math.inf]
     if len(rows) < 2:
         return tag("p", "Too few methods that cost anything.", class_="none")
-    kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
+    kinds = list(dict.fromkeys(row.kind for row in all_rows))
     powers = [math.log10(row.cost_usd) for row in rows]
     low, high = min(powers) - 0.05, max(powers) + 0.05
     means = [row.accuracy.mean for row in rows]
@@ -208,7 +222,7 @@ def pareto_chart(comparison: Comparison) -> Html:
     )
 
 
-def _dot(row: ComparisonRow, x: float, y: float, fill: str) -> Html:
+def _dot(row: CostRow, x: float, y: float, fill: str) -> Html:
     said = f"{row.label}: {row.accuracy.mean:.1%} for ${1000 * row.cost_usd:.3g} per 1,000 questions"
     radius = 7 if row.kind == "conductor" else 4
     return tag(
@@ -216,6 +230,6 @@ def _dot(row: ComparisonRow, x: float, y: float, fill: str) -> Html:
     )
 
 
-def _name(row: ComparisonRow, x: float, y: float) -> Html:
+def _name(row: CostRow, x: float, y: float) -> Html:
     anchor, offset = ("end", -9) if x > _WIDE / 2 else ("start", 9)
     return tag("text", row.label, x=f"{x + offset:.1f}", y=f"{y - 7:.1f}", text_anchor=anchor)

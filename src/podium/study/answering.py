@@ -17,7 +17,7 @@ from podium.executor import Dispatcher
 from podium.ratings.answers import Answers, read_answers
 from podium.ratings.recorder import RecordingProgress, record
 from podium.recordings import RecordedWorker, Recording, RecordingWriter, unfinished_path
-from podium.study.judging import Unjudged, by_agreement
+from podium.study.judging import NoVerdict, by_agreement
 from podium.study.questions import StudyQuestions
 from podium.study.spending import REPEATED, most_samples
 from podium.tasks import Task
@@ -34,7 +34,7 @@ study."""
 
 
 @dataclass(frozen=True)
-class Recorded:
+class StudyAnswers:
     """The recorded answers of a study."""
 
     answers: Answers
@@ -107,7 +107,7 @@ async def record_answers(
     return tuple(runs)
 
 
-async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> Recorded:
+async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> StudyAnswers:
     """Read what was recorded.
 
     Raises:
@@ -135,7 +135,7 @@ async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> 
     repeated = await read_answers(tasks, kept)
     if by_others:
         repeated = by_agreement(repeated)
-    return Recorded(
+    return StudyAnswers(
         answers=_first_samples(repeated) if repeated.own_samples_QW is not None else repeated,
         repeated=repeated,
         replay=replay,
@@ -172,7 +172,7 @@ def _judged(recording: Recording, replay: Pool) -> tuple[Task, ...]:
 
 def _ungraded(recording: Recording, workers: list[ReplayWorker]) -> list[Task]:
     return [
-        Task(f"{recording.name}/{question.id}", Question(text=question.text), "", Unjudged())
+        Task(f"{recording.name}/{question.id}", Question(text=question.text), "", NoVerdict())
         for split in recording.header.splits
         for question in recording.of_split(split)
         if all(worker.knows(question.text) for worker in workers)

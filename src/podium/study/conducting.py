@@ -13,13 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.errors import BudgetError, UsageError
-from podium.evals.evaluation import evaluate
+from podium.evals.evaluation import Evaluation, evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.ratings.answers import Answers, select
 from podium.rollout import Rollout
-from podium.study.crossfit import Measured, folds_of, others
+from podium.study.answering import StudyAnswers
+from podium.study.crossfit import MethodResult, folds_of, others
 from podium.study.decision import FEWEST
-from podium.study.methods import Training
+from podium.study.methods import TrainingAnswers
+from podium.study.questions import StudyQuestions
 from podium.tasks import Task
 from podium.team.planning import OpenedPlanner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
@@ -40,10 +42,10 @@ OnConductor = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Conducted:
+class ConductorResults:
     """The Conductors that were measured, and why others were not."""
 
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MethodResult, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -70,37 +72,46 @@ def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
 async def run_conductors(
     team: TeamSettings,
     pool: Pool,
-    tasks: Sequence[Task],
-    answers: Answers,
+    questions: StudyQuestions,
+    recorded: StudyAnswers,
     *,
-    questions: int,
+    count: int,
+    checkpoint: str | None,
     dispatcher: Dispatcher,
     concurrency: int,
     seed: str = "0",
     on_progress: OnConductor = lambda name, done, total: None,
-) -> Conducted:
-    """Run the pool's Conductor twice, without and with ratings, on at most `questions` of the tasks.
+) -> ConductorResults:
+    """Run the pool's Conductor twice, without and with ratings, and a trained one over the recorded answers.
 
     Args:
         team: says which Conductor plans.
         pool: the live workers.
-        tasks: with graders that can judge new answers. Tasks whose question `answers` lack are skipped.
-        answers: the recorded answers; ratings of a question are made of the other folds' answers.
+        questions: with graders that can judge new answers. Those that were not recorded are skipped.
+        recorded: the recorded answers; ratings of a question are made of the other folds' answers.
+        count: how many questions the pool's Conductor gets; 0: it is not run.
+        checkpoint: the trained Conductor; None: there is none.
         dispatcher: its accounts end the run where the budget does; its cache keeps what was paid.
+
+    Raises:
+        UsageError: the checkpoint cannot be opened, or must not conduct this pool.
     """
+    answers = recorded.answers
     places = {text.strip(): q for q, text in enumerate(answers.texts)}
-    chosen = [task for task in tasks if task.question.text.strip() in places][:questions]
-    voting = _rated(
-        _with_vote(pool), None
-    )  # With ratings of its own, ratings would choose instead of a Conductor.
-    rated = rated_by_fold(voting, answers, seed)
-    measured: list[Measured] = []
+    measured: list[MethodResult] = []
     notes: list[str] = []
-    for name, pool_for in ((PLAIN, lambda task: voting), (READING, rated)):
-        described, runs = await _run(
+    tasks = [task for task in questions.tasks if task.question.text.strip() in places][:count]
+    # With ratings of its own, ratings would choose instead of a Conductor.
+    voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
+    conductors: dict[str, Callable[[Task], Pool]] = {}
+    if tasks:
+        conductors = {PLAIN: lambda task: voting, READING: _rated_by_fold(voting, answers, seed)}
+    for name, pool_for in conductors.items():
+        opened = open_planner(conducting(team), voting, seed="study", dispatcher=dispatcher)
+        runs = await _run(
             name,
-            open_planner(conducting(team), voting, seed="study", dispatcher=dispatcher),
-            chosen,
+            opened,
+            tasks,
             pool_for,
             dispatcher=dispatcher,
             concurrency=concurrency,
@@ -109,30 +120,32 @@ async def run_conductors(
         if len(runs) < FEWEST:
             notes.append(f"The {name} is left out: the budget ended after {len(runs)} questions.")
             continue
-        note = f"It is {described}. Its price includes its own planning."
+        note = f"It is {opened.description}. Its price includes its own planning."
         if len(runs) < len(answers.texts):
             note = f"{note} It was measured on {len(runs):,} questions, and is compared on these."
         measured.append(_measured(name, runs, places, note))
-    return Conducted(tuple(measured), tuple(notes))
+    if checkpoint is not None and questions.judged_by != "agreement":
+        found = await _run_checkpoint(checkpoint, recorded, seed)
+        share = found.beyond_recording
+        note = "Its plans were run over the recorded answers." + (
+            f" {share:.0%} of these stand where a live worker would have answered something else."
+            if share
+            else ""
+        )
+        measured.append(_measured(TRAINED, found.rollouts, places, note))
+    return ConductorResults(tuple(measured), tuple(notes))
 
 
-async def run_checkpoint(
-    checkpoint: str, replay: Pool, tasks: Sequence[Task], answers: Answers, *, seed: str = "0"
-) -> Measured:
-    """Run a trained Conductor over the recorded answers. It costs nothing.
-
-    Raises:
-        UsageError: it cannot be opened, or must not conduct this pool.
-    """
-    voting = Pool([VoteWorker(VOTE), *replay])
-    rated = rated_by_fold(voting, answers, seed)
-    everything = _rated(voting, Training(answers).ratings)
+async def _run_checkpoint(checkpoint: str, recorded: StudyAnswers, seed: str) -> Evaluation:
+    """A trained Conductor over the recorded answers. It costs nothing."""
+    voting = Pool([VoteWorker(VOTE), *recorded.replay])
+    everything = _rated(voting, TrainingAnswers(recorded.answers).ratings)
     opened = open_planner(TeamSettings().with_checkpoint(checkpoint), everything, seed="study")
     try:
-        found = await evaluate(
+        return await evaluate(
             opened.planner,
-            tasks,
-            rated,
+            recorded.tasks,
+            _rated_by_fold(voting, recorded.answers, seed),
             seed="study",
             budget=Budget(rounds=opened.trained.rounds),
             max_steps=opened.trained.max_steps,
@@ -140,28 +153,18 @@ async def run_checkpoint(
         )
     finally:
         await opened.close()
-    places = {text.strip(): q for q, text in enumerate(answers.texts)}
-    share = found.beyond_recording
-    note = "Its plans were run over the recorded answers."
-    if share:
-        note += f" {share:.0%} of these stand where a live worker would have answered something else."
-    return _measured(TRAINED, list(found.rollouts), places, note)
 
 
-def rated_by_fold(pool: Pool, answers: Answers, seed: str) -> Callable[[Task], Pool]:
+def _rated_by_fold(pool: Pool, answers: Answers, seed: str) -> Callable[[Task], Pool]:
     """From a task to the pool with ratings that are made without the task's fold."""
     folds = folds_of(len(answers.texts), seed)
-    pools = [_rated(pool, Training(select(answers, others(folds, fold))).ratings) for fold in folds]
+    pools = [_rated(pool, TrainingAnswers(select(answers, others(folds, fold))).ratings) for fold in folds]
     fold_of = {answers.texts[q].strip(): number for number, fold in enumerate(folds) for q in fold}
     return lambda task: pools[fold_of[task.question.text.strip()]]
 
 
 def _rated(pool: Pool, ratings: Ratings | None) -> Pool:
     return Pool(list(pool), ratings, source=pool.source, folder=pool.folder, secrets=pool.secrets)
-
-
-def _with_vote(pool: Pool) -> Pool:
-    return pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)])
 
 
 async def _run(
@@ -173,8 +176,8 @@ async def _run(
     dispatcher: Dispatcher,
     concurrency: int,
     on_progress: OnConductor,
-) -> tuple[str, list[Rollout]]:
-    """Which planner it is, in words, and the rollouts of as many tasks as the budget pays for."""
+) -> list[Rollout]:
+    """The rollouts of as many tasks as the budget pays for."""
     done: list[Rollout] = []
     try:
         for start in range(0, len(tasks), _CHUNK):
@@ -195,14 +198,14 @@ async def _run(
             on_progress(name, len(done), len(tasks))
     finally:
         await opened.close()
-    return opened.description, done
+    return done
 
 
-def _measured(name: str, runs: Sequence[Rollout], places: Mapping[str, int], note: str) -> Measured:
+def _measured(name: str, runs: Sequence[Rollout], places: Mapping[str, int], note: str) -> MethodResult:
     score_Q, cost_Q = np.full(len(places), np.nan), np.full(len(places), np.nan)
     for rollout in runs:
         place = places[rollout.trace.question.text.strip()]
         cost_Q[place] = rollout.trace.uncached_usd
         if rollout.grade.failure is None:
             score_Q[place] = float(rollout.correct)
-    return Measured(name, score_Q, cost_Q, None, note=note)
+    return MethodResult(name, score_Q, cost_Q, None, note=note)

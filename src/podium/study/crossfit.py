@@ -14,13 +14,13 @@ from random import Random
 import numpy as np
 
 from podium.ratings.answers import Answers, Floats, Ints, select
-from podium.study.methods import Chosen, Method, Training
+from podium.study.methods import FittedMethod, Method, TrainingAnswers
 
 FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Measured:
+class MethodResult:
     """One method with its figure on each question."""
 
     name: str
@@ -28,7 +28,7 @@ class Measured:
     """Its score on each question; NaN: not measured there."""
     cost_Q: Floats
     """Its dollars on each question; NaN: not measured there."""
-    chosen: Chosen | None
+    chosen: FittedMethod | None
     """Its choice on all questions, which can be served; None: it serves itself, as a Conductor does."""
     is_team: bool = True
     is_thrifty: bool = False
@@ -50,15 +50,17 @@ def folds_of(questions: int, seed: str, folds: int = FOLDS) -> list[Ints]:
     return [np.array(sorted(order[fold::count])) for fold in range(count)]
 
 
-def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") -> list[Measured]:
+def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") -> list[MethodResult]:
     """Measure methods on all questions. A method that has nothing to choose from, in any fold, is left out.
 
     Args:
         answers: of two questions or more.
     """
     folds = folds_of(len(answers.texts), seed)
-    everything = Training(answers)
-    trainings = [(Training(select(answers, others(folds, fold))), select(answers, fold)) for fold in folds]
+    everything = TrainingAnswers(answers)
+    trainings = [
+        (TrainingAnswers(select(answers, others(folds, fold))), select(answers, fold)) for fold in folds
+    ]
     measured = []
     for method in methods:
         chosen = method.choose(everything)
@@ -69,7 +71,7 @@ def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") ->
         for (part, held_out), fold in zip(parts, folds, strict=True):
             assert part is not None
             score_Q[fold], cost_Q[fold] = part.score(held_out), part.cost(held_out)
-        measured.append(Measured(method.name, score_Q, cost_Q, chosen, method.is_team, method.is_thrifty))
+        measured.append(MethodResult(method.name, score_Q, cost_Q, chosen, method.is_team, method.is_thrifty))
     return measured
 
 

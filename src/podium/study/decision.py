@@ -10,16 +10,17 @@ methods that may be as good and cheaper, which are the single workers and the th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from podium.evals.comparison import Kind
 from podium.evals.stats import Interval, accuracy_interval
 from podium.ratings.answers import Floats
-from podium.study.crossfit import Measured
+from podium.study.crossfit import MethodResult
+from podium.types import Value
 
 Verdict = Literal["reference", "better", "cheaper", "same", "worse", "not better", "open"]
 """Beside the best single worker: "better": more accurate. "cheaper": at most the margin less accurate, and at least a
@@ -43,15 +44,24 @@ FEWEST = 20
 """With fewer questions nothing is recommended but the best single worker: intervals of so few mean little."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What was found of one method."""
+_KINDS: Mapping[str, Kind] = {
+    "single": "single", "committee": "committee", "cascade": "cascade", "by-ratings": "chosen",
+}  # fmt: skip
 
-    method: Measured
+
+class StudyRow(Value):
+    """What was found of one method. Dollars are a question's."""
+
+    label: str
+    """Its name."""
+    choice: str
+    """What the method chose on all questions, in words."""
+    planner: str | None
+    """The name of its planner; None: a Conductor."""
+    is_team: bool
     questions: int
     accuracy: Interval
     cost_usd: float
-    """Dollars a question."""
     difference: Interval | None
     """Its accuracy minus that of the best single worker, on the same questions; None: it is this worker, or there is
     one question."""
@@ -61,46 +71,48 @@ class Finding:
     number is known that would."""
     saves: bool = False
     """Whether it is cheaper than the best single worker, and if it is a team, than every other that is not worse."""
+    note: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """Which kind of planner it is."""
+        if self.planner is None:
+            return "conductor"
+        return _KINDS.get(self.planner.partition(":")[0], "other")
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The findings of a study, and the recommendation."""
+class Decision(Value):
+    """The rows of a study, and the recommendation."""
 
-    findings: tuple[Finding, ...]
+    rows: tuple[StudyRow, ...]
     """The first is the best single worker's."""
     margin: float
-    detectable: float
-    """The smallest gain of the best team tried that a study of so many questions finds with a probability of 80 %; NaN:
-    no team was tried."""
+    detectable: float | None
+    """The smallest gain of the best team tried that a study of so many questions finds with a probability of 80 %;
+    None: no team was tried."""
+    recommended: int
+    """The number of the recommended row: what is better for certain, else what is as good and cheaper, else the best
+    single worker."""
+    cheaper: int | None
+    """The number of the cheapest row that is as good as the best single worker; None: there is none."""
 
     @property
-    def reference(self) -> Finding:
+    def reference(self) -> StudyRow:
         """The best single worker."""
-        return self.findings[0]
+        return self.rows[0]
 
     @property
-    def recommended(self) -> Finding:
-        """What to use: what is better for certain, else what is as good and cheaper, else the best single worker."""
-        return self.better or self.cheaper or self.reference
+    def best(self) -> StudyRow:
+        """The recommended row."""
+        return self.rows[self.recommended]
 
     @property
-    def better(self) -> Finding | None:
-        """The cheapest of the methods that are better for certain and within the margin of the best. None: none is."""
-        found = [f for f in self.findings if f.verdict == "better"]
-        most = max(map(_gain, found), default=0.0)
-        return min(
-            (f for f in found if _gain(f) >= most - self.margin), key=lambda f: f.cost_usd, default=None
-        )
-
-    @property
-    def cheaper(self) -> Finding | None:
-        """The cheapest method that is as good; None: none is. A better method that is cheaper, too, counts."""
-        found = [f for f in self.findings if f.verdict in ("better", "cheaper") and f.saves]
-        return min(found, key=lambda f: f.cost_usd, default=None)
+    def cheaper_row(self) -> StudyRow | None:
+        """The cheaper choice, if it is not the recommended one."""
+        return None if self.cheaper in (None, self.recommended) else self.rows[self.cheaper or 0]
 
 
-def decide(measured: Sequence[Measured], *, margin: float = MARGIN) -> Decision:
+def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Decision:
     """Compare all methods with the first, the best single worker.
 
     Args:
@@ -111,23 +123,35 @@ def decide(measured: Sequence[Measured], *, margin: float = MARGIN) -> Decision:
     difference_QM = np.stack([m.score_Q - reference.score_Q for m in measured], axis=1)
     family_M = np.array([m.is_team and not m.is_thrifty for m in measured])
     intervals, critical_M = _intervals_by_family(difference_QM, family_M)
-    findings = [_finding(reference, None, "reference")]
+    rows = [_row(reference, None, "reference")]
     # A team that is cheaper than the best single worker saves nothing if a single worker may be as good for less.
-    rivals = [findings[0]]
+    rivals = [(reference, rows[0])]
     for method, interval, critical in zip(others, intervals[1:], critical_M[1:], strict=True):
         beside = rivals if method.is_team else rivals[:1]
-        as_cheap = [rival for rival in beside if not _costs_less(method, rival.method)]
+        as_cheap = [row for rival, row in beside if not _costs_less(method, rival)]
         verdict = _verdict(method, reference, interval, margin, saves=not as_cheap)
         more = 0
         if verdict == "open" and interval is not None:
             # A thrifty team is never found better. It waits until the single workers that are as cheap are decided.
-            waits = method.is_thrifty and findings[0] not in as_cheap
+            waits = method.is_thrifty and rows[0] not in as_cheap
             more = _more_questions(interval, critical, margin, _count(method), cheap=waits or not as_cheap)
             more = max([more, *(rival.more_questions for rival in as_cheap if waits)])
-        findings.append(_finding(method, interval, verdict, more, saves=not as_cheap))
+        rows.append(_row(method, interval, verdict, more, saves=not as_cheap))
         if not method.is_team and verdict != "worse":
-            rivals.append(findings[-1])
-    return Decision(tuple(findings), margin, _detectable(findings, critical_M))
+            rivals.append((method, rows[-1]))
+    better = [n for n, row in enumerate(rows) if row.verdict == "better"]
+    least = max((_gain(rows[n]) for n in better), default=0.0) - margin
+    # Of the methods that are better for certain, the cheapest within the margin of the best.
+    best = min((n for n in better if _gain(rows[n]) >= least), key=lambda n: rows[n].cost_usd, default=None)
+    saving = [n for n, row in enumerate(rows) if row.verdict in ("better", "cheaper") and row.saves]
+    cheaper = min(saving, key=lambda n: rows[n].cost_usd, default=None)
+    return Decision(
+        rows=tuple(rows),
+        margin=margin,
+        detectable=_detectable(measured, rows, critical_M),
+        recommended=next((n for n in (best, cheaper) if n is not None), 0),
+        cheaper=cheaper,
+    )
 
 
 def _intervals_by_family(
@@ -183,7 +207,7 @@ def _means_and_errors(sums: Floats, squares: Floats, counts: Floats) -> tuple[Fl
 
 
 def _verdict(
-    method: Measured, reference: Measured, interval: Interval | None, margin: float, *, saves: bool
+    method: MethodResult, reference: MethodResult, interval: Interval | None, margin: float, *, saves: bool
 ) -> Verdict:
     if interval is None or _count(method) < FEWEST:
         return "open"
@@ -198,11 +222,11 @@ def _verdict(
     return "not better" if interval.high <= margin and not saves else "open"
 
 
-def _differ(method: Measured, reference: Measured) -> bool:
+def _differ(method: MethodResult, reference: MethodResult) -> bool:
     return bool((method.score_Q != reference.score_Q).any() or (method.cost_Q != reference.cost_Q).any())
 
 
-def _costs_less(method: Measured, other: Measured) -> bool:
+def _costs_less(method: MethodResult, other: MethodResult) -> bool:
     """Whether it costs at most `_SAVING` of the other, and less for certain."""
     saved_Q = other.cost_Q - method.cost_Q
     measured = ~np.isnan(saved_Q)
@@ -236,27 +260,32 @@ def _more_questions(
     return max(1, math.ceil(wanted) - questions)
 
 
-def _detectable(findings: Sequence[Finding], critical_M: Floats) -> float:
+def _detectable(
+    measured: Sequence[MethodResult], rows: Sequence[StudyRow], critical_M: Floats
+) -> float | None:
     teams = [
-        (finding, interval, float(critical))
-        for finding, critical in zip(findings, critical_M, strict=True)
-        if finding.method.is_team
-        and not finding.method.is_thrifty
-        and finding.verdict != "same"
-        and (interval := finding.difference) is not None
+        (row, interval, float(critical))
+        for method, row, critical in zip(measured, rows, critical_M, strict=True)
+        if method.is_team
+        and not method.is_thrifty
+        and row.verdict != "same"
+        and (interval := row.difference) is not None
     ]
     if not teams:
-        return float("nan")
+        return None
     _, interval, critical = max(teams, key=lambda team: team[0].accuracy.mean)
     return (critical + _POWER) / critical * (interval.high - interval.mean)
 
 
-def _finding(
-    method: Measured, difference: Interval | None, verdict: Verdict, more: int = 0, *, saves: bool = False
-) -> Finding:
+def _row(
+    method: MethodResult, difference: Interval | None, verdict: Verdict, more: int = 0, *, saves: bool = False
+) -> StudyRow:
     known = ~np.isnan(method.score_Q)
-    return Finding(
-        method,
+    return StudyRow(
+        label=method.name,
+        choice=method.choice,
+        planner=None if method.chosen is None else method.chosen.planner,
+        is_team=method.is_team,
         questions=int(known.sum()),
         accuracy=accuracy_interval(method.score_Q[known].tolist(), rollouts=int(known.sum())),
         cost_usd=float(method.cost_Q[known].mean()),
@@ -264,12 +293,13 @@ def _finding(
         verdict=verdict,
         more_questions=more,
         saves=saves,
+        note=method.note,
     )
 
 
-def _count(method: Measured) -> int:
+def _count(method: MethodResult) -> int:
     return int((~np.isnan(method.score_Q)).sum())
 
 
-def _gain(finding: Finding) -> float:
-    return finding.difference.mean if finding.difference is not None else 0.0
+def _gain(row: StudyRow) -> float:
+    return row.difference.mean if row.difference is not None else 0.0

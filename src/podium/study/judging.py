@@ -107,7 +107,7 @@ class _QuestionJudge:
 
 
 @dataclass(frozen=True)
-class Unjudged:
+class NoVerdict:
     """Grades nothing: the answer is found, and no verdict is given."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
@@ -127,7 +127,7 @@ class ByOutcome:
     """Normalised answers that users called right."""
     wrong: frozenset[str]
     """Normalised answers that users called wrong."""
-    otherwise: _QuestionJudge | Unjudged
+    otherwise: _QuestionJudge | NoVerdict
 
     async def __call__(self, response: str, gold: str) -> Grade:
         """The grade."""

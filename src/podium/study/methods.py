@@ -1,7 +1,7 @@
 """The methods that a study tries: single workers, votes, cascades, and a router by ratings.
 
 A method makes its choices (which workers, which pair, which price of accuracy) on the answers that it is given. What it
-chose is a `Chosen`: it can be scored on other answers, and its planner can be served. All of it is computed from
+chose is a `FittedMethod`: it can be scored on other answers, and its planner can be served. All of it is computed from
 recorded answers; nothing here calls a worker.
 """
 
@@ -36,7 +36,7 @@ def best_single(answers: Answers) -> int:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class FittedMethod:
     """A method with its choices made."""
 
     label: str
@@ -53,7 +53,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingAnswers:
     """The answers that methods make their choices on."""
 
     answers: Answers
@@ -81,7 +81,7 @@ class Method:
     """One way to answer questions, before its choices are made."""
 
     name: str
-    choose: Callable[[Training], Chosen | None]
+    choose: Callable[[TrainingAnswers], FittedMethod | None]
     """Makes the choices; None: there is nothing to choose from, for example no third worker."""
     is_team: bool = True
     """Whether more than one worker may be called for it."""
@@ -114,7 +114,9 @@ def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
     yield Method("router at half the price", lambda training: _router(training, half), is_thrifty=True)
 
 
-def served(planner: Planner, answers: Answers, label: str = "", ratings: Ratings | None = None) -> Chosen:
+def served(
+    planner: Planner, answers: Answers, label: str = "", ratings: Ratings | None = None
+) -> FittedMethod:
     """The method of a planner whose choices are made: a vote, a cascade, a router or one worker.
 
     Args:
@@ -124,7 +126,7 @@ def served(planner: Planner, answers: Answers, label: str = "", ratings: Ratings
     match planner:
         case Committee():
             members = _numbers(answers, planner.workers)
-            return Chosen(
+            return FittedMethod(
                 label,
                 planner.name,
                 lambda other: committee_accuracy(other, members),
@@ -132,7 +134,7 @@ def served(planner: Planner, answers: Answers, label: str = "", ratings: Ratings
             )
         case Cascade():
             first, (then,) = _numbers(answers, planner.first), _numbers(answers, [planner.then])
-            return Chosen(
+            return FittedMethod(
                 label,
                 planner.name,
                 lambda other: _cascade_score(other, first, then),
@@ -140,7 +142,7 @@ def served(planner: Planner, answers: Answers, label: str = "", ratings: Ratings
                 rounds=Cascade.rounds,
             )
         case ByRatings() if ratings is not None:
-            return Chosen(
+            return FittedMethod(
                 label,
                 planner.name,
                 lambda other: _routed(planner, ratings, other, other.score_QW),
@@ -159,13 +161,13 @@ def _routed(planner: ByRatings, ratings: Ratings, answers: Answers, table_QW: Fl
     return found
 
 
-def _always(worker: int) -> Callable[[Training], Chosen]:
+def _always(worker: int) -> Callable[[TrainingAnswers], FittedMethod]:
     return lambda training: _single(training.answers, worker)
 
 
-def _single(answers: Answers, worker: int) -> Chosen:
+def _single(answers: Answers, worker: int) -> FittedMethod:
     name = answers.workers[worker]
-    return Chosen(
+    return FittedMethod(
         f"{name} alone",
         Single(name).name,
         lambda other: other.score_QW[:, worker],
@@ -173,7 +175,7 @@ def _single(answers: Answers, worker: int) -> Chosen:
     )
 
 
-def _vote(training: Training, most_usd: float = float("inf")) -> Chosen | None:
+def _vote(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
     answers = training.answers
 
     # The limit is on the price of asking everybody. Of equal votes the cheapest is taken, and it stops early.
@@ -186,7 +188,7 @@ def _vote(training: Training, most_usd: float = float("inf")) -> Chosen | None:
     return served(found, answers, f"a vote of {_listed(found)}")
 
 
-def _cascade(training: Training, most_usd: float = float("inf")) -> Chosen | None:
+def _cascade(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
     found = best_cascade(training.answers, max_cost=most_usd)
     if found is None:
         return None
@@ -205,7 +207,7 @@ def _cascade_cost(answers: Answers, first: Members, then: int) -> Floats:
     return total
 
 
-def _router(training: Training, most_usd: float = float("inf")) -> Chosen | None:
+def _router(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
     answers, ratings = training.answers, training.ratings_by_words
     promised_QW, usd_QW = training.promises
     per_usd = next(

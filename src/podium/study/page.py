@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from podium.evals.charts import pareto_chart, whisker
-from podium.evals.comparison import Comparison, ComparisonRow, Kind
 from podium.evals.markup import Html, data_table, fragment, html_page, prose, table_row, tag
 from podium.rollout.run_folder import replace_file
-from podium.study.result import Study, StudyRow
+from podium.study.decision import StudyRow
+from podium.study.result import Study
 from podium.study.sentences import HEADINGS, bounds, caveats, cells, headline, method_notes, summary
 
 MARKDOWN, HTML = "study.md", "study.html"
@@ -59,7 +59,7 @@ def html(study: Study) -> str:
         tag("h2", "What was tried"),
         _table(study),
         tag("h2", "Accuracy over cost"),
-        pareto_chart(_comparison(study)),
+        pareto_chart(study.rows),
         tag(
             "p",
             "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats.",
@@ -89,49 +89,13 @@ def _served(names: Sequence[str]) -> Html:
 
 
 def _table(study: Study) -> Html:
-    kinds = [_kind(row) for row in study.rows]
-    order = list(dict.fromkeys(kinds))
+    order = list(dict.fromkeys(row.kind for row in study.rows))
 
-    def line(row: StudyRow, kind: Kind) -> Html:
+    def line(row: StudyRow) -> Html:
         label, *rest, verdict = cells(study, row)
-        bar = whisker(row.accuracy, order.index(kind))
+        bar = whisker(row.accuracy, order.index(row.kind))
         chosen = "conductor" if row is study.best else None
         return table_row(prose(label), bar, *rest, prose(verdict), class_=chosen)
 
     first, *others = HEADINGS
-    return data_table((first, "", *others), map(line, study.rows, kinds))
-
-
-def _kind(row: StudyRow) -> Kind:
-    if row.planner is None:
-        return "conductor"
-    kinds: dict[str, Kind] = {
-        "single": "single", "committee": "committee", "cascade": "cascade", "by-ratings": "chosen",
-    }  # fmt: skip
-    return kinds.get(row.planner.partition(":")[0], "other")
-
-
-def _comparison(study: Study) -> Comparison:
-    """The rows as the chart reads them."""
-    return Comparison(
-        questions=study.questions,
-        seed="study",
-        pool=study.workers,
-        simulated=False,
-        recorded=study.recorded,
-        rows=tuple(
-            ComparisonRow(
-                kind=_kind(row),
-                label=row.name,
-                accuracy=row.accuracy,
-                difference=row.difference,
-                steps=0.0,
-                calls=0.0,
-                cost_usd=row.cost_usd,
-                latency_s=0.0,
-                validity=1.0,
-                failures=0,
-            )
-            for row in study.rows
-        ),
-    )
+    return data_table((first, "", *others), map(line, study.rows))

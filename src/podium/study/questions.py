@@ -15,7 +15,7 @@ from typing import Literal
 from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.recordings.model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
-from podium.study.judging import ByOutcome, PoolJudge, Unjudged
+from podium.study.judging import ByOutcome, NoVerdict, PoolJudge
 from podium.tasks import ALL, Task, open_tasks, warnings_of
 from podium.tasks.open import generated_names, splits_of
 from podium.tasks.task import chance, shuffled
@@ -113,7 +113,7 @@ def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:
         if is_empty(row.values["question"]):
             raise UsageError(f"{row.place}: its question is empty; fix the row.")
         text = str(row.values["question"]).strip()
-        task = Task(f"{path.stem}/{hashed_id(text)}", Question(text=text), "", Unjudged())
+        task = Task(f"{path.stem}/{hashed_id(text)}", Question(text=text), "", NoVerdict())
         found[task.id] = task
     tasks = tuple(shuffled(found.values(), seed)[:size])
     if not tasks:
@@ -175,5 +175,5 @@ def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
             continue
         (right if outcome.right else wrong).add(answer_key(answer))
     known = bool(right or wrong)
-    grader = ByOutcome(frozenset(right), frozenset(wrong - right), Unjudged()) if known else Unjudged()
+    grader = ByOutcome(frozenset(right), frozenset(wrong - right), NoVerdict()) if known else NoVerdict()
     return Task(f"traffic/{hashed_id(text)}", Question(text=text), "", grader)

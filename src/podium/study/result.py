@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import ClassVar
 
-from pydantic import Field
+import numpy as np
 
 from podium.evals.json_file import JsonFile
-from podium.evals.stats import Interval
-from podium.study.decision import Decision, Finding, Verdict
-from podium.study.diversity import Diversity
+from podium.evals.stats import Interval, accuracy_interval
+from podium.ratings.answers import Answers, Floats, select
+from podium.study.decision import Decision
+from podium.study.methods import best_single
 from podium.study.questions import JudgedBy
 from podium.types import Value
 
@@ -19,50 +18,58 @@ RESULT = "study.json"
 """Its name in a study's folder."""
 
 
-class StudyRow(Value):
-    """One method. Dollars are a question's."""
-
-    name: str
-    choice: str
-    """What the method chose on all questions, in words."""
-    planner: str | None
-    """The name of its planner; None: a Conductor."""
-    is_team: bool
-    questions: int
-    accuracy: Interval
-    cost_usd: float
-    difference: Interval | None
-    """Its accuracy minus that of the best single worker, paired. Its interval is that of `podium.study.decision`."""
-    verdict: Verdict
-    more_questions: int = 0
-    """How many more questions would decide it, if it is open."""
-    note: str = ""
-
-
 class Bounds(Value):
-    """What the pool's diversity allows at most (`podium.study.diversity`)."""
+    """What the pool's diversity allows at most: how often any worker is right, and how much of that is luck.
+
+    Where several workers guess, one of them is often right by luck, and no planner can know which. Second answers tell
+    luck from skill: for each question a worker is picked whose first answer was right, and its second answer counts.
+    """
 
     any_right: Interval
+    """The share of questions to which any worker's first answer was right: a bound for planners that choose a worker
+    and know each answer's luck."""
     none_right: float
-    repeated: int
-    any_right_of_repeated: float | None
-    again: Interval | None
-    best_of_repeated: float | None
+    """The share of questions to which no worker was right."""
+    repeated: int = 0
+    """Questions to which every worker answered twice. If there are fewer than two, the other figures are None."""
+    any_right_of_repeated: float | None = None
+    """`any_right` on these questions alone."""
+    again: Interval | None = None
+    """On these questions: how often a worker whose first answer was right is right again. It is the bound for planners
+    that know which worker is right on which question, and no worker's luck."""
+    best_of_repeated: float | None = None
+    """The accuracy of the best single worker on these questions."""
 
     @classmethod
-    def of(cls, found: Diversity) -> Bounds:
-        """The bounds as they are stored."""
+    def of(cls, answers: Answers) -> Bounds:
+        """The bounds of the workers of these answers."""
+        any_Q = answers.alone_QWR[:, :, 0].max(axis=1)
+        own_QW = answers.own_samples_QW
+        least_Q = np.full(len(any_Q), answers.samples) if own_QW is None else own_QW.min(axis=1)
+        overall = cls(any_right=_share(any_Q), none_right=float(1 - any_Q.mean()))
+        twice = np.flatnonzero(least_Q >= 2)
+        if len(twice) < 2:
+            return overall
+        repeated, best = select(answers, twice).alone_QWR, best_single(answers)
+        first_QW, second_QW = repeated[:, :, 0], repeated[:, :, 1]
+        # Where nobody was right, an oracle has no reason to leave the best worker.
+        lucky_Q = [np.flatnonzero(row) if row.any() else np.array([best]) for row in first_QW]
+        again_Q = np.array([second[lucky].mean() for lucky, second in zip(lucky_Q, second_QW, strict=True)])
         return cls(
-            any_right=found.any_right,
-            none_right=found.none_right,
-            repeated=found.repeated,
-            any_right_of_repeated=_known(found.any_right_of_repeated),
-            again=found.again,
-            best_of_repeated=_known(found.best_of_repeated),
+            any_right=overall.any_right,
+            none_right=overall.none_right,
+            repeated=len(twice),
+            any_right_of_repeated=float(first_QW.max(axis=1).mean()),
+            again=_share(again_Q),
+            best_of_repeated=float(repeated[:, best, :2].mean()),
         )
 
 
-class Study(JsonFile):
+def _share(score_Q: Floats) -> Interval:
+    return accuracy_interval(score_Q.tolist(), rollouts=len(score_Q))
+
+
+class Study(Decision, JsonFile):
     """All that a study found."""
 
     description: ClassVar[str] = "a study"
@@ -75,65 +82,10 @@ class Study(JsonFile):
     judge: str | None = None
     """The worker that judged."""
     workers: tuple[str, ...]
-    rows: tuple[StudyRow, ...]
-    """The first is the best single worker."""
-    recommended: int
-    """The number of the recommended row."""
-    cheaper: int | None
-    """The number of the cheapest row that is as good as the best single worker; None: there is none."""
-    margin: float
-    detectable: float | None
-    """The smallest gain of the best team that a study of so many questions is likely to find (80 %)."""
     bounds: Bounds
     spent_usd: float = 0.0
     recorded: bool = False
     """Whether workers answered from a recording or a script, so that the dollars are not paid."""
     notes: tuple[str, ...] = ()
-    files: tuple[str, ...] = Field(default=())
+    files: tuple[str, ...] = ()
     """The settings files that serve the recommendation, and the cheaper choice if it is another one."""
-
-    @property
-    def reference(self) -> StudyRow:
-        """The best single worker."""
-        return self.rows[0]
-
-    @property
-    def best(self) -> StudyRow:
-        """The recommended row."""
-        return self.rows[self.recommended]
-
-    @property
-    def cheaper_row(self) -> StudyRow | None:
-        """The cheaper choice, if it is not the recommended one."""
-        return None if self.cheaper in (None, self.recommended) else self.rows[self.cheaper or 0]
-
-
-def rows_of(decision: Decision) -> tuple[StudyRow, ...]:
-    """The rows of a decision, in its order."""
-    return tuple(map(_row, decision.findings))
-
-
-def number_of(findings: Sequence[Finding], finding: Finding | None) -> int | None:
-    """The place of a finding among others."""
-    return next((place for place, found in enumerate(findings) if found is finding), None)
-
-
-def _row(finding: Finding) -> StudyRow:
-    method = finding.method
-    return StudyRow(
-        name=method.name,
-        choice=method.choice,
-        planner=None if method.chosen is None else method.chosen.planner,
-        is_team=method.is_team,
-        questions=finding.questions,
-        accuracy=finding.accuracy,
-        cost_usd=finding.cost_usd,
-        difference=finding.difference,
-        verdict=finding.verdict,
-        more_questions=finding.more_questions,
-        note=method.note,
-    )
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value

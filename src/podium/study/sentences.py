@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from podium.evals.stats import Interval
 from podium.evals.table import percent, points, within
-from podium.study.result import Study, StudyRow
+from podium.study.decision import StudyRow
+from podium.study.result import Study
 
 HEADINGS = ("method", "accuracy", "$ / 1000", "beside the best single worker", "verdict")
 _VERDICTS = {
@@ -23,7 +24,7 @@ _REPLAYED = "The workers answered from a recording, in which each answered the b
 def cells(study: Study, row: StudyRow) -> tuple[str, ...]:
     """One row as text: a string for each of `HEADINGS`."""
     return (
-        row.name if row.choice in (row.name, f"the {row.name}") else f"{row.name}: {row.choice}",
+        row.label if row.choice in (row.label, f"the {row.label}") else f"{row.label}: {row.choice}",
         f"{percent(row.accuracy.mean)} {within(row.accuracy)}",
         f"{row.cost_usd * 1000:.3g}",
         "" if row.difference is None or row.verdict == "same" else _difference(row.difference),
@@ -88,7 +89,7 @@ def summary(study: Study) -> Iterator[str]:
         assert least.difference is not None
         yield (
             f"{len(opened)} method{'s are' if len(opened) > 1 else ' is'} still open. About {_more(least)} would "
-            f"decide the first of them ({least.name}), if its true difference is the measured "
+            f"decide the first of them ({least.label}), if its true difference is the measured "
             f"{points(least.difference.mean)} points."
         )
 
@@ -167,9 +168,9 @@ def method_notes(study: Study) -> Iterator[str]:
         "intervals of all teams lie below the true differences, and with 95 % all upper ends above them; the same "
         "holds for single workers and teams at half the price. So the best row may be picked after looking."
     )
-    if any(row.name.startswith("router") for row in study.rows):
+    if any(row.label.startswith("router") for row in study.rows):
         yield "A router learns from the questions of the study. With more of them it may gain more than it does here."
-    yield from (f"{row.name}: {row.note}" for row in study.rows if row.note)
+    yield from (f"{row.label}: {row.note}" for row in study.rows if row.note)
     yield from study.notes
 
 

@@ -1,28 +1,27 @@
-"""Writes the team file that serves what a study recommends, with the pool and ratings that it needs.
+"""Writes the team files of a study: what serves its recommendation, and the workers and ratings that this needs.
 
-`podium serve --team FOLDER/team.toml` takes it as it is. The study's own pool is a copy of the user's team file,
-with what the planner needs: a voting worker, or ratings.
+`podium serve --team FOLDER/team.toml` takes it as it is. The study's own workers are a copy of the user's, with what
+the planner needs: a voting worker, or ratings.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from podium.config.toml_text import toml_text
 from podium.rollout.run_folder import replace_file
-from podium.study.crossfit import Measured
+from podium.study.conducting import TRAINED
+from podium.study.crossfit import MethodResult
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.spec import PATH_KEYS
 from podium.workers.vote import VOTE
 
 RATINGS, TEAM = "ratings.json", "team"
-_PATH = re.compile(rf'(?m)(?<![\w.-])((?:worker\.)?(?:{"|".join(PATH_KEYS)})\s*=\s*)"([^"\n]*)"')
-_RATINGS = re.compile(r"(?m)^ratings\s*=.*\n?")
-_WORKER = re.compile(r"(?m)^(?=\s*\[\[worker\]\])")
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class ServingFiles:
     Args:
         folder: of the study.
         pool_name: the file with the workers of the user's team, or the name of a shipped team.
-        pool: the pool itself.
+        pool: the workers themselves.
         ratings: of all questions of the study, for Conductors that read ratings; a router has its own.
         checkpoint: the trained Conductor that the study ran; None: none.
     """
@@ -43,72 +42,87 @@ class ServingFiles:
     ratings: Ratings | None
     checkpoint: str | None = None
 
-    def write(self, name: str, method: Measured, *, trained: bool = False) -> str:
-        """Write `name`.toml, and the pool file and ratings that it needs. Returns the name of the file.
-
-        Args:
-            trained: whether the method is the trained checkpoint.
-        """
-        planner = "" if method.chosen is None else method.chosen.planner
-        votes = method.chosen is None or planner.startswith(("committee:", "cascade:"))
-        reads = trained or (method.chosen is None and "ratings" in method.name)
-        rated = self.ratings if reads else None if method.chosen is None else method.chosen.ratings
-        lines = [
-            f"# Written by podium study. It serves: {_one_line(method.choice)}.",
-            f"pool = {json.dumps(self._pool_file(name, votes=votes, rated=rated), ensure_ascii=False)}",
-            "",
-            "[plan]",
-            f"planner = {json.dumps(planner or 'conductor', ensure_ascii=False)}",
+    def write(self, name: str, method: MethodResult) -> str:
+        """Write `name`.toml, and the workers and ratings that it needs. Returns the name of the file."""
+        chosen, trained = method.chosen, method.name == TRAINED
+        planner = "conductor" if chosen is None else chosen.planner
+        votes = chosen is None or planner.startswith(("committee:", "cascade:"))
+        reads = trained or (chosen is None and "ratings" in method.name)
+        rated = self.ratings if reads else None if chosen is None else chosen.ratings
+        tables: dict[str, Any] = {
+            "pool": self._workers(name, votes=votes, rated=rated),
             # Votes were priced so. An untrained Conductor was not.
-            f"early_stop = {'true' if planner or trained else 'false'}",
-        ]
-        if not planner and trained and self.checkpoint is not None:
-            lines += [
-                "",
-                "[conductor]",
-                f"checkpoint = {json.dumps(self._seen_from_here(Path(self.checkpoint)))}",
-            ]
-        if method.chosen is not None and method.chosen.rounds > 1:
-            lines += ["", "[budget]", f"rounds = {method.chosen.rounds}"]
-        replace_file(self.folder / f"{name}.toml", ("\n".join(lines) + "\n").encode())
+            "plan": {"planner": planner, "early_stop": chosen is not None or trained},
+        }
+        if trained and self.checkpoint is not None:
+            tables["conductor"] = {"checkpoint": _seen_from(self.folder, Path(self.checkpoint))}
+        if chosen is not None and chosen.rounds > 1:
+            tables["budget"] = {"rounds": chosen.rounds}
+        header = f"# Written by podium study. It serves: {' '.join(method.choice.split())}.\n"
+        replace_file(self.folder / f"{name}.toml", (header + toml_text(tables)).encode())
         return f"{name}.toml"
 
-    def _pool_file(self, name: str, *, votes: bool, rated: Ratings | None) -> str:
-        """The pool that the settings name: the user's own if it has what is needed, else a copy in the folder."""
+    def _workers(self, name: str, *, votes: bool, rated: Ratings | None) -> str:
+        """The file of the workers: the user's own if it has what is needed, else a copy in the folder."""
         own = pool_file(self.pool_name)
-        add_vote = votes and VOTE not in self.pool.names
-        if not add_vote and rated is None:
-            return self.pool_name if own != Path(self.pool_name) else self._seen_from_here(own)
-        text = _RATINGS.sub("", own.read_text(encoding="utf-8"))
-        text = "".join(self._moved(part, own.parent) for part in _WORKER.split(text))
-        if rated is not None:
-            ratings = RATINGS if name == TEAM else f"{name}-{RATINGS}"
-            replace_file(self.folder / ratings, rated.document)
-            text = f'ratings = "{ratings}"\n\n{text}'
-        if add_vote:
-            text = f'{text.rstrip()}\n\n[[worker]]\nname = "{VOTE}"\nkind = "vote"\n'
-        file = "pool.toml" if name == TEAM else f"{name}-pool.toml"
-        replace_file(self.folder / file, text.encode())
-        return file
-
-    def _moved(self, part: str, base: Path) -> str:
-        """A part of a pool file, its paths seen from the study's folder."""
-
-        def moved(found: re.Match[str]) -> str:
-            there = (base / found[2]).exists() and found[2]
-            return f'{found[1]}"{self._seen_from_here(base / found[2])}"' if there else found[0]
-
-        part = _PATH.sub(moved, part)
-        # A program's folder is that of the pool file, unless it says otherwise.
-        if re.search(r'(?m)^kind\s*=\s*"command"', part) and not re.search(r"(?m)^folder\s*=", part):
-            part = f'{part.rstrip()}\nfolder = "{self._seen_from_here(base)}"\n\n'
-        return part
-
-    def _seen_from_here(self, path: Path) -> str:
-        if path.is_absolute():
-            return str(path)
-        return os.path.relpath(path, self.folder)
+        if rated is None and not (votes and VOTE not in self.pool.names):
+            return self.pool_name if own != Path(self.pool_name) else _seen_from(self.folder, own)
+        prefix = "" if name == TEAM else f"{name}-"
+        write_workers(self.folder / f"{prefix}pool.toml", self.pool, rated, prefix=prefix, votes=votes)
+        return f"{prefix}pool.toml"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def write_workers(
+    file: Path,
+    pool: Pool,
+    ratings: Ratings | None,
+    *,
+    kept: Collection[str] | None = None,
+    votes: bool = False,
+    prefix: str = "",
+    header: str = "",
+) -> None:
+    """Write the workers of a pool that was read from a file, and their ratings beside it.
+
+    The ratings are written first, so a file never names ratings that are not there.
+
+    Args:
+        kept: names of the workers; None: all.
+        votes: whether a voting worker is added, if there is none.
+        prefix: of the name of the ratings.
+    """
+    assert pool.source is not None
+    names = pool.names if kept is None else kept
+    tables: dict[str, Any] = {}
+    if ratings is not None:
+        tables["ratings"] = f"{prefix}{RATINGS}"
+        replace_file(file.with_name(tables["ratings"]), ratings.document)
+    conductor = pool.source.tables.get("conductor", {})
+    here = Path()  # Its paths are seen from the working folder already.
+    conducts = {k: v for k, v in conductor.items() if k not in ("worker", "fallback") or v in names}
+    if conducts:
+        tables["conductor"] = _moved(conducts, here, file.parent)
+    tables["worker"] = [
+        _moved({k: v for k, v in table.items() if k != "fallback" or v in names}, pool.folder, file.parent)
+        for table in pool.source.tables["worker"]
+        if table["name"] in names
+    ]
+    if votes and VOTE not in names:
+        tables["worker"].append({"name": VOTE, "kind": "vote"})
+    replace_file(file, (header + toml_text(tables)).encode())
+
+
+def _moved(table: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
+    """A table with its paths seen from the folder `new`. A program without a folder runs in that of its file."""
+    moved = dict(table)
+    if moved.get("kind") == "command":
+        moved.setdefault("folder", ".")
+    for key in PATH_KEYS:
+        value = moved.get(key)
+        if isinstance(value, str) and (old / value).exists():
+            moved[key] = _seen_from(new, old / value)
+    return moved
+
+
+def _seen_from(folder: Path, path: Path) -> str:
+    return str(path) if path.is_absolute() else os.path.relpath(path, folder)

@@ -38,7 +38,7 @@ CONDUCTOR_SHARE = 0.3
 
 
 @dataclass(frozen=True)
-class Spending:
+class StudyCost:
     """What a study is expected to call and to pay."""
 
     questions: int
@@ -84,7 +84,7 @@ def forecast(
     budget_usd: float | None,
     concurrency: int,
     pays_for_plans: bool = False,
-) -> Spending:
+) -> StudyCost:
     """What a study of these questions would cost.
 
     Args:
@@ -118,7 +118,7 @@ def forecast(
     plan_calls = count * conductors * (1 + _PLAN_STEPS)
     real = [worker for worker in real_workers(pool) if not worker.profile.price.says_free]
     pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.says_free
-    return Spending(
+    return StudyCost(
         questions=len(questions.tasks),
         reached=reached,
         calls=calls,

@@ -135,7 +135,7 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
         _tiles(comparison),
         _rows(comparison),
         tag("h3", "Accuracy over cost"),
-        pareto_chart(comparison),
+        pareto_chart(comparison.rows),
         tag("p", line, class_="note"),
         _measures(measure(evaluations, singles=singles)),
         _controls(table, comparison),

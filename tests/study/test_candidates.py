@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from podium.study.composition import Candidate, bar, choose
+from podium.study.candidates import Candidate, bar, choose
 
 WEIGHTS = {"sums": 1.0, "dates": 2.0, "code": 4.0}
 
