@@ -17,6 +17,7 @@ from podium.server import approval
 from podium.server.api.ask import BackgroundQuestions
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
 from podium.server.keys import Caller, Keys, open_register
+from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.team import Runner
@@ -93,7 +94,7 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)
     approved = Runner(ApprovedPlan.of(plan, request), pool)
-    background.start(request, ANN, approved, plan.id)
+    background.start(OpenedQuestion(service, request, ANN, approved, (plan.id,)))
     assert await background.cancel(plan.id, ANN)
     await background.close()
     assert not await background.cancel(plan.id, ANN)

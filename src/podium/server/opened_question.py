@@ -15,17 +15,19 @@ from uuid import uuid4
 from fastapi import Request
 from fastapi.responses import Response
 
+from podium.errors import StoreError
 from podium.server.answers import ServedAnswer, encode_reply, from_plan, from_trace, no_answer_error
-from podium.server.approval import expiry
+from podium.server.approval import ApprovedPlan, expiry
 from podium.server.keys import Caller
 from podium.server.leniency import ignored_header
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, cancel_on_disconnect
-from podium.team import Event, QuestionEnded, Runner
+from podium.team import Event, PlanReady, QuestionEnded, Runner
 from podium.trace import Trace
 from podium.types import Usage
+from podium.workflow import Workflow
 
 NextEvents = Callable[[], Awaitable[list[tuple[int, Event]]]]
 """Waits for the next events and returns all that have happened, each with the number of its answer."""
@@ -108,7 +110,7 @@ class OpenedQuestion:
             return {0: await self.planned()}, []
         ended: dict[int, Trace] = {}
         if len(self.ids) == 1:
-            ended[0] = await self._answer(0)
+            ended[0] = await self.answer()
             return self._read(ended)
         async with self._events(streams=False) as next_events:
             while len(ended) < len(self.ids):
@@ -135,17 +137,80 @@ class OpenedQuestion:
                 if content := b"".join(pieces):
                     await write(writer.start() + content)
 
-    async def _answer(
-        self, number: int, on_event: Callable[[Event], None] | None = None, *, streams: bool = False
+    async def answer(
+        self,
+        number: int = 0,
+        *,
+        on_event: Callable[[Event], None] | None = None,
+        streams: bool = False,
     ) -> Trace:
-        return await self.service.answer(
-            self.request.sampled(number),
-            self.caller,
-            trace_id=self.ids[number],
-            runner=self.runner,
-            on_event=on_event,
-            streams=streams,
+        """Give answer `number`, and return its trace. It is stored whatever the outcome, if the request wants that.
+
+        Args:
+            on_event, streams: as in `Runner.answer`.
+
+        Raises:
+            APIError: the approved plan was run meanwhile; nothing ran.
+            UsageError: the question cannot be answered as requested.
+            StoreError: storage failed, and there is no answer.
+            asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
+        """
+        service, planner, trace_id = self.service, self.runner.planner, self.ids[number]
+        if self.request.plan_id is not None and isinstance(planner, ApprovedPlan):
+            await service.plans.take(planner.planned)
+        request = self.request.sampled(number)
+        task = asyncio.current_task()
+        assert task is not None
+        service.running[trace_id] = task
+        try:
+            return await self.runner.answer(
+                request.question,
+                seed=request.seed,
+                sample=request.sample,
+                trace_id=trace_id,
+                on_event=self._observer(number, on_event),
+                streams=streams,
+            )
+        except StoreError as error:
+            answered: Trace | None = error.trace
+            if answered is None or answered.answer is None:
+                raise
+            return answered
+        finally:
+            del service.running[trace_id]
+            service.live.end(trace_id)
+
+    def _observer(self, number: int, on_event: Callable[[Event], None] | None) -> Callable[[Event], None]:
+        """Passes events to all observers, and stores the trace with its owner, user and metadata."""
+        service, runner, trace_id = self.service, self.runner, self.ids[number]
+        live = service.live.begin(
+            trace_id,
+            self.caller.name,
+            question=self.request.question.text,
+            planner=runner.planner.name,
+            workers=runner.pool.names,
         )
+        own = [] if on_event is None else [on_event]
+        others = (observer(trace_id, self.request, self.caller) for observer in service.observers)
+        observers = [live, *others, *own]
+
+        def observe(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                event = replace(event, trace=self._owned(event.trace))
+                service.conversations.record(event.trace, self.caller)
+                if self.request.keep:
+                    service.keep(event.trace, self.caller)
+            elif isinstance(event, PlanReady):
+                service.planners.record_plan(runner.planner.name, event.error)
+            for notify in observers:
+                notify(event)
+
+        return observe
+
+    def _owned(self, trace: Trace) -> Trace:
+        """The trace with what it keeps of its caller."""
+        added = {"owner": self.caller.name, "user": self.request.user, "metadata": self.request.metadata}
+        return trace.model_copy(update=added)
 
     @asynccontextmanager
     async def _events(self, *, streams: bool) -> AsyncIterator[NextEvents]:
@@ -157,7 +222,9 @@ class OpenedQuestion:
 
         async def answer(number: int) -> None:
             try:
-                await self._answer(number, lambda event: queue.put_nowait((number, event)), streams=streams)
+                await self.answer(
+                    number, on_event=lambda event: queue.put_nowait((number, event)), streams=streams
+                )
             except Exception as error:  # `next_events` raises it again; in this task it would be lost.
                 queue.put_nowait((number, error))
 
@@ -205,20 +272,31 @@ class OpenedQuestion:
         return {n: answer for n, answer in read.items() if traces[n].answer is not None}, failed
 
     async def planned(self) -> ServedAnswer:
-        """The answer of a dry run.
+        """The answer of a dry run: its plan, which waits for approval. One that waits already is not written again, but
+        checked as the request edits it.
 
         Raises:
             APIError: there is no plan.
+            UsageError: the question cannot be planned as requested.
+            StoreError: an account cannot be written.
         """
-        trace, workflow, estimate = await self.service.plan(
-            self.request, self.caller, self.runner, self.ids[0]
-        )
-        error = no_answer_error(trace)
-        if workflow is None and error is not None:
-            raise error
-        assert workflow is not None
-        waits = self.request.worker is None
+        service, request, runner, planner = self.service, self.request, self.runner, self.runner.planner
+        workflow: Workflow | None
+        if isinstance(planner, ApprovedPlan):
+            trace, workflow = planner.planned, planner.workflow
+            estimate = await service.prices.estimate(planner.over(runner.pool), runner.pool, request.question)
+        else:
+            trace = self._owned(await runner.plan(request.question, seed=request.seed, trace_id=self.ids[0]))
+            workflow = trace.rounds[0].workflow
+            if request.worker is None:
+                service.plans.add(trace, keep=request.keep)
+            error = no_answer_error(trace)
+            if workflow is None and error is not None:
+                raise error
+            assert workflow is not None
+            estimate = await service.prices.estimate(workflow, runner.pool, request.question)
+        waits = request.worker is None
         answer = from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
-        if self.request.plan_id is not None:  # Its planning was paid for by the request that asked for it.
+        if request.plan_id is not None:  # Its planning was paid for by the request that asked for it.
             answer = replace(answer, usage=Usage(), cost_usd=0.0)
         return answer

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from podium.conductor import Conductor, QuarantinePlanner
 from podium.errors import StoreError
@@ -25,14 +25,13 @@ from podium.server.planners import DirectPlanner, Planners
 from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
-from podium.team import Event, PlanReady, QuestionEnded, Runner
+from podium.team import Event, Runner
 from podium.team.affinity import StickyWorkerPlanner
 from podium.team.planning import first_model
 from podium.team.team import Team
 from podium.trace import Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
-from podium.workflow import Workflow
 
 if TYPE_CHECKING:
     from podium.server.siblings import Siblings
@@ -98,80 +97,6 @@ class Service:
         await self.keys.admit(caller)
         return caller
 
-    async def answer(
-        self,
-        request: ChatRequest,
-        caller: Caller,
-        *,
-        trace_id: str,
-        runner: Runner | None = None,
-        on_event: Callable[[Event], None] | None = None,
-        streams: bool = False,
-    ) -> Trace:
-        """Answer `request` and return the trace. The trace is stored whatever the outcome.
-
-        Args:
-            runner: the result of `open_runner` for this request; None: it is opened here.
-            on_event, streams: as in `Runner.answer`.
-
-        Raises:
-            APIError: the caller may not do this, or the approved plan was run meanwhile; nothing ran.
-            UsageError: the question cannot be answered as requested.
-            asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
-        """
-        runner = runner or await self.open_runner(request, caller)
-        planner = runner.planner
-        if request.plan_id is not None and isinstance(planner, ApprovedPlan):
-            await self.plans.take(planner.planned)
-        observe = self._observer(request, caller, runner, trace_id, on_event)
-        task = asyncio.current_task()
-        assert task is not None
-        self.running[trace_id] = task
-        try:
-            return await runner.answer(
-                request.question,
-                seed=request.seed,
-                sample=request.sample,
-                trace_id=trace_id,
-                on_event=observe,
-                streams=streams,
-            )
-        except StoreError as error:
-            answered: Trace | None = error.trace
-            if answered is None or answered.answer is None:
-                raise
-            return answered
-        finally:
-            del self.running[trace_id]
-            self.live.end(trace_id)
-
-    async def plan(
-        self, request: ChatRequest, caller: Caller, runner: Runner, trace_id: str
-    ) -> tuple[Trace, Workflow | None, dict[str, Any]]:
-        """Plan without running, and let the plan wait for approval under `trace_id`.
-
-        A plan that waits already is not written again: it is checked as the request edits it.
-
-        Returns:
-            The trace of the planning; the plan, with the numbers of the trace's pool, or None where the planner wrote
-            none; the estimate of its cost.
-
-        Raises:
-            UsageError: the question cannot be planned as requested.
-            StoreError: an account cannot be written.
-        """
-        question, planner = request.question, runner.planner
-        if isinstance(planner, ApprovedPlan):
-            priced = await self.prices.estimate(planner.over(runner.pool), runner.pool, question)
-            return planner.planned, planner.workflow, priced
-        written = await runner.plan(question, seed=request.seed, trace_id=trace_id)
-        trace = _owned(written, request, caller)
-        workflow = trace.rounds[0].workflow
-        if request.worker is None:
-            self.plans.add(trace, keep=request.keep)
-        priced = {} if workflow is None else await self.prices.estimate(workflow, runner.pool, question)
-        return trace, workflow, priced
-
     async def close(self) -> None:
         """Close what this service opened itself. Calling twice is fine."""
         self.live.close()
@@ -181,7 +106,8 @@ class Service:
         """The runner for `request`: its planner, the workers that it may use, its budget.
 
         Raises:
-            APIError, UsageError: as in `answer`.
+            APIError: the caller may not do this.
+            UsageError: the question cannot be answered as requested.
         """
         account = self.keys.account(caller)
         runner = replace(
@@ -243,44 +169,6 @@ class Service:
         except StoreError as error:
             # The answer is paid for and its caller is waiting, so a failing store must not lose it.
             _LOG.error("Trace %s is not kept: %s", trace.id, error)
-
-    def _observer(
-        self,
-        request: ChatRequest,
-        caller: Caller,
-        runner: Runner,
-        trace_id: str,
-        on_event: Callable[[Event], None] | None,
-    ) -> Callable[[Event], None]:
-        """Pass events to all observers, and store the trace with its owner, user and metadata."""
-        live = self.live.begin(
-            trace_id,
-            caller.name,
-            question=request.question.text,
-            planner=runner.planner.name,
-            workers=runner.pool.names,
-        )
-        own = [] if on_event is None else [on_event]
-        observers = [live, *(observer(trace_id, request, caller) for observer in self.observers), *own]
-
-        def observe(event: Event) -> None:
-            if isinstance(event, QuestionEnded):
-                event = replace(event, trace=_owned(event.trace, request, caller))
-                self.conversations.record(event.trace, caller)
-                if request.keep:
-                    self.keep(event.trace, caller)
-            elif isinstance(event, PlanReady):
-                self.planners.record_plan(runner.planner.name, event.error)
-            for notify in observers:
-                notify(event)
-
-        return observe
-
-
-def _owned(trace: Trace, request: ChatRequest, caller: Caller) -> Trace:
-    """The trace with what it keeps of its caller."""
-    added = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
-    return trace.model_copy(update=added)
 
 
 def _once(budget: Budget) -> Budget:

@@ -31,7 +31,6 @@ from podium.server.requests import (
 )
 from podium.server.service import Service
 from podium.server.streaming import Write, cancel_on_disconnect
-from podium.team import Runner
 from podium.types import Message, Question
 
 
@@ -62,19 +61,20 @@ class BackgroundQuestions:
         if service.siblings is not None:
             service.siblings.answers["cancel"] = self._answer
 
-    def start(self, request: ChatRequest, caller: Caller, runner: Runner, trace_id: str) -> None:
+    def start(self, question: OpenedQuestion) -> None:
         """Start a question."""
+        (trace_id,) = question.ids
 
         async def run() -> None:
             try:
-                await self._service.answer(request, caller, trace_id=trace_id, runner=runner, streams=True)
+                await question.answer(streams=True)
             except PodiumError:
                 # No request waits for it. Clients that follow the question see it end without an answer.
                 pass
             finally:
                 del self._tasks[trace_id]
 
-        self._tasks[trace_id] = asyncio.create_task(run()), caller
+        self._tasks[trace_id] = asyncio.create_task(run()), question.caller
 
     async def cancel(self, trace_id: str, caller: Caller) -> bool:
         """Cancel a question of any process of this server. False: it is not running, or belongs to another key."""
@@ -142,12 +142,12 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
             if isinstance(planner, ApprovedPlan):
                 # Here, since nobody waits for what the background raises.
                 await service.plans.take(planner.planned)
-                chat_request = replace(chat_request, plan_id=None)
+                question = replace(question, request=replace(chat_request, plan_id=None))
         except APIError as error:
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
-        background.start(chat_request, caller, question.runner, question.ids[0])
+        background.start(question)
         return {"id": question.ids[0]}
 
     @router.delete(

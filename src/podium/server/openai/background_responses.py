@@ -221,13 +221,7 @@ class BackgroundResponses:
             async with self._turns:
                 await self._table.begin(lost.id)
                 response.add(response.writer.begin())
-                await self._service.answer(
-                    question.request,
-                    question.caller,
-                    trace_id=lost.id,
-                    runner=question.runner,
-                    on_event=observe,
-                )
+                await question.answer(on_event=observe)
         except asyncio.CancelledError:
             if response.wish == "drop":
                 raise
