@@ -24,14 +24,16 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
+from podium.executor import Dispatcher
 from podium.executor.accounts import open_day_account
 from podium.executor.checkup import CheckResult
 from podium.executor.checkup import check as check_workers
 from podium.executor.ledger import SpendLimit
 from podium.executor.state_file import CooldownFile, WorkerCooldown
 from podium.team.opening import open_pool
-from podium.team.planning import check_planner, open_planner, pays_for_plans
+from podium.team.planning import check_planner, pays_for_plans
 from podium.team.settings import TeamSettings
+from podium.team.team import open_team
 from podium.team.team_worker import TeamWorker
 from podium.trace import Span, Trace
 from podium.workers.base import Worker
@@ -138,20 +140,19 @@ async def _check_conductor(
     settings: TeamSettings, limit_s: float | None, accounts: Sequence[SpendLimit]
 ) -> CheckResult:
     try:
-        pool = open_pool(settings, ready=False)
-        opened = open_planner(settings, pool, seed="check")
-        is_paid = has_paid_workers(pool) or pays_for_plans(settings, pool)
+        team = open_team(settings, open_pool(settings, ready=False), dispatcher=Dispatcher(), seed="check")
     except UsageError as error:
         return CheckResult("conductor", False, 0.0, str(error), error="usage", role="planner")
-    try:
-        async with asyncio.timeout(limit_s):
-            return await check_planner(opened, pool, accounts if is_paid else ())
-    except TimeoutError:
-        late = f"No plan within {limit_s:g} s."
-        return CheckResult(opened.planner.name, False, limit_s or 0.0, late, error="timeout", role="planner")
-    finally:
-        await opened.close()
-        await pool.close()
+    async with team:
+        is_paid = has_paid_workers(team.pool) or pays_for_plans(settings, team.pool)
+        try:
+            async with asyncio.timeout(limit_s):
+                return await check_planner(team.opened_planner, team.pool, accounts if is_paid else ())
+        except TimeoutError:
+            late = f"No plan within {limit_s:g} s."
+            return CheckResult(
+                team.planner.name, False, limit_s or 0.0, late, error="timeout", role="planner"
+            )
 
 
 def _look(pool: Pool, store: Path | None) -> list[_Listed]:

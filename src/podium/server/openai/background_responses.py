@@ -311,10 +311,17 @@ class _Response:
 
     def stop(self, wish: Literal["cancel", "drop"]) -> None:
         """Cancel the task, only once: a second cancellation would interrupt the clean-up of the first."""
-        if self.wish is None and not self.finishing and self.task is not None:
-            self.wish = wish
-            # The loop runs this after the task's first step: one that never began would keep no trace.
-            asyncio.get_running_loop().call_soon(self.task.cancel)
+        task = self.task
+        if self.wish is not None or task is None:
+            return
+        self.wish = wish
+
+        def cancel() -> None:
+            if not self.finishing:
+                task.cancel()
+
+        # The loop runs this after the task's first step: one that never began would keep no trace.
+        asyncio.get_running_loop().call_soon(cancel)
 
     def add(self, content: bytes) -> None:
         """Add the events in `content`."""
