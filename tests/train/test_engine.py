@@ -21,8 +21,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import RunMismatchError
+from podium.rollout.collapse import collapses, ends_of
 from podium.rollout.run_folder import RunFolder
-from podium.train.metrics import alarms
 from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
 from podium.train.small.checkpoints import read_model
@@ -154,7 +154,8 @@ def test_the_rows_say_when_all_plans_become_alike(long: Path) -> None:
     assert first["topology_entropy"] > 0
     for row in rows(long):
         assert row["unreadable"] == pytest.approx(1 - row["valid"])
-        assert row["alarms"] == alarms(row)
+        start, now = ends_of(rows(long)[: row["iteration"] + 1])
+        assert row["alarms"] == collapses(now, start)
 
 
 def test_dropped_rollouts_are_counted_and_not_rewarded(whole: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.train.metrics import entropy
+from podium.rollout.collapse import entropy
 from podium.train.random_plans import WORDINGS, random_plan, random_thought
 from podium.types import Profile
 from podium.workflow import AccessRule, check, parse, render

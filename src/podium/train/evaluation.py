@@ -10,11 +10,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from podium.rollout.collapse import collapse_figures
 from podium.train.metrics import batch_figures
 from podium.train.rollouts import Rollouts, SampledCompletion, Writer
 from podium.train.schedule import ScheduledGroup
 
-_KEPT = ("accuracy", "valid", "steps", "calls", "cost_usd", "dropped")
+_KEPT = (*collapse_figures(()), "calls", "cost_usd", "dropped")
 """The figures of `batch_figures` that an evaluation reports."""
 
 
@@ -40,8 +41,8 @@ class PolicyEvaluation:
     def __call__(self, writer: Writer) -> dict[str, Any]:
         """Evaluate the policy that the writer writes with. All ranks must call this together.
 
-        "accuracy", "calls" and "cost_usd" (dollars) are means over the questions whose workers did not fail. "valid"
-        and "steps" are means over plans. For "dropped" see `batch_figures`.
+        "accuracy", "calls" and "cost_usd" (dollars) are means over the questions whose workers did not fail. The other
+        figures of `collapse_figures` are of plans. For "dropped" see `batch_figures`.
 
         Raises:
             PodiumError: as `Rollouts.run`.

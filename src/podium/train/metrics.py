@@ -1,51 +1,49 @@
 """One row of metrics for each batch of rollouts, of either engine. Pure: samples in, a JSON-ready row out.
 
-`variety` and `alarms` measure how much a policy's plans differ: one that always writes the same plan stops learning.
 `check_gate` refuses a first batch that shows no start to learn from.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from math import log
-from statistics import fmean, pstdev
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 from typing import Any
 
 from podium.errors import UsageError
+from podium.rollout.collapse import PlanFacts, collapse_figures, question_kind
 from podium.scoring import Score
 from podium.train.rollouts import SampledCompletion
 from podium.train.settings import TrainSettings
 
 
 def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
-    """Figures of a batch: means over the samples that were scored.
+    """Figures of a batch: means over the samples that were scored, those of `collapse_figures` among them.
 
-    "accuracy", "calls" and "cost_usd" are of whole rollouts, after their last round; everything else is of single
-    plans. "accuracy_readable" leaves out rollouts whose last plan could not be read: if "accuracy" alone grows, the
-    policy learns the form and not the choice. "dropped" counts completions whose workers or grader failed, and those
+    "accuracy", "accuracy_readable", "calls" and "cost_usd" are of whole rollouts, after their last round; everything
+    else is of single plans. "dropped" counts completions whose workers or grader failed, and those
     that were not generated because their prompts were too long. "unrewarded_groups" is the share of the groups without
     any reward, "zero_variance_groups" the share of the others whose rewards are all equal.
     """
     written = [sample for sample in samples if sample.tokens]
-    scored = [
-        sample.score for sample in written if sample.score is not None and sample.score.reward is not None
+    of_score = [
+        (sample.score, question_kind(sample.row.task))
+        for sample in written
+        if sample.score is not None and sample.score.reward is not None
     ]
+    scored = [score for score, _ in of_score]
     readable = [score for score in scored if score.valid]
     ends = _last_scores(samples)
     groups = _groups(samples)
     rewarded = [group for group in groups if group]
     counts = Counter(worker for score in readable for worker in score.workers)
-    lengths = [score.steps for score in readable if not score.accepted]
     return {
         "reward": _mean(sample.reward for sample in samples if sample.reward is not None),
-        "valid": _mean(score.valid for score in scored),
+        **collapse_figures([_plan_facts(score, kind) for score, kind in of_score]),
         "unreadable": _mean(not score.valid for score in scored),
         "accuracy": _mean(score.correct for score in ends),
         "accuracy_readable": _mean(score.correct for score in ends if score.valid),
         "penalty": _mean(_penalty(score) for score in readable),
-        "steps": _mean(lengths),
-        "steps_std": pstdev(lengths) if lengths else 0.0,
         "calls": _mean(score.calls for score in ends),
         "cost_usd": _mean(score.cost_usd for score in ends),
         "accepted": _mean(score.accepted for score in readable),
@@ -55,10 +53,13 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
         "zero_variance_groups": _mean(len(set(group)) == 1 for group in rewarded),
         "unrewarded_groups": _mean(not group for group in groups),
         "dropped": len(written) - len(scored) + sum(sample.too_long for sample in samples),
-        **variety([(score.workers, score.topology) for score in readable if score.workers]),
         "recorded": any(score.recorded for score in scored),
         "trace_id": next((score.trace_id for score in ends), None),
     }
+
+
+def _plan_facts(score: Score, kind: str) -> PlanFacts:
+    return PlanFacts(kind, score.valid, score.correct, score.workers, score.topology, score.steps)
 
 
 def numbers(row: dict[str, Any]) -> dict[str, float]:
@@ -95,40 +96,6 @@ def _penalty(score: Score) -> float:
 def _mean(values: Iterable[float]) -> float:
     listed = list(values)
     return fmean(listed) if listed else 0.0
-
-
-def entropy(values: Iterable[Hashable]) -> float:
-    """The entropy of the values' shares, in nats; 0 if all are equal, or there are none."""
-    counts = Counter(values)
-    total = counts.total()
-    return -sum(count / total * log(count / total) for count in counts.values()) if total else 0.0
-
-
-def variety(plans: Sequence[tuple[tuple[str, ...], str]]) -> dict[str, float]:
-    """Figures of collapse over plans, each given as the workers of its steps and its topology.
-
-    "worker_entropy" is over all steps, "first_worker_entropy" over first steps and "topology_entropy" over plans, all
-    in nats. "commonest_plan" is the share of the commonest pair of workers and topology; subtasks do not count.
-    """
-    commonest = Counter(plans).most_common(1)
-    return {
-        "worker_entropy": entropy(worker for workers, _ in plans for worker in workers),
-        "first_worker_entropy": entropy(workers[0] for workers, _ in plans if workers),
-        "topology_entropy": entropy(topology for _, topology in plans),
-        "commonest_plan": commonest[0][1] / len(plans) if commonest else 0.0,
-    }
-
-
-_ALARMS = (
-    ("commonest_plan", 0.95, "of the readable plans name the same workers in the same topology"),
-    ("zero_variance_groups", 0.95, "of the groups have equal rewards, and teach nothing"),
-    ("unreadable", 0.5, "of the plans cannot be read"),
-)
-
-
-def alarms(row: dict[str, Any]) -> list[str]:
-    """A sentence for each figure of a row that is above its limit, and so shows collapse."""
-    return [f"{row[key]:.0%} {words}." for key, limit, words in _ALARMS if row.get(key, 0.0) > limit]
 
 
 def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequence[SampledCompletion]) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from podium.rollout.collapse import collapses, ends_of
 from podium.rollout.run_folder import RunFolder
-from podium.train.metrics import alarms, batch_figures
+from podium.train.metrics import batch_figures
 from podium.train.progress import Progress, clock
 from podium.train.rollouts import SampledCompletion
 from podium.train.settings import TrainSettings
@@ -38,6 +39,8 @@ class Recorder:
         self.progress = progress
         self._on_warning = on_warning
         self._on_row = on_row
+        self._earlier: list[dict[str, Any]] = []
+        """The rows so far, of a resumed run those before it too."""
         self._still = 0
         self._elapsed_s = 0.0
         self._done = 0
@@ -47,8 +50,8 @@ class Recorder:
         self._done = iterations
         if self._run is not None and self._rows is not None:
             self._rows.truncate(iterations)
-            rows = self._rows.read()
-            self._elapsed_s = sum(sum(row["seconds"].values()) for row in rows)
+            self._earlier = self._rows.read()
+            self._elapsed_s = sum(sum(row["seconds"].values()) for row in self._earlier)
             resumed = f", {iterations} of them done" if iterations else ""
             self.progress.say(
                 f"Training {self._run.path}: {self._settings.grpo.iterations} iterations{resumed}"
@@ -107,7 +110,9 @@ class Recorder:
         }
         if evaluation is not None:
             row["evaluation"] = evaluation
-        row["alarms"] = alarms(row)
+        self._earlier.append(row)
+        start, now = ends_of(self._earlier)
+        row["alarms"] = collapses(now, start)
         self._done += 1
         self._elapsed_s += sum(phases.values())
         if self._rows is not None:

@@ -21,6 +21,7 @@ from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
 from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
 from podium.evals.table import grid, notes, percent, points, within
+from podium.rollout.collapse import collapses, ends_of
 from podium.rollout.run_folder import RunFolder, replace_file
 
 REPORT = "report.html"
@@ -40,6 +41,19 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
     ("entropy", "Entropy of the policy, nats a token", "{:g}".format, 0.0),
 )
 """(metric, caption, function that formats a value, lower end of the axis); None: the axis begins at the least value."""
+COLLAPSE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("valid", "plans that can be read", _share),
+    ("accuracy", "right answers", _share),
+    ("accuracy_readable", "right answers given a plan that can be read", _share),
+    ("steps", "steps", "{:.2f}".format),
+    ("steps_std", "standard deviation of steps", "{:.2f}".format),
+    ("worker_entropy", "entropy of workers, nats", "{:.2f}".format),
+    ("first_worker_entropy", "entropy of first workers, nats", "{:.2f}".format),
+    ("topology_entropy", "entropy of topologies, nats", "{:.2f}".format),
+    ("plan_information", "information of the question's kind in the plan, nats", "{:.2f}".format),
+    ("commonest_plan", "share of the commonest workers and topology", _share),
+)
+"""(figure of `collapse_figures`, caption, function that formats a value)."""
 _SURE = 0.05
 _LIGHT = """
 for (const one of document.querySelectorAll("[data-row]")) {
@@ -104,9 +118,30 @@ def _training(metrics: Sequence[Mapping[str, Any]]) -> Html:
         tag("p", RECORDED, class_="simulated") if metrics[-1].get("recorded") else "",
         tag("p", "Faint: each iteration. Strong: the moving mean over a tenth of them.", class_="note"),
         tag("div", figures, class_="curves"),
+        _collapse(metrics),
         (tag("h2", "Share of steps by worker"), tag("ul", legend, class_="legend"), shares(used, names))
         if used
         else "",
+    )
+
+
+def _collapse(metrics: Sequence[Mapping[str, Any]]) -> Html:
+    """Whether the policy still writes different plans, beside its start."""
+    start, now = ends_of(metrics)
+    lines = [
+        table_row(caption, show(start[key]), show(now[key]))
+        for key, caption, show in COLLAPSE
+        if key in start and key in now
+    ]
+    if not lines:
+        return Html("")
+    signs = collapses(now, start) or [
+        "No sign of collapse: the plans still differ, and depend on the question."
+    ]
+    return fragment(
+        tag("h2", "Collapse"),
+        (tag("p", sign) for sign in signs),
+        data_table(("figure", "first iterations", "last iterations"), lines),
     )
 
 

@@ -14,6 +14,7 @@ const KNOWN = [
   ["worker_entropy", "Variety of workers", "nats, over steps", "Entropy of the workers' shares of all planned steps: 0 if one worker does everything, ln N if N workers do equally much."],
   ["first_worker_entropy", "Variety of first workers", "nats, over plans", "Entropy of who takes the first step of a plan."],
   ["topology_entropy", "Variety of topologies", "nats, over plans", "Entropy of the plans' topologies, which are which step reads which: 0 if all plans have the same one."],
+  ["plan_information", "Plan and kind of question", "nats, less chance", "Mutual information of the kind of a question and its plan (workers and topology), less what chance shows: 0 if the plan does not depend on the question."],
   ["commonest_plan", "Commonest plan", "share of readable plans", "Share of the readable plans that have the commonest workers and topology together; subtasks do not count. Near 100% the policy has collapsed.", true],
   ["zero_variance_groups", "Groups of equal rewards", "share", "Share of the groups in which all rollouts of a question have the same reward: they teach nothing.", true],
   ["penalty", "Penalty", "mean of a readable plan", "Reward that a readable plan loses for cost, calls and time."],

@@ -1,0 +1,147 @@
+"""Figures of collapse: whether a policy still writes different plans, and whether they depend on the question.
+
+Reinforcement can raise accuracy and yet teach nothing but the form of a plan, one step, or one worker. Trainings and
+evaluations compute these figures alike, and compare them with those of the start. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from random import Random
+from statistics import fmean, pstdev
+from typing import Any
+
+_SHUFFLES = 20
+"""Of the questions' kinds, to find how much information chance alone would show."""
+_MOST_ROWS = 5
+"""Rows at each end of a training that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What the figures need of one plan."""
+
+    kind: str
+    """The kind of its question (`question_kind`)."""
+    readable: bool
+    correct: bool
+    """Whether the answer is right."""
+    workers: tuple[str, ...] = ()
+    """The worker of each step; empty: the plan is unreadable, or accepts the answer that there is."""
+    topology: str = ""
+    """Which earlier steps each step reads, such as "-;0;0,1"."""
+    steps: int = 0
+    """Steps that the answer needs."""
+
+
+def question_kind(task_id: str) -> str:
+    """The kind of a question by its id: the id without its last part and without the numbers before it, such as
+    "reasoning-gym/gcd" of "reasoning-gym/gcd/0/21"."""
+    *kind, _ = task_id.split("/")
+    while kind and kind[-1].isdecimal():
+        kind.pop()
+    return "/".join(kind) or task_id
+
+
+def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
+    """The figures of these plans; a mean of nothing is 0.
+
+    - "valid": share of plans that can be read. "accuracy": share of right answers. "accuracy_readable": the same given
+      a plan that can be read.
+    - "steps", "steps_std": mean and standard deviation of the steps that the answer needs.
+    - "worker_entropy" over all steps, "first_worker_entropy" and "topology_entropy" over plans, in nats.
+    - "plan_information": the mutual information of the question's kind and the plan (its workers and topology), in
+      nats, less what chance shows: the mean over shuffled kinds. 0: the plan does not depend on the kind.
+    - "commonest_plan": share of the commonest workers and topology together. Subtasks do not count.
+    """
+    run = [plan for plan in plans if plan.workers]
+    steps = [plan.steps for plan in run]
+    shapes = [(plan.workers, plan.topology) for plan in run]
+    commonest = Counter(shapes).most_common(1)
+    return {
+        "valid": _mean(plan.readable for plan in plans),
+        "accuracy": _mean(plan.correct for plan in plans),
+        "accuracy_readable": _mean(plan.correct for plan in plans if plan.readable),
+        "steps": _mean(steps),
+        "steps_std": pstdev(steps) if steps else 0.0,
+        "worker_entropy": entropy(worker for plan in run for worker in plan.workers),
+        "first_worker_entropy": entropy(plan.workers[0] for plan in run),
+        "topology_entropy": entropy(plan.topology for plan in run),
+        "plan_information": _information([plan.kind for plan in run], shapes),
+        "commonest_plan": commonest[0][1] / len(shapes) if commonest else 0.0,
+    }
+
+
+def entropy(values: Iterable[Hashable]) -> float:
+    """The entropy of the values' shares, in nats; 0 if all are equal, or there are none."""
+    counts = Counter(values)
+    total = counts.total()
+    return -sum(count / total * log(count / total) for count in counts.values()) if total else 0.0
+
+
+def _information(kinds: Sequence[Hashable], shapes: Sequence[Hashable]) -> float:
+    """The mutual information of pairs, in nats, less its mean over shuffled kinds; at least 0."""
+    apart = entropy(kinds) + entropy(shapes)
+    random, shuffled = Random("collapse"), list(kinds)
+    by_chance = []
+    for _ in range(_SHUFFLES):
+        random.shuffle(shuffled)
+        by_chance.append(apart - entropy(zip(shuffled, shapes, strict=True)))
+    return max(0.0, apart - entropy(zip(kinds, shapes, strict=True)) - fmean(by_chance))
+
+
+_ALARMS = (
+    ("commonest_plan", 0.95, "of the readable plans name the same workers in the same topology"),
+    ("zero_variance_groups", 0.95, "of the groups have equal rewards, and teach nothing"),
+    ("unreadable", 0.5, "of the plans cannot be read"),
+)
+
+
+def ends_of(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
+    """The mean figures of the first and of the last rows of a training: a quarter of them, five at most."""
+    count = max(1, min(_MOST_ROWS, len(rows) // 4))
+    return _mean_row(rows[:count]), _mean_row(rows[-count:])
+
+
+def collapses(row: Mapping[str, Any], start: Mapping[str, float]) -> list[str]:
+    """A sentence for each sign of collapse in the figures of a policy.
+
+    Args:
+        row: the figures now.
+        start: the same figures of the policy before training, or of the untrained model.
+    """
+    found = [f"{row[key]:.0%} {words}." for key, limit, words in _ALARMS if row.get(key, 0.0) > limit]
+    if not row.keys() >= _COMPARED or not start.keys() >= _COMPARED:
+        return found
+    if row["steps"] < 1.05 and start["steps"] > 1.5:
+        found.append(f"Plans have one step, where those of the start had {start['steps']:.1f}.")
+    if row["first_worker_entropy"] < 0.1 and start["first_worker_entropy"] > 0.5:
+        found.append("Nearly all plans begin with the same worker, where those of the start did not.")
+    if row["plan_information"] < start["plan_information"] / 4 and start["plan_information"] > 0.05:
+        found.append("The plan no longer depends on the kind of question.")
+    gain = row["accuracy"] - start["accuracy"]
+    if gain > 0.05 and row["accuracy_readable"] - start["accuracy_readable"] < gain / 4:
+        found.append(
+            f"Accuracy grew by {100 * gain:.0f} points since the start and that of readable plans hardly: the policy "
+            "learned the form of a plan, and not the choice."
+        )
+    return found
+
+
+_COMPARED = {"steps", "first_worker_entropy", "plan_information", "accuracy", "accuracy_readable"}
+
+
+def _mean_row(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    numbers = [
+        {key: float(value) for key, value in row.items() if isinstance(value, int | float)} for row in rows
+    ]
+    shared = set.intersection(*map(set, numbers)) if numbers else set()
+    return {key: fmean(row[key] for row in numbers) for key in sorted(shared)}
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return fmean(listed) if listed else 0.0
