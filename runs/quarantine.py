@@ -34,7 +34,7 @@ def ask(
     planner: QuarantinePlanner, rng: Random, right: float, lost: float, *, bad: str = "", fails: bool = False
 ) -> None:
     """One question with its outcome. A plan with a failed call is wrong, and so is every one with the bad worker."""
-    shown = [name for name in WORKERS if name not in planner.left] or WORKERS
+    shown = [name for name in WORKERS if name not in planner.quarantined] or WORKERS
     workers = rng.sample(shown, min(3, len(shown)))
     failed = {name for name in workers if rng.random() < lost or (fails and name == bad)}
     is_right = not failed and bad not in workers and rng.random() < right
@@ -46,7 +46,7 @@ def is_kept(rng: Random, right: float, lost: float) -> bool:
     planner = QuarantinePlanner(NoPlans())
     for _ in range(QUIET):
         ask(planner, rng, right, lost)
-        if planner.left:
+        if planner.quarantined:
             return False
     return True
 
@@ -56,11 +56,11 @@ def questions_until_left(rng: Random, right: float, lost: float, fails: bool) ->
     planner = QuarantinePlanner(NoPlans())
     for _ in range(BEFORE):
         ask(planner, rng, right, lost)
-    if "a" in planner.left:  # It was left without need.
+    if "a" in planner.quarantined:  # It was left without need.
         return questions_until_left(rng, right, lost, fails)
     for number in range(1, AFTER + 1):
         ask(planner, rng, right, lost, bad="a", fails=fails)
-        if "a" in planner.left:
+        if "a" in planner.quarantined:
             return number
     return AFTER + 1
 

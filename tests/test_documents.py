@@ -123,6 +123,20 @@ def test_every_name_of_the_code_that_a_text_has_is_there() -> None:
     assert missing == []
 
 
+def test_every_python_file_that_a_document_names_is_there() -> None:
+    prose = tracked(
+        "README.md", "AGENTS.md", "CONTRIBUTING.md", "docs/*.md", "lab/*.md", "research/docs/*.md"
+    )
+    places = [ROOT, *(ROOT / part for part in ("src", "src/podium", "lab", "research", "integrations"))]
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in prose
+        for name in re.findall(r"(?<![\w/.{-])((?:[\w-]+/)+\w+\.py)\b", path.read_text(encoding="utf-8"))
+        if not any((place / name).is_file() for place in (*places, path.parent))
+    ]
+    assert missing == []
+
+
 def test_the_drawing_of_the_layers_has_every_package_and_module() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     drawing = page.split("## The layers")[1].split("```")[1]

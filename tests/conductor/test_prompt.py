@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.conductor.instructions import EXAMPLE_NAMES
-from podium.conductor.prompt import rating_words, second_prompt, shown
+from podium.conductor.prompt import rating_text, rating_words, second_prompt
 from podium.planner import Outcome, PlanRequest
 from podium.types import AnswerOptions, Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Step, Workflow, parse, topology
@@ -349,7 +349,7 @@ def test_the_full_prompt_says_in_words_what_was_measured() -> None:
     [(0, "0%"), (0.024, "0%"), (0.026, "5%"), (0.874, "85%"), (0.876, "90%"), (0.974, "95%"), (1, "100%")],
 )
 def test_accuracies_are_shown_in_steps_of_five(accuracy: float, percent: str) -> None:
-    assert shown(Rating(kind="k", accuracy=accuracy, cost_usd=1, questions=1), 1) == f"{percent} 1x"
+    assert rating_text(Rating(kind="k", accuracy=accuracy, cost_usd=1, questions=1), 1) == f"{percent} 1x"
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_accuracies_are_shown_in_steps_of_five(accuracy: float, percent: str) ->
     ],
 )
 def test_the_price_that_is_shown_is_the_nearest_by_ratio(cost_usd: float, price: str) -> None:
-    assert shown(Rating(kind="k", accuracy=0, cost_usd=cost_usd, questions=1), 2) == f"0% {price}"
+    assert rating_text(Rating(kind="k", accuracy=0, cost_usd=cost_usd, questions=1), 2) == f"0% {price}"
 
 
 @given(st.floats(0, 1), st.lists(st.floats(0, 1e6), min_size=1, max_size=12))
@@ -377,7 +377,7 @@ def test_every_word_that_is_shown_is_one_of_the_known_ones(accuracy: float, cost
     assert len(words) == len(set(words))
     for cost_usd in costs:
         rating = Rating(kind="k", accuracy=accuracy, cost_usd=cost_usd, questions=1)
-        told = shown(rating, fmean(costs)).split(" ")
+        told = rating_text(rating, fmean(costs)).split(" ")
         assert len(told) == 2
         assert all(f" {word}" in words for word in told)
 
@@ -387,7 +387,7 @@ def test_every_known_word_can_be_shown() -> None:
         figure = float(word[1:-1])
         accuracy, cost_usd = (figure / 100, 1.0) if word.endswith("%") else (0.0, figure)
         rating = Rating(kind="k", accuracy=accuracy, cost_usd=cost_usd, questions=1)
-        assert word[1:] in shown(rating, 1).split(" ")
+        assert word[1:] in rating_text(rating, 1).split(" ")
 
 
 FORMS = [

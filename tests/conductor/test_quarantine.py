@@ -69,7 +69,7 @@ async def test_who_begins_to_fail_is_left_within_fifty_questions_and_nobody_else
         after = await serve(planner, range(60, 160), bad={bad})
         last = max(place for place, workers in enumerate(after) if bad in workers)
         assert last < 50, bad
-        assert planner.left == (bad,)
+        assert planner.quarantined == (bad,)
 
 
 async def test_workers_that_stay_as_they_are_are_kept_good_or_poor() -> None:
@@ -78,8 +78,8 @@ async def test_workers_that_stay_as_they_are_are_kept_good_or_poor() -> None:
         planner = QuarantinePlanner(FirstAndAnother())
         for number in range(0, 300, 20):
             await serve(planner, range(number, number + 20), right=right)
-            alarms += bool(planner.left)
-            if planner.left:
+            alarms += bool(planner.quarantined)
+            if planner.quarantined:
                 break
     assert alarms <= 1, "one run in twenty of 300 questions may leave a good worker"
 
@@ -95,7 +95,7 @@ async def test_who_was_left_is_tried_again_and_left_sooner_if_it_still_fails() -
         [place for place in tries if place <= gaps[0]]
     )
     planner.forget()
-    assert planner.left == ()
+    assert planner.quarantined == ()
 
 
 async def test_a_failed_call_says_who_is_to_blame() -> None:
@@ -109,8 +109,8 @@ async def test_a_failed_call_says_who_is_to_blame() -> None:
         failed += fails
         planner.learn(trace, 0.0 if fails else 1.0)
         if failed < 3:
-            assert planner.left == (), "a worker may fail now and then"
-    assert planner.left == ("bob",)
+            assert planner.quarantined == (), "a worker may fail now and then"
+    assert planner.quarantined == ("bob",)
     assert failed <= 6
 
 
@@ -120,7 +120,7 @@ def test_a_failed_call_counts_even_if_the_answer_is_right() -> None:
         planner.update(("ada", "bob"), (), 1.0)
     for _ in range(6):
         planner.update(("ada",), ("bob",), 1.0)
-    assert planner.left == ("bob",)
+    assert planner.quarantined == ("bob",)
 
 
 def test_a_worker_whose_calls_fail_as_seldom_as_ever_is_kept() -> None:
@@ -130,7 +130,7 @@ def test_a_worker_whose_calls_fail_as_seldom_as_ever_is_kept() -> None:
         for _ in range(300):
             fails = rng.random() < 0.05
             planner.update(("ada",) if fails else ("ada", "bob"), ("bob",) if fails else (), float(not fails))
-            if planner.left:
+            if planner.quarantined:
                 alarms += 1
                 break
     assert alarms <= 2
@@ -141,7 +141,7 @@ async def test_plans_over_fewer_workers_have_the_pools_numbers() -> None:
     planner = QuarantinePlanner(inner)
     await serve(planner, range(40))
     await serve(planner, range(40, 90), bad={"ada"})
-    assert planner.left == ("ada",)
+    assert planner.quarantined == ("ada",)
     plan = await planner.plan(REQUEST)
     assert inner.shown == NAMES[1:]
     assert isinstance(plan.decision, Workflow)
@@ -182,7 +182,7 @@ def without_ada(inner: Planner) -> QuarantinePlanner:
     planner = QuarantinePlanner(inner)
     for score in (1.0,) * 40 + (0.0,) * 20:
         planner.update(["ada"], [], score)
-    assert planner.left == ("ada",)
+    assert planner.quarantined == ("ada",)
     return planner
 
 
@@ -230,7 +230,7 @@ async def test_a_tool_is_suspected_for_its_failed_calls_not_for_its_input() -> N
     planner = QuarantinePlanner(FirstAndAnother(), tools=NAMES[1:])
     for number in range(40):
         planner.learn(await ask(planner, number), 0.0)
-    assert planner.left == ("ada",)
+    assert planner.quarantined == ("ada",)
 
     broken = POOL.replaced({"bob": ScriptedWorker("bob", {"": WorkerError("It is down.", kind="status")})})
     planner = QuarantinePlanner(FirstAndAnother(), tools=("bob",))
@@ -238,4 +238,4 @@ async def test_a_tool_is_suspected_for_its_failed_calls_not_for_its_input() -> N
     for number in range(40, 90):
         trace = await ask(planner, number, broken)
         planner.learn(trace, 0.0 if any(span.status == "failed" for span in trace.spans) else 1.0)
-    assert planner.left == ("bob",)
+    assert planner.quarantined == ("bob",)

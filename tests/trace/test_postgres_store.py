@@ -71,7 +71,7 @@ def test_no_error_repeats_the_password(
 
 def test_an_address_shows_no_password_in_any_form() -> None:
     address = PostgresAddress.read("postgres://u:p%40ss%2Fword@db.local/x?sslmode=prefer&password=again!")
-    assert address.shown == "postgresql://db.local/x"
+    assert address.display == "postgresql://db.local/x"
     assert "word" not in repr(address)
     assert address.scrub("p@ss/word p%40ss%2Fword again! u") == "*** *** *** u"
 

@@ -136,7 +136,7 @@ class PlanFormats:
         return str((endpoint_of(self._worker) or {}).get("url") or "")
 
     @property
-    def known(self) -> PlanFormat | None:
+    def known_format(self) -> PlanFormat | None:
         """The format of the next plan; None: a probe must find it."""
         if len(self._allowed) == 1:
             return self._allowed[0]

@@ -124,7 +124,7 @@ class WorkerPolicy:
     @property
     def plan_format(self) -> PlanFormat | None:
         """How its endpoint is asked for plans, as far as known; None: it is not, or the worker is no endpoint."""
-        return None if self._formats is None else self._formats.known
+        return None if self._formats is None else self._formats.known_format
 
     async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
@@ -157,7 +157,7 @@ class WorkerPolicy:
             return (await self._call(ledger, question, seeded, options, cached=False))[0]
 
         format, certain = FORMATS_STRICTEST_FIRST[-1], False
-        if formats.known is not None or self._affords_probe(ledger, messages):
+        if formats.known_format is not None or self._affords_probe(ledger, messages):
             format, certain = await formats.choose(ask)
         format = formats.after(format) if sampling.attempt else format
         return await self._formatted(ledger, messages, sampling, shape, format, certain=certain)

@@ -218,7 +218,7 @@ def _described(pool: Sequence[Profile]) -> list[str]:
         if profile.rating is None:
             lines.append(f"{number}: {profile.name}: {_one_line(profile.description)}")
         else:
-            lines.append(f"- {shown(profile.rating, usual)}: {number}")
+            lines.append(f"- {rating_text(profile.rating, usual)}: {number}")
     return lines
 
 
@@ -238,7 +238,7 @@ _PRICES = tuple(
 """The prices that can be shown; a price is rounded to the nearest by ratio."""
 
 
-def shown(rating: Rating, usual_usd: float) -> str:
+def rating_text(rating: Rating, usual_usd: float) -> str:
     """A rating in the brief style: "85% 0.5x" means right in 85 of 100, at half of `usual_usd`."""
     percent = round(100 * rating.accuracy / _PERCENT) * _PERCENT
     price = rating.cost_usd / usual_usd if usual_usd else 1.0

@@ -103,7 +103,7 @@ class QuarantinePlanner:
         return self._planner.name
 
     @property
-    def left(self) -> tuple[str, ...]:
+    def quarantined(self) -> tuple[str, ...]:
         """The names of the workers that are left at present."""
         return tuple(sorted(self._left))
 

@@ -40,7 +40,7 @@ class MixtureOfAgents:
     """`layers` of workers by name, the first layer first. The last has one worker."""
 
     layers: Layers
-    called: str | None = None
+    label: str | None = None
     """Its name, where users know it by another one than this method's."""
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class MixtureOfAgents:
 
     @property
     def name(self) -> str:
-        return self.called or f"mixture-of-agents:{'>'.join('+'.join(layer) for layer in self.layers)}"
+        return self.label or f"mixture-of-agents:{'>'.join('+'.join(layer) for layer in self.layers)}"
 
     async def plan(self, request: PlanRequest) -> Plan:
         """All layers in one workflow; `ConfigError` if the pool lacks a worker."""
@@ -95,7 +95,7 @@ def _open_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
     if not panel or not judge:
         raise ConfigError(f"The baseline {name!r} is not of the form {FUSION.form}, as in fusion:A+B:C.")
     layers = (read_workers(panel, context, name), (read_worker(judge, context, name),))
-    return MixtureOfAgents(layers, called=name)
+    return MixtureOfAgents(layers, label=name)
 
 
 def _split(argument: str, pool: set[str]) -> tuple[str, str]:
@@ -114,7 +114,7 @@ def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgent
     if not 2 <= samples <= _MOST:
         raise ConfigError(f"Self-fusion takes 2 to {_MOST} answers, not {samples}.")
     fused = read_worker(worker, context, name)
-    return MixtureOfAgents(((fused,) * samples, (fused,)), called=name)
+    return MixtureOfAgents(((fused,) * samples, (fused,)), label=name)
 
 
 def _needs_of_fusion(argument: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ __all__ = [
     "forbidden",
     "install",
     "invalid",
-    "missing",
+    "not_found",
     "refuse",
     "to_anthropic_body",
     "to_api_error",
@@ -102,7 +102,7 @@ def forbidden(message: str, param: str | None = None) -> APIError:
     return APIError(403, "permission_error", message, param=param)
 
 
-def missing(message: str, param: str | None = None, *, code: str | None = None) -> APIError:
+def not_found(message: str, param: str | None = None, *, code: str | None = None) -> APIError:
     """The error for something that does not exist."""
     return APIError(404, "not_found_error", message, param=param, code=code)
 

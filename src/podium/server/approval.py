@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
 from podium.planner import Plan, PlanRequest
-from podium.server.api_errors import invalid, missing
+from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
 from podium.trace import Trace
@@ -134,7 +134,7 @@ def expiry(planned: Trace) -> datetime:
 
 
 def _gone(id_: str) -> APIError:
-    return missing(
+    return not_found(
         f"There is no plan {id_[:64]!r} that you may run: it was run, rejected or expired, or never was; ask for "
         "a new one with dry_run.",
         "podium.plan_id",

@@ -18,7 +18,7 @@ from podium.planner import Learner, Plan, Planner, PlanRequest
 from podium.planners import Baseline, find_baseline, known_baselines
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once, position_of
-from podium.server.api_errors import missing
+from podium.server.api_errors import not_found
 from podium.team.planning import OpenedPlanner, check_planner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team import Team
@@ -145,7 +145,7 @@ class Planners:
                 dispatcher=self._team.runner.dispatcher,
             )
         except UsageError as error:
-            raise missing(str(error), param, code="planner_not_found") from None
+            raise not_found(str(error), param, code="planner_not_found") from None
         # Callers can make up names, so the number of open planners has a limit.
         if len(self._opened) < _MAX_OPEN:
             self._opened[name] = opened
@@ -155,7 +155,7 @@ class Planners:
         """The settings of a planner that a request may name. Forms with a file path are refused."""
         found = find_baseline(name, self._baselines)
         if found is None or not self._is_offered(*found):
-            raise missing(
+            raise not_found(
                 f"There is no planner {name[:100]!r}; there are {', '.join(self.forms)} "
                 f"(at most {_MAX_SAMPLES} samples).",
                 param,

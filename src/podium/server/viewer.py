@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from podium.server.api_errors import missing
+from podium.server.api_errors import not_found
 from podium.server.service import Service
 
 FOLDER = Path(__file__).parent / "viewer"
@@ -71,7 +71,7 @@ def routes(service: Service) -> APIRouter:
     @router.api_route("/viewer/{path:path}", methods=["GET", "HEAD"])
     async def file(request: Request, path: str) -> Response:
         if path not in files:
-            raise missing(f"The viewer has no file {path[:100]!r}.")
+            raise not_found(f"The viewer has no file {path[:100]!r}.")
         return _answer(request, files[path])
 
     return router

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from podium.config import suggestion
 from podium.errors import APIError
-from podium.server.api_errors import forbidden, invalid, missing
+from podium.server.api_errors import forbidden, invalid, not_found
 from podium.server.keys import Caller
 from podium.team.team_worker import TeamWorker, without
 from podium.types import Profile, Question
@@ -136,7 +136,7 @@ def _denied(caller: Caller, request: ChatRequest) -> frozenset[str]:
 def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
     """The error for a model that does not exist."""
     models = ["podium", *caller.allowed(pool.names)]
-    return missing(
+    return not_found(
         f"The model {name[:100]!r} does not exist; {suggestion(name, models)} GET /v1/models lists them.",
         "model",
         code="model_not_found",

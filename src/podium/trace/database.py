@@ -80,7 +80,7 @@ def _contains_in_postgresql(element: Any, compiler: Any, **options: Any) -> str:
 class PostgresAddress:
     """Where a PostgreSQL database is. No message shows its password."""
 
-    shown: str
+    display: str
     """The address for messages, without user and password."""
     dsn: str = field(repr=False)
     """The address for the driver, with the password."""
@@ -174,7 +174,7 @@ class Database:
         self._tables, self._clock = tables, clock
         self.address = PostgresAddress.read(str(place)) if "://" in str(place) else None
         self.path = None if self.address else Path(place)
-        self.place = str(self.path) if self.address is None else self.address.shown
+        self.place = str(self.path) if self.address is None else self.address.display
         self._threads = ThreadPoolExecutor(_CONNECTIONS, "podium-store")
         if self.address is not None and find_spec("psycopg") is None:
             raise UsageError(
@@ -242,7 +242,7 @@ class Database:
                 encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
                 if encoding != "UTF8":
                     raise UsageError(
-                        f"The database {address.shown} has the encoding {encoding}, which cannot hold every text; "
+                        f"The database {address.display} has the encoding {encoding}, which cannot hold every text; "
                         "make one with ENCODING 'UTF8'."
                     )
                 with self._exclusive(connection):
@@ -253,7 +253,7 @@ class Database:
                         ).scalar()
                     if version not in (None, tables.version):
                         raise UsageError(
-                            f"The {tables.noun} in {address.shown} was written by another version of Podium (format "
+                            f"The {tables.noun} in {address.display} was written by another version of Podium (format "
                             f"{version}, this one knows {tables.version}); {tables.way_out}."
                         )
                     if version is None:

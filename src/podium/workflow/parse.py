@@ -26,7 +26,7 @@ from podium.workflow.fault import ParseFault, showable
 from podium.workflow.literal import Item
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow
 from podium.workflow.search import find_plan
-from podium.workflow.structured import Columns, read_columns, shown
+from podium.workflow.structured import Columns, item_text, read_columns
 
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})\s*")
 _NAMES_WIDTH = 60
@@ -90,7 +90,7 @@ class _Rules:
             known = ", ".join(self.names)
             known = known if len(known) <= _NAMES_WIDTH else f"{known[: _NAMES_WIDTH - 1]}…"
             expected, kind = f"a worker of the pool ({showable(known)})", "unknown_worker"
-        return ParseFault(kind, f"Expected {expected} for step {step}, found {shown(item)}.", item.at)
+        return ParseFault(kind, f"Expected {expected} for step {step}, found {item_text(item)}.", item.at)
 
     def _named(self, written: str) -> int | None:
         name = written.strip()
@@ -144,7 +144,9 @@ def _step(position: int, id_: Item, subtask: Item, entry: Item, rules: _Rules) -
     if isinstance(worker, ParseFault):
         return worker
     if not isinstance(subtask.value, str) or subtask.bare:
-        message = f"Expected text in quotation marks as subtask of step {position}, found {shown(subtask)}."
+        message = (
+            f"Expected text in quotation marks as subtask of step {position}, found {item_text(subtask)}."
+        )
         return ParseFault("bad_subtask", message, subtask.at)
     access = _access(entry, position)
     return access if isinstance(access, ParseFault) else Step(worker, subtask.value.strip(), access)
@@ -218,7 +220,7 @@ def _access(entry: Item, step: int) -> Access | ParseFault:
         else:
             way_out = f": write [{number}]" if number is not None else ""
             expected = f'Expected [], ["all"] or numbers of earlier steps for step {step}'
-            return ParseFault("bad_access", f"{expected}, found {shown(item)}{way_out}.", item.at)
+            return ParseFault("bad_access", f"{expected}, found {item_text(item)}{way_out}.", item.at)
     if words & {"none", "null"}:
         if steps or len(words) > 1:
             message = f'Expected "none" alone in the access list of step {step}, found more beside it.'

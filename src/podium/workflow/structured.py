@@ -52,13 +52,13 @@ def read_columns(item: Item, *, later_round: bool) -> Columns | Acceptance | Par
     fields = _fields(item)
     accept, steps = fields.get("accept"), fields.get("steps")
     if accept is not None and _flag(accept) is None:
-        message = f'Expected true or false for "accept", found {shown(accept)}.'
+        message = f'Expected true or false for "accept", found {item_text(accept)}.'
         return ParseFault("bad_accept", message, accept.at)
     listed = steps.value if steps is not None and isinstance(steps.value, list) else None
     if accept is not None and _flag(accept):
         return _acceptance(accept, steps=bool(listed), later_round=later_round)
     if steps is None or listed is None:
-        here = "none" if steps is None else shown(steps)
+        here = "none" if steps is None else item_text(steps)
         return ParseFault(
             "no_steps", f'Expected a list "steps" of objects, found {here}.', (steps or item).at
         )
@@ -82,7 +82,7 @@ def _columns(steps: list[Item]) -> Columns | ParseFault:
     columns = Columns([], [], [])
     for position, step in enumerate(steps):
         if not isinstance(step.value, dict):
-            message = f"Expected an object for step {position}, found {shown(step)}."
+            message = f"Expected an object for step {position}, found {item_text(step)}."
             return ParseFault("bad_step", message, step.at)
         fields = _fields(step)
         missing = next((key for key in _KEYS if key not in fields), None)
@@ -94,7 +94,7 @@ def _columns(steps: list[Item]) -> Columns | ParseFault:
     return columns
 
 
-def shown(item: Item) -> str:
+def item_text(item: Item) -> str:
     """The item as a message repeats it."""
     if isinstance(item.value, list | dict):
         return "a list" if isinstance(item.value, list) else "an object"

@@ -13,7 +13,7 @@ from typing import Any
 from podium.errors import APIError
 from podium.server.answers import ServedAnswer
 from podium.server.api_errors import to_anthropic_body
-from podium.server.openai.conversation import called, returned_state
+from podium.server.openai.conversation import requested_calls, returned_state
 from podium.server.opened_question import OpenedQuestion
 from podium.server.reply_writer import ReplyWriter
 from podium.server.streaming import sse_event
@@ -68,7 +68,9 @@ def _redacted(state: str) -> dict[str, Any]:
 
 
 def _called(answer: ServedAnswer, names: Mapping[str, str]) -> list[ToolCall]:
-    return [call.model_copy(update={"name": names.get(call.name, call.name)}) for call in called(answer)]
+    return [
+        call.model_copy(update={"name": names.get(call.name, call.name)}) for call in requested_calls(answer)
+    ]
 
 
 def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:

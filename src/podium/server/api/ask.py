@@ -16,7 +16,7 @@ from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
 from podium.errors import APIError, PodiumError
-from podium.server.api_errors import error_responses, invalid, missing
+from podium.server.api_errors import error_responses, invalid, not_found
 from podium.server.approval import ApprovedPlan
 from podium.server.keys import Caller
 from podium.server.opened_question import OpenedQuestion
@@ -165,7 +165,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         except APIError as error:
             if error.status != 404:
                 raise
-            raise missing(f"You have no running question or waiting plan {id[:64]!r}.", "id") from None
+            raise not_found(f"You have no running question or waiting plan {id[:64]!r}.", "id") from None
         return Response(status_code=204)
 
     return router

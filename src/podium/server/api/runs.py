@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from podium.errors import APIError, UsageError
-from podium.server.api_errors import error_responses, missing
+from podium.server.api_errors import error_responses, not_found
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
 from podium.trace import Trace
@@ -43,7 +43,7 @@ def routes(service: Service) -> APIRouter:
     async def find(name: str) -> RunFiles:
         found = await asyncio.to_thread(find_runs, folder)
         if name not in found:
-            raise missing(f"There is no run {name[:100]!r} in the server's folder of runs.", "name")
+            raise not_found(f"There is no run {name[:100]!r} in the server's folder of runs.", "name")
         return found[name]
 
     @router.get("/api/runs", responses=error_responses(401, 429))
@@ -290,7 +290,7 @@ def _found(folder: Path, root: Path, depth: int) -> Iterator[RunFiles]:
 
 
 def _no_trace(message: str) -> APIError:
-    return missing(message, "id", code="trace_not_found")
+    return not_found(message, "id", code="trace_not_found")
 
 
 def _accuracy(comparison: Any) -> dict[str, float]:

@@ -19,7 +19,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
-from podium.server.api_errors import error_responses, invalid, missing
+from podium.server.api_errors import error_responses, invalid, not_found
 from podium.server.keys import Caller
 from podium.server.live import EventLog, LiveQuestions
 from podium.server.service import Service
@@ -165,7 +165,7 @@ def routes(service: Service) -> APIRouter:
 
 
 def _unknown(id_: str) -> APIError:
-    return missing(f"There is no trace {id_[:64]!r} that you may see.", "id", code="trace_not_found")
+    return not_found(f"There is no trace {id_[:64]!r} that you may see.", "id", code="trace_not_found")
 
 
 async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:

@@ -18,7 +18,7 @@ from podium.errors import APIError
 from podium.server.answers import ServedAnswer, combine_details
 from podium.server.api_errors import error_responses, invalid, to_body
 from podium.server.openai.chat_body import ChatBody, read_chat
-from podium.server.openai.conversation import called, returned_state
+from podium.server.openai.conversation import requested_calls, returned_state
 from podium.server.opened_question import OpenedQuestion
 from podium.server.provider_state import KEY
 from podium.server.reply_writer import ReplyWriter
@@ -73,7 +73,7 @@ def _tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
     """The tool calls of an answer, as JSON. The first carries the state of the whole answer."""
     calls = []
     state = returned_state(answer)
-    for number, call in enumerate(called(answer)):
+    for number, call in enumerate(requested_calls(answer)):
         function = {"name": call.name, "arguments": call.arguments}
         calls.append({"id": call.id, "type": "function", "function": function})
         extra = dict(read_state(call.provider_state, CALL_STATE_KEYS).get("extra_content") or {})

@@ -185,7 +185,7 @@ def _letters(worker: str) -> str:
     return _LETTERS[first % len(_LETTERS)] + _LETTERS[second % len(_LETTERS)]
 
 
-def called(answer: ServedAnswer) -> tuple[ToolCall, ...]:
+def requested_calls(answer: ServedAnswer) -> tuple[ToolCall, ...]:
     """The tool calls of an answer, with the ids by which the caller knows them."""
     return tuple(
         call.model_copy(
@@ -197,7 +197,7 @@ def called(answer: ServedAnswer) -> tuple[ToolCall, ...]:
 
 def returned_state(answer: ServedAnswer) -> str | None:
     """The state of an answer, for the client to send back; None: there is none."""
-    return write_state(answer.state, called(answer), reasoned=bool(answer.reasoning))
+    return write_state(answer.state, requested_calls(answer), reasoned=bool(answer.reasoning))
 
 
 def images_as_text(text: str, images: Sequence[str]) -> str:
@@ -337,7 +337,7 @@ def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> 
     response = Message(
         role="assistant",
         content=span.response or "",
-        tool_calls=called(served),
+        tool_calls=requested_calls(served),
         provider_state=served.state,
     )
     return (*span.messages, response, *answers)

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from podium.server.api_errors import error_responses, missing
+from podium.server.api_errors import error_responses, not_found
 from podium.server.keys import Caller
 from podium.server.service import Service
 from podium.types import Profile
@@ -29,7 +29,7 @@ def routes(service: Service) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         found = _models(service, caller).get(name)
         if found is None:
-            raise missing(
+            raise not_found(
                 f"The model {name[:100]!r} does not exist; GET /v1/models lists them.",
                 "model",
                 code="model_not_found",

@@ -14,11 +14,11 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, model_validat
 
 from podium.errors import APIError, UsageError
 from podium.server.answers import ServedAnswer, from_trace
-from podium.server.api_errors import invalid, missing
+from podium.server.api_errors import invalid, not_found
 from podium.server.conversations import full_conversation
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress
-from podium.server.openai.conversation import called, images_as_text
+from podium.server.openai.conversation import images_as_text, requested_calls
 from podium.server.provider_state import with_state
 from podium.server.requests import BodyPart, ListOf, Unsupported
 from podium.server.service import Service
@@ -197,7 +197,7 @@ async def find_background(response_id: str, service: Service, caller: Caller) ->
 def unknown_response(response_id: str, param: str) -> APIError:
     """The error for a response that does not exist, or that another key made."""
     code = "previous_response_not_found" if param == "previous_response_id" else "response_not_found"
-    return missing(f"There is no response {response_id[:64]!r} that you made.", param, code=code)
+    return not_found(f"There is no response {response_id[:64]!r} that you made.", param, code=code)
 
 
 def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]:
@@ -207,7 +207,7 @@ def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]
         Message(
             role="assistant",
             content=answer.text,
-            tool_calls=called(answer),
+            tool_calls=requested_calls(answer),
             provider_state=answer.state,
         ),
     )
@@ -235,7 +235,7 @@ async def to_conversation(
 
 async def _referred(id_: str, service: Service, caller: Caller, param: str) -> Item:
     """The item of an earlier response."""
-    unknown = missing(
+    unknown = not_found(
         f"There is no item {id_[:64]!r} that you made; send the item itself.", param, code="item_not_found"
     )
     match = _ITEM_ID.fullmatch(id_)
@@ -249,7 +249,7 @@ async def _referred(id_: str, service: Service, caller: Caller, param: str) -> I
     if match["kind"] == "msg" and trace.answer:
         return MessageItem(role="assistant", content=trace.answer)
     if match["kind"] == "fc" and number < len(trace.tool_calls):
-        call = called(from_trace(trace))[number]
+        call = requested_calls(from_trace(trace))[number]
         return CallItem(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)
     raise unknown
 

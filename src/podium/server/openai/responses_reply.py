@@ -12,7 +12,7 @@ from typing import Any
 from podium.errors import APIError
 from podium.server.answers import ServedAnswer
 from podium.server.conversations import full_conversation
-from podium.server.openai.conversation import called, returned_state
+from podium.server.openai.conversation import requested_calls, returned_state
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
 from podium.server.reply_writer import ReplyWriter
 from podium.server.streaming import DONE, sse_event
@@ -168,7 +168,7 @@ def function_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
             "name": call.name,
             "arguments": call.arguments,
         }
-        for number, call in enumerate(called(answer))
+        for number, call in enumerate(requested_calls(answer))
     ]
 
 
