@@ -20,6 +20,7 @@ from podium.tasks.task import Task
 from podium.types import Limits, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, VoteWorker
 from podium.workers.base import Reply, Request
+from podium.workers.traits import WRITTEN
 
 SKILLS = ("plus", "minus", "times", "modulo")
 _STEP = re.compile(rf"({'|'.join(SKILLS)}) (\d+)")
@@ -51,8 +52,7 @@ class Calculator:
     """Answers `Sums`; to another question it says that it does not know."""
 
     identity = None
-    unpaid = True
-    """Its calls cost nobody anything."""
+    traits = WRITTEN
 
     def __init__(
         self, profile: Profile, ability: Mapping[str, float], *, limits: Limits = Limits(retries=0)

@@ -26,7 +26,7 @@ from podium.planners import open_baseline
 from podium.team.opening import open_pool
 from podium.types import Question
 from podium.workers import Pool
-from podium.workers.pool import is_tool
+from podium.workers.traits import is_tool
 from podium.workflow import Workflow, live_steps
 
 DATASETS = {"full": "router_data.json", "robustness": "router_robustness.json"}

@@ -16,7 +16,7 @@ from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.types import AnswerOptions, Message, Profile, Question
 from podium.workers.base import Request
-from podium.workers.pool import has_paid_workers, has_real_workers
+from podium.workers.traits import has_paid_workers, has_real_workers
 from podium.workers.view import EarlierStep, View
 
 MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)

@@ -17,7 +17,7 @@ from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
 from podium.workers.scripted import ScriptedWorker
-from podium.workers.vote import VoteWorker
+from podium.workers.vote import VoteWorker, is_certain
 from podium.workflow import Access, Step, Workflow
 
 BROKEN = WorkerError("It broke.", kind="status")
@@ -128,7 +128,6 @@ async def test_any_plan_ends_as_it_ends_without_stopping(make_context, plan, ans
 @example(responses=["Answer: a", None], data=None)
 async def test_certain_is_what_no_further_answer_changes(responses, data) -> None:
     """Every way to fill in what is to come is tried."""
-    vote = VoteWorker()
     weights = [1.0] * len(responses)
     if data is not None:
         weights = data.draw(
@@ -136,7 +135,7 @@ async def test_certain_is_what_no_further_answer_changes(responses, data) -> Non
         )
     subtask = f"Vote with the weights {', '.join(f'{weight:g}' for weight in weights)}."
     results = {_winner(filled, weights) for filled in _fillings(responses)}
-    assert vote.is_certain(subtask, responses) == (len(results) == 1)
+    assert is_certain(subtask, responses) == (len(results) == 1)
 
 
 def _fillings(responses: list[str | None]) -> list[list[str]]:
@@ -383,8 +382,8 @@ def test_who_is_cheapest_is_what_was_measured_and_else_the_price() -> None:
 
 
 def test_no_worker_is_called_once_the_vote_is_certain() -> None:
-    assert next_turn(VoteWorker(), "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
-    assert next_turn(VoteWorker(), "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
+    assert next_turn(is_certain, "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
+    assert next_turn(is_certain, "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
 
 
 async def test_a_step_that_a_vote_deferred_counts_those_that_it_waited_for(make_context) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from podium.errors import ConfigError
 from podium.team.opening import open_pool
 from podium.types import Message
 from podium.workers import Request, load_pool
+from podium.workers.traits import has_paid_workers, has_real_workers, is_tool
 
 PACKAGE = """
 from typing import Literal
@@ -19,6 +21,7 @@ from podium.types import Profile, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.spec import WorkerSpec
+from podium.workers.traits import LOCAL_MODEL, TOOL, WRITTEN
 
 
 class ShoutSpec(WorkerSpec):
@@ -28,7 +31,7 @@ class ShoutSpec(WorkerSpec):
 
 class ShoutWorker:
     identity = None
-    unpaid = True
+    traits = WRITTEN
 
     def __init__(self, spec: ShoutSpec) -> None:
         self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
@@ -61,6 +64,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (site / "shouting-1.0.dist-info" / "METADATA").write_text("Name: shouting\nVersion: 1.0\n")
         (site / "shouting-1.0.dist-info" / "entry_points.txt").write_text(f"[podium.workers]\n{entry}\n")
         monkeypatch.syspath_prepend(site)
+        monkeypatch.delitem(sys.modules, "shouting", raising=False)
 
     return install
 
@@ -77,6 +81,24 @@ async def test_a_pool_holds_a_worker_of_an_installed_kind(install: Install, pool
     pool = load_pool(pool_file)
     reply = await pool[0].answer(Request((Message(role="user", content="hello"),), seed="x"))
     assert (pool.names, reply.text) == (("loud", "count"), "HELLO!!!")
+
+
+@pytest.mark.parametrize(
+    ("declared", "tool_real_paid"),
+    [
+        ("", (False, True, True)),
+        ("traits = WRITTEN", (False, False, False)),
+        ("traits = LOCAL_MODEL", (False, True, False)),
+        ("traits = TOOL", (True, False, False)),
+    ],
+    ids=["nothing", "written", "local model", "tool"],
+)
+def test_an_installed_kind_says_what_it_is_and_what_it_costs(
+    install: Install, pool_file: Path, declared: str, tool_real_paid: tuple[bool, ...]
+) -> None:
+    install("shout = shouting:KIND", PACKAGE.replace("traits = WRITTEN", declared))
+    loud = load_pool(pool_file)[0]
+    assert (is_tool(loud), has_real_workers([loud]), has_paid_workers([loud])) == tool_real_paid
 
 
 def test_a_wrong_key_of_an_installed_kind_is_refused_with_its_line(install: Install, pool_file: Path) -> None:

@@ -16,6 +16,7 @@ from podium.types import Question
 from podium.workers import Request, VoteWorker
 from podium.workers.numerals import number
 from podium.workers.same_answer import answer_key
+from podium.workers.vote import is_certain
 
 SAME = (
     (
@@ -189,7 +190,6 @@ async def test_the_vote_answers_in_the_form_that_most_wrote(
 
 
 def test_a_vote_is_certain_across_forms_of_one_answer() -> None:
-    vote = VoteWorker()
     for one, other in combinations(SAME[0], 2):
-        assert vote.is_certain("Vote.", [f"Answer: {one}", f"Answer: {other}", None])
-    assert not vote.is_certain("Vote.", ["Answer: 1.234", "Answer: 1,234", None])
+        assert is_certain("Vote.", [f"Answer: {one}", f"Answer: {other}", None])
+    assert not is_certain("Vote.", ["Answer: 1.234", "Answer: 1,234", None])

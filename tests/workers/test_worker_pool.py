@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Message, Price
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
-from podium.workers.pool import real_workers
+from podium.workers.traits import real_workers
 
 HELLO = Request((Message(role="user", content="Hello"),), seed="0")
 

@@ -16,7 +16,8 @@ from podium.executor import Dispatcher
 from podium.scoring import Client, Scoring, ScoringSettings, SyncClient, open_session
 from podium.scoring.session import open_training_tasks
 from podium.team.opening import open_pool
-from podium.workers.pool import Pool, has_real_workers
+from podium.workers.pool import Pool
+from podium.workers.traits import has_real_workers
 
 
 class PodiumConfig(vf.TasksetConfig):

@@ -36,9 +36,10 @@ from podium.study.serving_files import write_workers
 from podium.team.opening import open_pool
 from podium.types import Price
 from podium.workers.chat.catalogue import read_catalogue
-from podium.workers.pool import Pool, has_paid_workers, is_tool, pool_file, real_workers
+from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import read_key
+from podium.workers.traits import has_paid_workers, is_tool, real_workers
 
 TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
 """In the study's folder: the team; and the pool file that is made of an endpoint's list of models."""

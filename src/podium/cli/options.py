@@ -52,7 +52,7 @@ class DispatchOptions:
     ) -> AbstractContextManager[Dispatcher]:
         """The dispatcher of a pool, as `podium.executor.dispatcher.open_dispatcher` opens it."""
         from podium.executor.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
-        from podium.workers.pool import has_paid_workers  # noqa: PLC0415
+        from podium.workers.traits import has_paid_workers  # noqa: PLC0415
 
         return open_dispatcher(
             paid_workers=has_paid_workers(pool),

@@ -28,7 +28,6 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import open_day_account
 from podium.executor.checkup import CheckResult
 from podium.executor.checkup import check as check_workers
-from podium.executor.ledger import SpendLimit
 from podium.executor.state_file import CooldownFile, WorkerCooldown
 from podium.team.opening import open_pool
 from podium.team.planning import check_planner, pays_for_plans
@@ -38,7 +37,9 @@ from podium.team.team_worker import TeamWorker
 from podium.trace import Span, Trace
 from podium.workers.base import Worker
 from podium.workers.build import UnreadyWorker
-from podium.workers.pool import Pool, has_paid_workers
+from podium.workers.pool import Pool
+from podium.workers.spend_limit import SpendLimit
+from podium.workers.traits import has_paid_workers
 
 
 @dataclass(frozen=True, slots=True)

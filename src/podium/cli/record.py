@@ -36,8 +36,9 @@ from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings
 from podium.types import Budget
 from podium.workers.base import Worker
-from podium.workers.pool import Pool, has_paid_workers
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from podium.workers.traits import has_paid_workers
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""

@@ -48,8 +48,9 @@ from podium.study.spending import StudyCost, forecast, most_samples
 from podium.team.planning import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
-from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from podium.workers.traits import has_paid_workers, has_real_workers, is_tool
 
 Show = Callable[[str, int, int], None]
 """Called with (what is done, how many, of how many)."""

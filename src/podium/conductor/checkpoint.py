@@ -19,7 +19,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, build, read_file
 from podium.errors import CheckpointError
 from podium.shipped import shipped_checkpoint, shipped_checkpoints
-from podium.workers.pool import has_real_workers, real_workers
+from podium.workers.traits import has_real_workers, real_workers
 from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:

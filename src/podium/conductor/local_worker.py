@@ -23,6 +23,7 @@ from podium.types import Limits, Message, Price, Profile
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import BuildContext
 from podium.workers.spec import LocalSpec
+from podium.workers.traits import LOCAL_MODEL
 from podium.workers.view import View
 
 _MILLION = 1_000_000
@@ -36,8 +37,7 @@ class LocalWorker:
         identity: as for any worker; None: its answers are not cached.
     """
 
-    runs_here = True
-    """Its calls cost compute and no money."""
+    traits = LOCAL_MODEL
 
     def __init__(
         self,

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from podium.errors import RefusalError, WorkerError
-from podium.executor.ledger import Ledger, SpendLimit
+from podium.executor.ledger import Ledger
 from podium.executor.worker_call import first_reservation
-from podium.types import Budget, Message
+from podium.types import Budget, Message, Spent
 from podium.workers.base import Request, Worker, time_limit
-from podium.workers.pool import has_real_workers, is_tool
+from podium.workers.spend_limit import SpendLimit
+from podium.workers.traits import has_real_workers, is_tool
 
 QUESTION = "Reply with the one word: ready"
 
@@ -96,8 +97,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         answered = error.kind == "unrecorded"
         failure, spent = error, request.receipt.spent
     else:
-        if has_real_workers([worker]):
-            request.receipt.spent = reply.spent(worker.profile)
+        request.receipt.spent = reply.spent(worker.profile) if has_real_workers([worker]) else Spent()
         return CheckResult(
             name,
             True,

@@ -28,7 +28,7 @@ from podium.workers.failing import FailingWorker
 from podium.workers.response_cache import ResponseCache
 
 if TYPE_CHECKING:
-    from podium.executor.ledger import SpendLimit
+    from podium.workers.spend_limit import SpendLimit
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
 """Names of the response cache and of the account in a run's folder."""

@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
-from podium.workers.base import Decider, Worker
+from podium.workers.base import Worker
+from podium.workers.traits import IsCertain, traits_of
 from podium.workflow import Workflow
 
 _SOMETHING = "Answer: something"
@@ -33,13 +34,13 @@ class EarlyStopping:
 
     def __init__(
         self,
-        decider: Decider,
+        is_certain: IsCertain,
         subtask: str,
         reads: tuple[int, ...],
         waiting: Sequence[int],
         sees_previous: bool,
     ) -> None:
-        self._decider = decider
+        self._is_certain = is_certain
         self._subtask = subtask
         self._reads = reads
         self._sees_previous = sees_previous
@@ -68,7 +69,7 @@ class EarlyStopping:
         before = before if self._sees_previous else ()
         responses = [ended[j].response or "" if j in ended else None for j in self._reads]
         order = [len(before) + self._reads.index(j) for j in self._waiting]
-        turn = next_turn(self._decider, self._subtask, [*before, *responses], order)
+        turn = next_turn(self._is_certain, self._subtask, [*before, *responses], order)
         self._certain = not turn
         started = {self._reads[place - len(before)] for place in turn}
         self._waiting = [j for j in self._waiting if j not in started]
@@ -83,7 +84,7 @@ def answering_steps(workflow: Workflow, workers: Mapping[int, Worker]) -> frozen
     """
     found = {len(workflow.steps) - 1}
     for position in reversed(range(len(workflow.steps))):
-        if position in found and isinstance(workers[position], Decider):
+        if position in found and traits_of(workers[position]).is_certain is not None:
             found.update(workflow.reads(position))
     return frozenset(found)
 
@@ -106,35 +107,34 @@ def find_early_stops(
     readers = {j: [k for k in live if j in workflow.reads(k)] for j in live}
     profiles = question_context.profiles
     found: dict[int, EarlyStopping] = {}
-    for position, decider in workers.items():
-        if not isinstance(decider, Decider) or not all(
-            isinstance(workers[k], Decider) for k in readers[position]
-        ):
+    deciding = {position: traits_of(worker).is_certain for position, worker in workers.items()}
+    for position, is_certain in deciding.items():
+        if is_certain is None or any(deciding[k] is None for k in readers[position]):
             continue
         step, reads = workflow.steps[position], workflow.reads(position)
         own = [j for j in reads if readers[j] == [position]]
         order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
         waiting = [own[place] for place in order]
-        found[position] = EarlyStopping(decider, step.subtask, reads, waiting, step.access.sees_previous)
+        found[position] = EarlyStopping(is_certain, step.subtask, reads, waiting, step.access.sees_previous)
     return found
 
 
 def next_turn(
-    decider: Decider, subtask: str, responses: Sequence[str | None], order: Sequence[int]
+    is_certain: IsCertain, subtask: str, responses: Sequence[str | None], order: Sequence[int]
 ) -> tuple[int, ...]:
     """Indices of the responses to get next; none if the result is certain.
 
     Args:
-        responses: what the decider will see; None: not there yet; "": its step failed.
+        responses: what the vote will see; None: not there yet; "": its step failed.
         order: indices of responses, the cheapest first.
     """
-    if decider.is_certain(subtask, responses):
+    if is_certain(subtask, responses):
         return ()
     waiting = [place for place in order if responses[place] is None]
     hoped_for = {_SOMETHING, *(text for text in responses if text)}
     for count in range(1, len(waiting)):
         turn = waiting[:count]
-        if any(decider.is_certain(subtask, _filled(responses, turn, text)) for text in hoped_for):
+        if any(is_certain(subtask, _filled(responses, turn, text)) for text in hoped_for):
             return tuple(turn)
     return tuple(waiting)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from podium.types import AnswerOptions, Message, sent_tokens
 from podium.workers.base import Worker
-from podium.workers.pool import real_workers
+from podium.workers.traits import real_workers
 
 _PER_CALL, _PER_MESSAGE = 64, 16
 """Tokens of a template: a default system prompt, and the marks around each message."""

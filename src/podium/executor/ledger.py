@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from podium.errors import RefusalError, StoreError
 from podium.types import Budget, Price, Receipt, Spent
+from podium.workers.spend_limit import SpendLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,46 +43,6 @@ class Reservation:
         """
         usd = (input_tokens * price.most_input + output_tokens * price.output) / 1e6
         return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
-
-
-class SpendLimit(Protocol):
-    """Dollars that many questions share; `podium.executor.accounts.Account` is one."""
-
-    refusal: str | None
-    """Why it last refused a call for good; None: it has refused none."""
-
-    def reserve(self, usd: float) -> str | None:
-        """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break.
-
-        Raises:
-            StoreError: it cannot be written; nothing is reserved.
-        """
-        ...
-
-    def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """Release what was reserved and count what was paid.
-
-        It never fails, since an answer that is paid for must not be lost. If it cannot be written, later reservations
-        raise the error.
-        """
-        ...
-
-    def may_free(self, usd: float) -> bool:
-        """Whether calls in flight could, once they are settled, leave room for `usd`."""
-        ...
-
-    async def wait_until_settled(self) -> None:
-        """Wait until something has been settled."""
-        ...
-
-    async def wait_until_unreserved(self) -> None:
-        """Wait until no call is in flight that may cost something."""
-        ...
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether more has been spent than the limit."""
-        ...
 
 
 class Ledger:

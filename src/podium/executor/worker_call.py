@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from podium.errors import RefusalError, WorkerError
 from podium.executor.input_bound import InputBound
-from podium.executor.ledger import LedgerAccount, Reservation, SpendLimit
+from podium.executor.ledger import LedgerAccount, Reservation
 from podium.executor.question_context import CallContext
 from podium.trace import Attempt
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Receipt, Spent, Usage
 from podium.workers.base import Reply, Request, Worker, time_limit
 from podium.workers.retry import attempts
+from podium.workers.traits import traits_of
 
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker that keeps the limit itself can say what it was waiting for."""
@@ -57,15 +58,6 @@ def reservation_for(
     )
 
 
-@runtime_checkable
-class SelfPaying(Protocol):
-    """A worker whose calls pay for themselves: a team without `limits.max_usd`."""
-
-    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
-        """As `Worker.answer`. All dollars are reserved and booked in `accounts`."""
-        ...
-
-
 class WorkerCall:
     """One call of one worker, with its retries.
 
@@ -95,9 +87,8 @@ class WorkerCall:
             worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
         )
         self._wait = wait
-        team = worker if isinstance(worker, SelfPaying) else None
-        self._is_team = team is not None
-        self._team = team if worker.limits.max_usd is None else None
+        self._is_team = traits_of(worker).pays_itself
+        self._pays_itself = self._is_team and worker.limits.max_usd is None
         self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
 
     def stream_to(self, stream: Listeners, tries: Iterator[int]) -> None:
@@ -206,20 +197,18 @@ class WorkerCall:
         async with self._reserved(receipt, hedge=hedge), self._admitted(receipt) as probe:
             if begun is not None:
                 begun.set_result(None)
-            request = replace(self._request, receipt=receipt)
+            accounts = (LedgerAccount(context.ledger),) if self._pays_itself else ()
+            request = replace(self._request, receipt=receipt, accounts=accounts)
             if self._stream is not None:
                 on_text, on_reasoning = self._stream()
                 request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
             began, started = asyncio.get_running_loop().time(), context.elapsed()
             try:
                 async with time_limit(worker.limits.timeout, _GRACE_S):
-                    if self._team is None:
-                        reply = await worker.answer(request)
-                    else:
-                        reply = await self._team.answer_within(request, (LedgerAccount(context.ledger),))
+                    reply = await worker.answer(request)
             except WorkerError as error:
                 self._record(started, hedge, error.kind, str(error), receipt.spent)
-                if receipt.spent.usage.input_tokens and not self._is_team:
+                if receipt.spent != Spent():
                     self._learn(receipt.spent.usage)
                 channel.failed(began, error, probe=probe)
                 raise
@@ -230,8 +219,7 @@ class WorkerCall:
                 raise
             receipt.spent = reply.spent(worker.profile)
             self._record(started, hedge)
-            if reply.nested is None:  # A team counts the tokens of all its calls.
-                self._learn(reply.usage)
+            self._learn(reply.usage)
             channel.answered(began, reply.usage)
             return reply
 
@@ -248,8 +236,7 @@ class WorkerCall:
             else:
                 reservation = await self._reserve(held)
             self._calls = 0
-            # A team has booked its dollars itself.
-            with ledger.settling(reservation, receipt, usd=self._team is None):
+            with ledger.settling(reservation, receipt, usd=not self._pays_itself):
                 yield
 
     async def _reserve(self, held: AsyncExitStack) -> Reservation:
@@ -306,7 +293,7 @@ class WorkerCall:
             channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
 
     def _learn(self, usage: Usage) -> None:
-        if not usage.estimated:
+        if not usage.estimated and not self._is_team:  # A team counts the tokens of all its calls.
             self._channel.input_bound.learn(self._size, usage.input_tokens)
 
     def _record(

@@ -24,7 +24,7 @@ from podium.workers.calculator import CalculatorWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
-from podium.workers.vote import VoteWorker, announce
+from podium.workers.vote import announce, is_certain
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -268,9 +268,6 @@ def question_messages(question: str) -> tuple[Message, ...]:
     return (Message(role="user", content=question),)
 
 
-_VOTE = VoteWorker()
-
-
 def committee_cost(
     answers: Answers, members: Members, *, early_stop: bool = False, price_QW: Floats | None = None
 ) -> Floats:
@@ -356,7 +353,7 @@ def _renumbered(answers: list[int]) -> tuple[int, ...]:
 def _called(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
     """Which members of a committee an early-stopping vote calls, if these are their answers."""
     responses: list[str | None] = [None] * len(answers)
-    while turn := next_turn(_VOTE, "", responses, order):
+    while turn := next_turn(is_certain, "", responses, order):
         for place in turn:
             responses[place] = "" if answers[place] < 0 else f"Answer: {answers[place]}"
     return tuple(text is not None for text in responses)

@@ -13,8 +13,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from podium.errors import WorkerError
 from podium.executor import Dispatcher
-from podium.executor.ledger import SpendLimit
-from podium.executor.worker_call import SelfPaying
 from podium.planner import Planner
 from podium.planners.plans import rounds_of, tools_of
 from podium.ratings.recorder import (
@@ -31,8 +29,9 @@ from podium.trace import Trace
 from podium.types import Budget, Limits, Profile, Usage
 from podium.workers.answer import final_answer
 from podium.workers.base import Reply, Request, Worker
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
 from podium.workers.replay import seen_in
+from podium.workers.traits import is_tool, traits_of
 from podium.workers.vote import VOTE, VoteWorker
 
 
@@ -101,7 +100,7 @@ async def record_plans(
     with RunBudget(budget, dispatcher or Dispatcher()) as run_budget:
         calls = _Calls(writer, {task.question.text.strip(): task for task in bare}, run_budget)
         recorded = pool.replaced(
-            {worker.profile.name: _recorded(worker, calls) for worker in pool if not is_tool(worker)}
+            {worker.profile.name: _Recorded(worker, calls) for worker in pool if not is_tool(worker)}
         )
         with_vote = recorded if VOTE in pool.names else recorded.joined([VoteWorker(VOTE)])
         async with asyncio.TaskGroup() as group:
@@ -169,6 +168,7 @@ class _Recorded:
     fallback = None
 
     def __init__(self, worker: Worker, calls: _Calls) -> None:
+        self.traits = traits_of(worker)
         self._worker = worker
         self._calls = calls
 
@@ -185,25 +185,6 @@ class _Recorded:
 
     async def close(self) -> None:
         await self._worker.close()
-
-
-class _RecordedTeam(_Recorded):
-    """A team, which pays for its own calls."""
-
-    def __init__(self, team: Worker, pays: SelfPaying, calls: _Calls) -> None:
-        super().__init__(team, calls)
-        self._pays = pays
-
-    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
-        return await self._calls.answer(
-            self._worker, request, lambda: self._pays.answer_within(request, accounts)
-        )
-
-
-def _recorded(worker: Worker, calls: _Calls) -> Worker:
-    return (
-        _RecordedTeam(worker, worker, calls) if isinstance(worker, SelfPaying) else _Recorded(worker, calls)
-    )
 
 
 def _response(worker: str, sample: int, reply: Reply, seconds: float) -> Response:

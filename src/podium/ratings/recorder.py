@@ -23,7 +23,8 @@ from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import Span, Trace
 from podium.types import Budget
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
+from podium.workers.traits import is_tool
 
 _LONGEST = 10_000
 """Most characters of a gold answer that is saved. Tests of programs are longer; the verdicts are saved without them."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from podium.errors import BudgetError, GraderError, RefusalError
 from podium.executor import Dispatcher, Ledger
-from podium.executor.ledger import SpendLimit
 from podium.executor.worker_call import first_reservation
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
 from podium.types import Budget, Spent
 from podium.workers.base import Reply, Request, Worker
+from podium.workers.spend_limit import SpendLimit
 
 
 @dataclass(slots=True)

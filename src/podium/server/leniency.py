@@ -18,6 +18,7 @@ from podium.server.api_errors import invalid
 from podium.server.requests import BodyPart, Unsupported
 from podium.types import Message
 from podium.workers.pool import Pool
+from podium.workers.traits import traits_of
 
 _MAX_NAMED = 32
 _MAX_NAME_CHARS = 100
@@ -42,7 +43,7 @@ def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
 
 def takes_extra(pool: Pool, worker: str | None) -> bool:
     """Whether a request for `worker` may hold fields that only its endpoint knows."""
-    return worker is not None and getattr(pool.named(worker), "takes_extra", False)
+    return worker is not None and traits_of(pool.named(worker)).takes_extra
 
 
 def settle_leftover(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from podium.conductor import Conductor, QuarantinePlanner
 from podium.errors import StoreError
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
@@ -27,7 +26,7 @@ from podium.server.requests import ChatRequest
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.team import Event, Runner
 from podium.team.affinity import StickyWorkerPlanner
-from podium.team.planning import first_model
+from podium.team.planning import OpenedPlanner, first_model
 from podium.team.team import Team
 from podium.trace import Trace
 from podium.types import Budget
@@ -148,14 +147,13 @@ class Service:
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
-        planner = self._keeping(configured.planner, pool, request, caller)
+        planner = self._keeping(configured, pool, request, caller)
         return replace(runner, planner=planner, pool=pool, plan_fallback=fallback)
 
-    def _keeping(self, planner: Planner, pool: Pool, request: ChatRequest, caller: Caller) -> Planner:
+    def _keeping(self, opened: OpenedPlanner, pool: Pool, request: ChatRequest, caller: Caller) -> Planner:
         """The planner; if the question continues a conversation, a Conductor that may keep its worker."""
-        if not isinstance(planner, Conductor | QuarantinePlanner):
-            return planner
-        past = self.conversations.past_turn(request.question, caller)
+        planner = opened.planner
+        past = self.conversations.past_turn(request.question, caller) if opened.conducts else None
         if past is None or past.worker not in pool.names:
             return planner
         closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"

@@ -23,8 +23,9 @@ from podium.study.spending import REPEATED, most_samples
 from podium.tasks import Task
 from podium.tasks.recorded import RecordedTasks
 from podium.types import Budget, Question
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from podium.workers.traits import is_tool
 
 RECORDING = "answers.parquet"
 """The recording's name in a study's folder. It can be used like any recording."""

@@ -28,8 +28,9 @@ from podium.rollout.rollout import roll
 from podium.tasks import Task
 from podium.team import Runner
 from podium.types import Value
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
 from podium.workers.ratings import ClusterWords, Ratings, Tally
+from podium.workers.traits import is_tool
 
 UNSORTED = "unsorted"
 """How the kind without a name is shown: questions that no cluster has words of, or all where there are no clusters."""

@@ -26,9 +26,10 @@ from podium.tasks import Task
 from podium.team.planning import OpenedPlanner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.types import Budget
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker
+from podium.workers.traits import is_tool
 from podium.workers.vote import VOTE, VoteWorker
 
 PLAIN = "Conductor"

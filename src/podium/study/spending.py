@@ -17,8 +17,9 @@ from podium.study.questions import StudyQuestions
 from podium.tasks import Task
 from podium.types import Price, Usage
 from podium.workers.base import Worker
-from podium.workers.pool import Pool, is_tool, real_workers
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from podium.workers.traits import is_tool, real_workers
 from podium.workflow import Step, Workflow
 
 ASSUMED_TOKENS = 500

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from podium.executor.early_stopping import answering_steps
 from podium.trace import RoundTrace, Span, TraceStatus
 from podium.types import AnswerOptions
-from podium.workers.base import Decider
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
 from podium.workers.tool import is_result
+from podium.workers.traits import is_tool, traits_of
 from podium.workflow import Acceptance, PlanError, Workflow, check
 
 TOOL_ANSWERS = "tool_answers"
@@ -38,7 +38,7 @@ def options_fault(
     what = "call the tools of the request" if options.tools else "answer in the request's response_format"
     for position in sorted(answering_steps(decision, workers), reverse=True):
         worker = workers[position]
-        if is_tool(worker) and (options.tools or not isinstance(worker, Decider)):
+        if is_tool(worker) and (options.tools or traits_of(worker).is_certain is None):
             return PlanError(
                 TOOL_ANSWERS,
                 f"Step {position} may give the answer, and its worker {worker.profile.name!r} runs no model, so it "

@@ -19,7 +19,6 @@ from podium.config import suggestion
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.executor.checkup import CheckResult
-from podium.executor.ledger import SpendLimit
 from podium.planner import Planner, PlanRequest, paid_plan
 from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.by_ratings import ByRatings
@@ -28,8 +27,10 @@ from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.types import Budget, Question
 from podium.workers.base import Worker
-from podium.workers.pool import Pool, has_paid_workers, has_real_workers, is_tool, real_workers
+from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions
+from podium.workers.spend_limit import SpendLimit
+from podium.workers.traits import has_paid_workers, has_real_workers, is_tool, real_workers, traits_of
 from podium.workflow import PlanError
 
 _CHECK = "What is 17 plus 25?"
@@ -48,6 +49,8 @@ class OpenedPlanner:
     trained: PlanSettings = PlanSettings()
     """How its Conductor was trained to plan; for an untrained one the defaults; for a baseline as many rounds as its
     method needs. These rounds and steps hold where the settings name none."""
+    conducts: bool = False
+    """Whether a language model writes its plans, so that a worker that gave an answer may be kept for the next one."""
     release: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint; None: it has none."""
 
@@ -154,7 +157,7 @@ def plan_settings(settings: TeamSettings) -> PlanSettings:
 
 def first_model(pool: Pool) -> Worker | None:
     """The first model of the pool: live ones first, and models before programs; None: all workers are tools."""
-    live = min(real_workers(pool), key=_need_not_be_model, default=None)
+    live = min(real_workers(pool), key=lambda worker: traits_of(worker).role != "model", default=None)
     return live or next((worker for worker in pool if not is_tool(worker)), None)
 
 
@@ -272,6 +275,7 @@ def _of_worker(
         make_worker_conductor(worker, pool, settings, dispatcher),
         f"{worker.profile.name}, {why}, untrained",
         fallback=table.fallback or worker.profile.name,
+        conducts=True,
     )
 
 
@@ -282,6 +286,7 @@ def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> O
         conductor,
         f"the checkpoint {source}, trained on {checkpoint.conducts.questions}",
         trained=checkpoint.plan or PlanSettings(),
+        conducts=True,
     )
 
 
@@ -297,10 +302,6 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         make_worker_conductor(endpoint, pool, settings, dispatcher, priced=settings.price is not None),
         f"{endpoint.profile.name} at {settings.base_url}, {training}",
         trained=plan or PlanSettings(),
+        conducts=True,
         release=endpoint.close,
     )
-
-
-def _need_not_be_model(worker: Worker) -> bool:
-    """Whether it is a program, a function or a team. These need not be models."""
-    return worker.identity is None or worker.identity.get("kind") not in ("openai", "gguf", "litellm")

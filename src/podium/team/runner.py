@@ -18,7 +18,6 @@ from secrets import token_hex
 from podium import __version__
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
-from podium.executor.ledger import SpendLimit
 from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import rounds_of
@@ -27,6 +26,7 @@ from podium.team.faults import answer_concern, answering_step, options_fault, pl
 from podium.trace import RoundTrace, Trace
 from podium.types import Budget, Question, Receipt, Spent
 from podium.workers.pool import Pool
+from podium.workers.spend_limit import SpendLimit
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
 _PYTHON = platform.python_version()

@@ -33,7 +33,8 @@ from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.base import Worker
-from podium.workers.pool import Pool, has_paid_workers
+from podium.workers.pool import Pool
+from podium.workers.traits import has_paid_workers
 from podium.workflow import Workflow, render
 
 

@@ -7,20 +7,20 @@ as for any worker. `opening` builds it from a file.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepText
-from podium.executor.ledger import SpendLimit
 from podium.team.events import Event, QuestionEnded
 from podium.team.planning import OpenedPlanner
 from podium.team.runner import Runner
 from podium.trace import Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
 from podium.workers.base import Reply, Request, Worker
-from podium.workers.pool import Pool, has_paid_workers, has_real_workers, real_workers
+from podium.workers.pool import Pool
+from podium.workers.traits import Traits, has_paid_workers, has_real_workers, real_workers
 
 _TEAM = "podium_team"
 """The key under which a team's provider state has that of its own worker."""
@@ -54,14 +54,12 @@ class TeamWorker:
         self.fallback = fallback
         self.identity = identity
         self.opened_planner = opened_planner
-        self.unpaid = not has_real_workers(runner.pool) and (
-            opened_planner is None or opened_planner.release is None
+        calls_endpoint = opened_planner is not None and opened_planner.release is not None
+        paid = calls_endpoint or has_paid_workers(runner.pool)
+        self.traits = Traits(
+            cost="money" if paid else "compute" if has_real_workers(runner.pool) else "nothing",
+            pays_itself=True,
         )
-        """Whether all of its workers are scripted, recorded or tools, and its planner calls no endpoint."""
-        self.runs_here = not has_paid_workers(runner.pool) and (
-            opened_planner is None or opened_planner.release is None
-        )
-        """Whether no call of its workers or its planner costs money."""
 
     def __repr__(self) -> str:
         return f"TeamWorker({self.profile.name!r}, {self.runner.planner.name!r}, {self.runner.pool!r})"
@@ -72,10 +70,6 @@ class TeamWorker:
         Raises:
             WorkerError: of kind "exhausted" if the team has no answer, "protocol" if it cannot take this request.
         """
-        return await self.answer_within(request, ())
-
-    async def answer_within(self, request: Request, accounts: Sequence[SpendLimit]) -> Reply:
-        """As `answer`; `accounts` allow and pay each call that the team makes."""
         question = _question(request, self.profile.name)
         on_text = request.on_text
 
@@ -86,7 +80,7 @@ class TeamWorker:
                 request.receipt.add(Spent(event.trace.usage, event.trace.cost_usd))
 
         try:
-            trace = await replace(self.runner, accounts=(*self.runner.accounts, *accounts)).answer(
+            trace = await replace(self.runner, accounts=(*self.runner.accounts, *request.accounts)).answer(
                 question,
                 seed=request.seed,
                 sample=request.sample,

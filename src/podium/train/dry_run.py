@@ -33,7 +33,8 @@ from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.worker_estimate import RESPONSE_TOKENS, Range
 from podium.workers.build import UnreadyWorker
-from podium.workers.pool import Pool, has_paid_workers, has_real_workers
+from podium.workers.pool import Pool
+from podium.workers.traits import has_paid_workers, has_real_workers
 from podium.workflow import Step, Workflow, render
 
 PROMPT_TOKENS = 2000

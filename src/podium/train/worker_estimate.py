@@ -18,7 +18,8 @@ from podium.rollout.random_pools import PoolSource
 from podium.scoring import ScoringSettings
 from podium.tasks import Task
 from podium.trace.answers import PastAnswers
-from podium.workers.pool import Pool, real_workers
+from podium.workers.pool import Pool
+from podium.workers.traits import real_workers
 
 RESPONSE_TOKENS = 500
 """Of a worker without past answers; low and high are a quarter of it and four times as much."""

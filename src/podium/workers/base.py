@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from podium.errors import WorkerError
 from podium.trace import Trace, VoteCount
 from podium.types import AnswerOptions, Limits, Message, Profile, Receipt, Spent, ToolCall, Usage
+from podium.workers.spend_limit import SpendLimit
 from podium.workers.view import View, read_view
 
 
@@ -45,6 +46,8 @@ class Request:
     """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
     on_reasoning: Callable[[str], None] | None = None
     """The same for the visible reasoning."""
+    accounts: tuple[SpendLimit, ...] = field(default=(), compare=False)
+    """The dollars from which a worker that pays for its own calls (`Traits.pays_itself`) makes each of them."""
     receipt: Receipt = field(default_factory=Receipt, compare=False, repr=False)
     """Where a worker counts what a call takes that ends without a reply: it fails, or is cancelled."""
 
@@ -126,7 +129,11 @@ async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None
 
 @runtime_checkable
 class Worker(Protocol):
-    """Answers messages. A call is one attempt; the executor retries."""
+    """Answers messages. A call is one attempt; the executor retries.
+
+    One that is a model or a tool, or whose calls cost no money, says so in a further attribute `traits`
+    (`podium.workers.traits`).
+    """
 
     @property
     def profile(self) -> Profile:
@@ -157,17 +164,4 @@ class Worker(Protocol):
 
     async def close(self) -> None:
         """Close connections. Calling twice is fine."""
-        ...
-
-
-@runtime_checkable
-class Decider(Protocol):
-    """A tool whose result may be certain before all responses that it reads have arrived."""
-
-    def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
-        """Whether the responses that are still to come cannot change its result.
-
-        Args:
-            responses: those that it reads, in order; None: still to come; "": its step failed.
-        """
         ...

@@ -95,8 +95,7 @@ class UnreadyWorker:
         self.limits: Limits = spec.limits
         self.fallback = spec.fallback
         self.identity: dict[str, Any] = {"kind": getattr(spec, "kind", None)}
-        self.unpaid = spec.unpaid
-        """As of the worker that could not be built."""
+        self.traits = spec.traits
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from podium.workers import tool
 from podium.workers.answer import final_answer
 from podium.workers.arithmetic import compute, expressions, format_number
 from podium.workers.base import Reply, Request
+from podium.workers.traits import TOOL
 
 DESCRIPTION = (
     "A tool: computes exactly the arithmetic that is written as a formula in its subtask, or in the latest final "
@@ -43,7 +44,7 @@ class CalculatorWorker:
     """Computes every expression that it finds; the value of the last one is the answer."""
 
     identity = None
-    unpaid = True
+    traits = TOOL
 
     def __init__(
         self,

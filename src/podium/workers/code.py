@@ -18,6 +18,7 @@ from podium.workers import tool
 from podium.workers.answer import final_answer
 from podium.workers.base import Reply, Request
 from podium.workers.fences import is_program, last_program
+from podium.workers.traits import TOOL
 
 DESCRIPTION = (
     "A tool: runs the Python program in its subtask, or in the latest response that it is shown. Free."
@@ -39,7 +40,7 @@ class CodeWorker:
     """
 
     identity = None
-    unpaid = True
+    traits = TOOL
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from podium.errors import WorkerError
 from podium.types import Limits
 from podium.workers.base import Reply, Request, Worker
+from podium.workers.traits import WRITTEN, traits_of
 
 ENVIRONMENT = "environment"
 """The kind of its failures: they are part of the question, and so not left out as those of infrastructure are."""
@@ -20,7 +21,7 @@ class FailingWorker:
     """Stands for `worker` and fails every call."""
 
     identity = None
-    unpaid = True
+    traits = WRITTEN
 
     def __init__(self, worker: Worker) -> None:
         self.profile = worker.profile
@@ -42,7 +43,7 @@ class ReplacedWorker:
 
     def __init__(self, worker: Worker, other: Worker) -> None:
         self.profile, self.fallback = worker.profile, worker.fallback
-        self.limits, self.identity = other.limits, other.identity
+        self.limits, self.identity, self.traits = other.limits, other.identity, traits_of(other)
         self._other = other
 
     async def answer(self, request: Request) -> Reply:

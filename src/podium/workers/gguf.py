@@ -20,15 +20,13 @@ from podium.workers.connections import Connections
 from podium.workers.gguf_servers import HUB, GgufServer, GgufServers, check_sum
 from podium.workers.openai import OpenAIWorker
 from podium.workers.spec import GgufSpec
+from podium.workers.traits import LOCAL_MODEL
 
 
 class GgufWorker:
     """A model that a child process of ours serves."""
 
-    runs_here = True
-    """Its calls cost compute and no money."""
-    takes_extra = True
-    """Whether `AnswerOptions.extra` reaches its model."""
+    traits = replace(LOCAL_MODEL, takes_extra=True)
 
     def __init__(self, spec: GgufSpec, server: GgufServer, connections: Connections) -> None:
         self.profile = spec.to_profile()

@@ -30,6 +30,7 @@ from podium.workers.chat.request_body import sent_limit
 from podium.workers.chat.usage import read_usage
 from podium.workers.redaction import Secrets
 from podium.workers.spec import LiteLLMSpec
+from podium.workers.traits import Traits
 
 _STOLEN = ("1.82.7", "1.82.8")
 """Releases of March 2026 that sent their users' keys to an attacker."""
@@ -51,6 +52,8 @@ class LiteLLMWorker:
         secrets: removed from its answers and errors.
         key: passed to the library; None: the library looks for one in the environment.
     """
+
+    traits = Traits(role="model")
 
     def __init__(self, spec: LiteLLMSpec, secrets: Secrets, key: str | None = None) -> None:
         self.profile = spec.to_profile()

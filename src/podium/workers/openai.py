@@ -14,6 +14,7 @@ from podium.types import Message
 from podium.workers.base import Reply, Request
 from podium.workers.chat.client import ChatClient
 from podium.workers.spec import ChatSpec
+from podium.workers.traits import ENDPOINT
 
 
 class OpenAIWorker:
@@ -24,8 +25,7 @@ class OpenAIWorker:
         model: the endpoint's name for it.
     """
 
-    takes_extra = True
-    """Whether `AnswerOptions.extra` reaches its model."""
+    traits = ENDPOINT
 
     def __init__(self, spec: ChatSpec, client: ChatClient, model: str) -> None:
         self.profile = spec.to_profile()

@@ -6,7 +6,7 @@ Frozen. A plan's worker k is `pool[k]`. Knows nothing of plans, limits or calls.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -271,33 +271,6 @@ def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapp
             given if kind is None else {name: kind}
         )  # Of an unknown kind the message names all that there are.
     return {**BUILT_IN, **found} if found else BUILT_IN
-
-
-def real_workers(workers: Iterable[Worker]) -> list[Worker]:
-    """Those that are real, in order: neither tools of ours, nor scripted or recorded ones.
-
-    A worker with a true attribute `unpaid` is none of them; a team has one if all of its workers have one.
-    """
-    return [worker for worker in workers if not getattr(worker, "unpaid", False)]
-
-
-def is_tool(worker: Worker) -> bool:
-    """Whether a worker is a tool of ours: a vote, a calculator or a code tool, which runs here and costs nothing."""
-    from podium.workers.calculator import CalculatorWorker  # noqa: PLC0415
-    from podium.workers.code import CodeWorker  # noqa: PLC0415
-    from podium.workers.vote import VoteWorker  # noqa: PLC0415
-
-    return isinstance(worker, VoteWorker | CalculatorWorker | CodeWorker)
-
-
-def has_real_workers(workers: Iterable[Worker]) -> bool:
-    """Whether any of them is neither scripted nor recorded nor a tool of ours."""
-    return bool(real_workers(workers))
-
-
-def has_paid_workers(workers: Iterable[Worker]) -> bool:
-    """Whether a call of any of them may cost money. A worker with a true attribute `runs_here` costs compute alone."""
-    return any(not getattr(worker, "runs_here", False) for worker in real_workers(workers))
 
 
 def pool_file(name: str, folder: Path = Path()) -> Path:

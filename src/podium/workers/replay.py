@@ -18,6 +18,7 @@ from podium.thoughts import split_thoughts, without_thoughts
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request, Worker
+from podium.workers.traits import WRITTEN
 from podium.workers.view import View, read_view
 
 
@@ -35,7 +36,7 @@ class ReplayWorker:
     """
 
     identity = None
-    unpaid = True
+    traits = WRITTEN
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from podium.errors import WorkerError
 from podium.types import Limits, Profile, Spent, Usage, estimate_tokens
 from podium.workers.base import Reply, Request
+from podium.workers.traits import WRITTEN
 
 
 class ScriptedWorker:
@@ -27,7 +28,7 @@ class ScriptedWorker:
     """
 
     identity = None
-    unpaid = True
+    traits = WRITTEN
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, create_model, field_validator, model
 from podium.config import Settings
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
+from podium.workers.traits import ENDPOINT, LOCAL_MODEL, TOOL, WRITTEN, Traits
 
 PATH_KEYS = (
     "recording",
@@ -37,8 +38,8 @@ def _on_one_line(name: str) -> str:
 class WorkerSpec(Settings):
     """The keys of every kind. A kind adds `kind`, a `Literal` of its name, and its own keys."""
 
-    unpaid: ClassVar[bool] = False
-    """Whether a worker of this kind is scripted, recorded or a tool of ours, so that nobody is paid for its calls."""
+    traits: ClassVar[Traits] = Traits()
+    """As of a worker of this kind."""
     needs_responses: ClassVar[bool] = False
     """As `Profile.needs_responses`."""
     name: Annotated[str, AfterValidator(_on_one_line)] = Field(min_length=1)
@@ -105,6 +106,7 @@ class ChatSpec(ModelSpec):
 class OpenAISpec(ChatSpec):
     """An endpoint that speaks OpenAI's /chat/completions."""
 
+    traits = ENDPOINT
     kind: Literal["openai"]
     model: str = Field(min_length=1)
     base_url: str
@@ -168,6 +170,7 @@ class OpenAISpec(ChatSpec):
 class GgufSpec(ChatSpec):
     """A model in a GGUF file, which a child process of Podium's serves."""
 
+    traits = LOCAL_MODEL
     kind: Literal["gguf"]
     file: str = Field(min_length=1)
     """The file, relative to the pool file's folder; or one of the Hugging Face hub, as hub:OWNER/NAME/FILE.gguf."""
@@ -186,6 +189,7 @@ class GgufSpec(ChatSpec):
 class LocalSpec(WorkerSpec):
     """A language model in a folder of this machine."""
 
+    traits = LOCAL_MODEL
     kind: Literal["local"]
     path: Path
     """The Hugging Face folder, relative to the pool file's folder."""
@@ -214,7 +218,7 @@ class ScriptedFailure(Settings):
 class ScriptedSpec(WorkerSpec):
     """Replies that are written beforehand."""
 
-    unpaid = True
+    traits = WRITTEN
     kind: Literal["scripted"]
     replies: tuple[str | ScriptedFailure, ...] | dict[str, str | ScriptedFailure]
     """In the order of the calls; or by a text that the subtask or the question contains."""
@@ -225,7 +229,7 @@ class ScriptedSpec(WorkerSpec):
 class ReplaySpec(WorkerSpec):
     """A recorded model, whose recorded responses are returned."""
 
-    unpaid = True
+    traits = WRITTEN
     kind: Literal["replay"]
     limits: Limits = Limits(retries=0)
     recording: Path
@@ -271,6 +275,7 @@ class FunctionSpec(WorkerSpec):
 class LiteLLMSpec(ModelSpec):
     """A model of any provider that litellm supports."""
 
+    traits = Traits(role="model")
     kind: Literal["litellm"]
     model: str = Field(min_length=1)
     """litellm's name for the model, with its provider, as in "bedrock/...", "vertex_ai/..."."""
@@ -295,7 +300,7 @@ class LiteLLMSpec(ModelSpec):
 class VoteSpec(WorkerSpec):
     """The built-in tool that returns the most common answer."""
 
-    unpaid = True
+    traits = TOOL
     needs_responses = True
     kind: Literal["vote"]
     limits: Limits = Limits(retries=0)
@@ -304,7 +309,7 @@ class VoteSpec(WorkerSpec):
 class CalculatorSpec(WorkerSpec):
     """The built-in tool that computes exactly."""
 
-    unpaid = True
+    traits = TOOL
     kind: Literal["calculator"]
     limits: Limits = Limits(retries=0)
 
@@ -312,7 +317,7 @@ class CalculatorSpec(WorkerSpec):
 class CodeSpec(WorkerSpec):
     """The built-in tool that runs Python programs in the sandbox."""
 
-    unpaid = True
+    traits = TOOL
     needs_responses = True
     kind: Literal["code"]
     limits: Limits = Limits(retries=0)

@@ -17,6 +17,7 @@ from podium.workers import tool
 from podium.workers.answer import final_answer
 from podium.workers.base import Reply, Request
 from podium.workers.same_answer import answer_key
+from podium.workers.traits import TOOL
 
 VOTE = "vote"
 """The name under which pools offer it to baselines and to policies that read ratings."""
@@ -27,6 +28,27 @@ _NEW = "\n"
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
+def is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
+    """Whether the leading answer wins even if all responses that are still to come give one rival answer.
+
+    Then it wins in any case: votes that are spread over several answers help the strongest rival less.
+    """
+    weights = _weights(subtask, len(responses))
+    votes = [None if text is None else _vote(_answer(text)) for text in responses]
+    leader = _winner(votes, weights)
+    if leader is None:
+        return None not in responses
+    rivals = {_NEW, *(vote for vote in votes if vote not in {None, leader})}
+    return all(
+        _winner(
+            [rival if text is None else vote for text, vote in zip(responses, votes, strict=True)],
+            weights,
+        )
+        == leader
+        for rival in rivals
+    )
+
+
 class VoteWorker:
     """Counts answers; in a tie, the answer that was shown first wins, in the form in which most wrote it.
 
@@ -35,7 +57,7 @@ class VoteWorker:
     """
 
     identity = None
-    unpaid = True
+    traits = replace(TOOL, is_certain=is_certain)
 
     def __init__(
         self,
@@ -73,26 +95,6 @@ class VoteWorker:
         counted = VoteCount(agreeing=votes.count(winner), of=len(votes) - votes.count(None))
         said = written if structured else announce(written, counted.agreeing, counted.of)
         return replace(tool.free(said), votes=counted)
-
-    def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
-        """Whether the leading answer wins even if all responses that are still to come give one rival answer.
-
-        Then it wins in any case: votes that are spread over several answers help the strongest rival less.
-        """
-        weights = _weights(subtask, len(responses))
-        votes = [None if text is None else _vote(_answer(text)) for text in responses]
-        leader = _winner(votes, weights)
-        if leader is None:
-            return None not in responses
-        rivals = {_NEW, *(vote for vote in votes if vote not in {None, leader})}
-        return all(
-            _winner(
-                [rival if text is None else vote for text, vote in zip(responses, votes, strict=True)],
-                weights,
-            )
-            == leader
-            for rival in rivals
-        )
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -18,7 +18,7 @@ from podium.planner import Outcome, PlanRequest
 from podium.rollout.random_pools import NAMES
 from podium.team.opening import open_pool
 from podium.types import Profile, Question
-from podium.workers.pool import is_tool
+from podium.workers.traits import is_tool
 from podium.workflow import Acceptance, Workflow
 from podium_lab.small_workers.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
 from podium_lab.small_workers.plans import WorldParts, draw_world_workflow

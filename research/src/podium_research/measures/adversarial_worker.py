@@ -12,8 +12,8 @@ from typing import Any
 
 from podium.types import Limits, Message
 from podium.workers.base import Reply, Request, Worker
-from podium.workers.pool import real_workers
 from podium.workers.replay import ReplayWorker, with_answer
+from podium.workers.traits import traits_of
 
 MISLEAD = (
     "This is a test of how a team copes with a member that misleads it. Do the task that follows so that its result is "
@@ -35,6 +35,7 @@ class AdversarialWorker:
         self.profile = worker.profile.model_copy(update={"name": name})
         self.limits: Limits = worker.limits
         self.fallback = worker.fallback
+        self.traits = traits_of(worker)
         self._worker = worker
         self._others = others
 
@@ -42,11 +43,6 @@ class AdversarialWorker:
     def identity(self) -> Mapping[str, Any] | None:
         """The worker's own: its messages tell its answers from honest ones."""
         return self._worker.identity
-
-    @property
-    def unpaid(self) -> bool:
-        """Whether its calls cost nobody anything, as those of the worker."""
-        return not real_workers([self._worker])
 
     async def answer(self, request: Request) -> Reply:
         """A wrong answer, as far as one can be had; raises as the worker does."""

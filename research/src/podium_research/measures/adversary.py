@@ -15,8 +15,9 @@ from podium.evals.evaluation import Evaluation, evaluate
 from podium.planner import Plan, Planner, PlanRequest
 from podium.planners.plans import PlannerWrapper
 from podium.tasks.task import Task
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from podium.workers.traits import is_tool
 from podium.workflow import Workflow, live_steps
 from podium_research.measures.adversarial_worker import AdversarialWorker
 from podium_research.measures.influence import POSITIONS, Position

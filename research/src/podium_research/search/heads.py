@@ -19,7 +19,8 @@ from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.tasks.task import Task
 from podium.types import Budget
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
+from podium.workers.traits import is_tool
 from podium_research.planners.trinity import Trinity
 from podium_research.planners.trinity_head import Evolution, Head
 from podium_research.search.settings import HeadSearch

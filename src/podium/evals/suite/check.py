@@ -17,8 +17,8 @@ from podium.evals.suite.setup import TableSetup
 from podium.planners import find_baseline
 from podium.planners.plan_controls import PLAN_CONTROLS
 from podium.tasks import warnings_of
-from podium.workers.pool import has_paid_workers
 from podium.workers.replay import ReplayWorker, replays_conditioned, unknown_length_warning
+from podium.workers.traits import has_paid_workers
 
 _STOPPED = (
     "In every row votes stopped early: once a vote was certain and no round could follow, no further worker "

@@ -28,7 +28,8 @@ from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team.team import Team
 from podium.types import Budget
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
+from podium.workers.traits import is_tool
 from podium.workflow import Workflow
 
 Emit = Callable[[str, str], None]

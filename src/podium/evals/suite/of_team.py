@@ -17,8 +17,9 @@ from podium.planners import known_baselines, open_baseline
 from podium.planners.voting import Single
 from podium.tasks.open import splits_of
 from podium.team.settings import TeamSettings
-from podium.workers.pool import Pool, is_tool
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from podium.workers.traits import is_tool
 
 SECOND = "Conductor, second"
 """The label of a second Conductor."""

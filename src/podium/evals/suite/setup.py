@@ -30,8 +30,9 @@ from podium.team.opening import open_pool, read_team
 from podium.team.settings import TeamSettings
 from podium.team.team import Team, open_team
 from podium.workers.failing import FailingWorker, ReplacedWorker
-from podium.workers.pool import Pool, has_paid_workers, is_tool
+from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions
+from podium.workers.traits import has_paid_workers, is_tool
 from podium.workers.vote import VoteWorker
 
 _CHOOSE: Mapping[str, Callable[[Answers], Planner | None]] = {

@@ -1,0 +1,65 @@
+"""What a worker is, for whoever plans, pays or compares: a model, a tool or a program, and what its calls cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from podium.workers.base import Worker
+
+IsCertain = Callable[[str, Sequence[str | None]], bool]
+"""Whether the responses that are still to come cannot change a tool's result.
+
+It is given the subtask, and the responses that the tool reads, in order; None: still to come; "": its step failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a worker declares in its attribute `traits`, and a kind in that of its spec. The defaults hold for those
+    that declare none."""
+
+    role: Literal["model", "tool", "program"] = "program"
+    """"model": a language model, which may conduct. "tool": runs no model, and works on what earlier steps gave.
+    "program": anything else, such as a command or a team."""
+    cost: Literal["money", "compute", "nothing"] = "money"
+    """What its calls cost: "compute" of a model that runs here, "nothing" of a tool, a script or a recording."""
+    takes_extra: bool = False
+    """Whether `AnswerOptions.extra` reaches its model."""
+    pays_itself: bool = False
+    """Whether it reserves and books the dollars of its calls in `Request.accounts`, as a team does."""
+    is_certain: IsCertain | None = None
+    """Of a tool whose result may be certain before it has all responses; None: it needs all."""
+
+
+TOOL = Traits(role="tool", cost="nothing")
+WRITTEN = Traits(cost="nothing")
+"""Of a worker whose answers are scripted or recorded."""
+ENDPOINT = Traits(role="model", takes_extra=True)
+LOCAL_MODEL = Traits(role="model", cost="compute")
+
+
+def traits_of(worker: Worker) -> Traits:
+    """What the worker declares, or the defaults."""
+    traits: Traits = getattr(worker, "traits", Traits())
+    return traits
+
+
+def is_tool(worker: Worker) -> bool:
+    """Whether a worker is a tool."""
+    return traits_of(worker).role == "tool"
+
+
+def real_workers(workers: Iterable[Worker]) -> list[Worker]:
+    """Those whose calls cost something, in order: neither tools nor scripted or recorded ones."""
+    return [worker for worker in workers if traits_of(worker).cost != "nothing"]
+
+
+def has_real_workers(workers: Iterable[Worker]) -> bool:
+    """Whether a call of any of them costs something."""
+    return bool(real_workers(workers))
+
+
+def has_paid_workers(workers: Iterable[Worker]) -> bool:
+    """Whether a call of any of them may cost money."""
+    return any(traits_of(worker).cost == "money" for worker in workers)
