@@ -40,8 +40,8 @@ async def show(run: Path) -> None:
         for label, evaluation in evaluations_of(table, Results(run)).items():
             again = [r for r in evaluation.rollouts if any(x.workflow for x in r.trace.rounds[1:])]
             if not asked:
-                count, of = len(evaluation.by_question) // manifest.seeds, table.table
-                for seed in range(manifest.seeds):
+                count, of = len(evaluation.by_question) // manifest.settings.seeds, table.table
+                for seed in range(manifest.settings.seeds):
                     asked |= {t.id: t for t in open_tasks(of.tasks.name, of.split, size=count, seed=seed)}
             before = [await first_right(asked[rollout.task_id], rollout) for rollout in again]
             after = [rollout.correct for rollout in again]

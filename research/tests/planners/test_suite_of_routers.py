@@ -69,7 +69,7 @@ def test_two_equal_answers_of_five_are_known_to_win_a_vote(
     pool, recording = recorded
     checked = asyncio.run(check_suite(over(pool, ROUTER, recording), tmp_path / "run"))
     results = asyncio.run(run_suite(checked, tmp_path / "run"))
-    (table,) = checked.manifest.tables
+    (table,) = checked.tables
     evaluation = evaluations_of(table, results)[ROUTER]
     assert len(evaluation.rollouts) == 20
     assert evaluation.accuracy.mean > 0.7

@@ -22,9 +22,8 @@ from podium.conductor.settings import SOURCES
 from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError
-from podium.evals.suite.check import CheckedSuite
 from podium.evals.suite.of_team import suite_of_team
-from podium.evals.suite.plan import tables_of
+from podium.evals.suite.plan import Manifest, tables_of
 from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.executor import Dispatcher
@@ -109,17 +108,17 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
         RunFolder.open(runner.run, configuration, changeable=CHANGEABLE)
 
     @contextmanager
-    def open_calls(checked: CheckedSuite) -> Iterator[Dispatcher | None]:
+    def open_calls(manifest: Manifest) -> Iterator[Dispatcher | None]:
         """A response cache and an account in the folder where anything costs money, else many processes."""
-        if not checked.pays and not shares:
+        if not manifest.pays and not shares:
             yield None
             return
         with open_dispatcher(
-            paid_workers=checked.paid_workers,
+            paid_workers=manifest.paid_workers,
             cache=calls.cache,
             day_usd=calls.day_budget_usd,
             run_usd=calls.run_budget_usd,
-            pays=checked.pays,
+            pays=manifest.pays,
             run=runner.run,
         ) as dispatcher:
             yield dispatcher
@@ -148,14 +147,14 @@ def _of_team(
         replace_file(runner.run / SUITE_FILE, toml_text(written).encode())
 
     @contextmanager
-    def open_calls(checked: CheckedSuite) -> Iterator[Dispatcher]:
+    def open_calls(manifest: Manifest) -> Iterator[Dispatcher]:
         with open_dispatcher(
-            paid_workers=checked.paid_workers,
+            paid_workers=manifest.paid_workers,
             cache=team.cache,
             replay=team.replay,
             day_usd=team.budget.day_usd,
             run_usd=team.budget.run_usd,
-            pays=checked.pays,
+            pays=manifest.pays,
             run=runner.run,
         ) as dispatcher:
             yield dispatcher

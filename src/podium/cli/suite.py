@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from podium.cli.terminal import open_console
 from podium.errors import StoreError, UsageError
 from podium.evals.evaluation_ledger import TEST
-from podium.evals.suite.check import CheckedSuite, check_suite
+from podium.evals.suite.check import check_suite
 from podium.evals.suite.page import write_report
 from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import COMPARISON, GradedAnswer, Results
@@ -27,7 +27,7 @@ from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import Dispatcher
 
-OpenCalls = Callable[[CheckedSuite], AbstractContextManager[Dispatcher | None]]
+OpenCalls = Callable[[Manifest], AbstractContextManager[Dispatcher | None]]
 """Opens what all calls of a suite share; None: they share nothing, and many processes may run."""
 
 
@@ -60,8 +60,7 @@ class SuiteRunner:
             UsageError: something cannot run, or a run on test was not declared.
             BudgetError: an account refused a call.
         """
-        checked = await check_suite(settings, self.run, given)
-        manifest = checked.manifest
+        manifest = await check_suite(settings, self.run, given)
         self._check_declared(manifest, needed=given is None)
         begin()
         manifest.save(self.run / SUITE)
@@ -69,9 +68,9 @@ class SuiteRunner:
             print(sentence, file=sys.stderr)
         for table in manifest.tables:
             self._count(table)
-        with open_calls(checked) as dispatcher, _progress(answers_left(checked, self.run)) as on_answer:
+        with open_calls(manifest) as dispatcher, _progress(answers_left(manifest, self.run)) as on_answer:
             results = await run_suite(
-                checked, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
+                manifest, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
             )
         return manifest, results
 

@@ -30,9 +30,8 @@ def suite(*keys: str, **others: Any) -> SuiteSettings:
 
 
 def compared(settings: SuiteSettings, folder: Path) -> Comparison:
-    checked = asyncio.run(check_suite(settings, folder))
-    manifest = checked.manifest
-    results = asyncio.run(run_suite(checked, folder))
+    manifest = asyncio.run(check_suite(settings, folder))
+    results = asyncio.run(run_suite(manifest, folder))
     (table,) = manifest.tables
     return comparison_of(manifest, table, evaluations_of(table, results or Results(folder)))
 

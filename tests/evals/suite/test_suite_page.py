@@ -47,8 +47,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         title="A <b>bold</b> claim",
     )
     folder.mkdir()
-    checked.manifest.save(folder / SUITE)
-    (table,) = checked.manifest.tables
+    checked.save(folder / SUITE)
+    (table,) = checked.tables
     assert table.ledger is not None
     table.ledger.count(table.look())
     asyncio.run(run_suite(checked, folder))

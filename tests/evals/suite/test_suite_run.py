@@ -66,9 +66,8 @@ def test_a_finished_run_asks_nothing_again_and_a_new_planner_only_its_own(tmp_pa
 
 
 def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path: Path) -> None:
-    checked = check(**SMALL, processes=1)
-    asyncio.run(run_suite(checked, tmp_path))
-    manifest = checked.manifest
+    manifest = check(**SMALL, processes=1)
+    asyncio.run(run_suite(manifest, tmp_path))
     (table,) = manifest.tables
     comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path)))
     assert [row.label for row in comparison.rows][:4] == [
@@ -97,9 +96,8 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
     for seed in range(2):
         write_policy(Path(f"policy-{seed}"), MANY[seed])
     planners = [{"conductor": {"checkpoint": "policy-{seed}"}, "label": "Ours"}]
-    checked = check(**few, planner=planners)
-    asyncio.run(run_suite(checked, tmp_path / "ours"))
-    manifest = checked.manifest
+    manifest = check(**few, planner=planners)
+    asyncio.run(run_suite(manifest, tmp_path / "ours"))
     (table,) = manifest.tables
     (only,) = table.rows
     manifest.save(tmp_path / SUITE)
@@ -145,11 +143,11 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     found = run(tmp_path, questions=6, planner=planners, processes=1)
     planned = {tuple(len(answer["trace"]["rounds"]) for answer in answers) for answers in found.values()}
     assert planned == {(1,) * 6, (2,) * 6}
-    manifest = check(questions=6, planner=planners, processes=1).manifest
+    manifest = check(questions=6, planner=planners, processes=1)
     (table,) = manifest.tables
     comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path)))
     # The table does not claim one round for both rows.
-    assert (manifest.rounds, comparison.rounds) == (1, None)
+    assert (manifest.settings.budget.rounds, comparison.rounds) == (1, None)
 
 
 def test_a_worker_that_turns_bad_is_left_by_a_conductor_told_outcomes(
@@ -157,9 +155,9 @@ def test_a_worker_that_turns_bad_is_left_by_a_conductor_told_outcomes(
 ) -> None:
     asks_bram = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", MANY[1]))}}
     planners = [{**asks_bram, "quarantine_failing": True}, asks_bram]
-    checked = check(questions=160, planner=planners, pool=[{"decline": {"worker": "bram", "at": 40}}])
-    results = asyncio.run(run_suite(checked, tmp_path))
-    (table,) = checked.manifest.tables
+    manifest = check(questions=160, planner=planners, pool=[{"decline": {"worker": "bram", "at": 40}}])
+    results = asyncio.run(run_suite(manifest, tmp_path))
+    (table,) = manifest.tables
     found = evaluations_of(table, results)
 
     def calls(evaluation: Evaluation) -> list[float]:
@@ -177,17 +175,17 @@ def test_a_worker_that_turns_bad_is_left_by_a_conductor_told_outcomes(
 
 
 def test_no_worker_turns_bad_on_training_questions() -> None:
-    checked = check(
+    manifest = check(
         **{
             **SMALL,
             "planner": [{"planner": "weighted-vote"}],
             "pool": [{"decline": {"worker": "bram", "at": 2}}],
         }
     )
-    declines = [job.table.pool.decline for jobs in checked.training.values() for job in jobs]
+    declines = [job.table.pool.decline for job in manifest.training_jobs]
     assert declines
     assert not any(declines)
-    assert all(job.table.pool.decline for job in checked.jobs)
+    assert all(job.table.pool.decline for job in manifest.jobs)
 
 
 def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path: Path) -> None:
@@ -203,7 +201,7 @@ def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path
         "processes": 3,
     }
     run(tmp_path, **few)
-    keys = {job.keys[""] for jobs in check(**few).training.values() for job in jobs}
+    keys = {job.keys[""] for job in check(**few).training_jobs}
     assert [len(Results(tmp_path).lines(key)) for key in keys] == [3, 3]
 
 
@@ -282,7 +280,7 @@ def test_a_bound_is_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
     assert len(bound) == 6
     assert sum(line["score"] for line in bound) >= sum(line["score"] for line in plain)
     assert {line["repeat"] for line in bound} == {0}
-    manifest = check(**settings, planner=planners).manifest
+    manifest = check(**settings, planner=planners)
     assert [row.kind for row in manifest.tables[0].rows] == ["conductor", "oracle"]
 
 

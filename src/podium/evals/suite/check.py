@@ -5,13 +5,12 @@ It opens task sets, pools and planners, expands `single:*`, and finds which cont
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from podium.errors import UsageError
 from podium.evals.evaluation_ledger import TRAIN, ledger_file
-from podium.evals.suite.plan import CHOSEN, Manifest, SuiteJob, SuiteRow, SuiteTable, tables_of
+from podium.evals.suite.plan import CHOSEN, Manifest, SuiteRow, SuiteTable, tables_of
 from podium.evals.suite.settings import PlannerEntry, SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.planners import find_baseline
@@ -26,68 +25,8 @@ _STOPPED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedTable:
-    """A table that can run."""
-
-    shown: SuiteTable
-    training: SuiteTable | None
-    """Each worker alone on the training questions; None: nobody learns."""
-    pays: bool
-    """Whether anything costs money."""
-    paid_workers: bool
-    """Whether workers do: answers then repeat from a response cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedSuite:
-    """A suite that can run."""
-
-    settings: SuiteSettings
-    tables: tuple[CheckedTable, ...]
-
-    @property
-    def manifest(self) -> Manifest:
-        """What a report needs."""
-        return Manifest(
-            title=self.settings.title,
-            seeds=self.settings.seeds,
-            repeats=self.settings.repeats,
-            max_steps=self.settings.max_steps,
-            rounds=self.settings.budget.rounds,
-            tables=tuple(table.shown for table in self.tables),
-        )
-
-    @property
-    def pays(self) -> bool:
-        """Whether anything costs money."""
-        return any(table.pays for table in self.tables)
-
-    @property
-    def paid_workers(self) -> bool:
-        """Whether workers cost money."""
-        return any(table.paid_workers for table in self.tables)
-
-    @property
-    def jobs(self) -> list[SuiteJob]:
-        """For each planner and seed, without what is kept and learned."""
-        return [job for table in self.tables for job in table.shown.jobs(self.settings)]
-
-    @property
-    def training(self) -> dict[str, list[SuiteJob]]:
-        """By label of a table whose planners learn, the jobs of each worker alone on its training questions."""
-        once = self.settings.model_copy(update={"repeats": 1})
-        return {table.shown.label: list(table.training.jobs(once)) for table in self.tables if table.training}
-
-    @property
-    def answers(self) -> dict[str, int]:
-        """By key, how many answers each file has when it is complete."""
-        tables = (each for table in self.tables for each in (table.shown, table.training) if each)
-        return {file.key: file.answers for table in tables for row in table.rows for file in row.files}
-
-
-async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | None = None) -> CheckedSuite:
-    """Open everything once.
+async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | None = None) -> Manifest:
+    """Open everything once. Returns what will run.
 
     Args:
         run: the folder in which the suite will run.
@@ -99,7 +38,7 @@ async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | No
     tables = list(tables_of(settings))
     if len({table.label for table in tables}) < len(tables):
         raise UsageError("Two tables of the suite have one name; give their files different names.")
-    checked: list[CheckedTable] = []
+    checked: list[SuiteTable] = []
     problems: list[str] = []
     for table in tables:
         try:
@@ -109,10 +48,10 @@ async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | No
             problems += str(error).split("\n")
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
-    return CheckedSuite(settings, tuple(checked))
+    return Manifest(settings=settings, tables=tuple(checked))
 
 
-async def _checked(setup: TableSetup, settings: SuiteSettings, run: Path) -> CheckedTable:
+async def _checked(setup: TableSetup, settings: SuiteSettings, run: Path) -> SuiteTable:
     """The table of one task set and pool; `UsageError` with a line for each thing that cannot run."""
     table, answers = setup.table, {}
     for seed in settings.all_seeds:
@@ -147,26 +86,23 @@ async def _checked(setup: TableSetup, settings: SuiteSettings, run: Path) -> Che
     unknown = unknown_length_warning(replayed, [task.question.text for task in tasks])
     notes = (*warnings_of(tasks), unknown, _STOPPED if settings.early_stop else None)
     ledger = None if table.split == TRAIN else ledger_file(table.tasks.name, run)
-    return CheckedTable(
-        SuiteTable(
-            table=table,
-            ledger_file=None if ledger is None else str(ledger.absolute()),
-            notes=tuple(filter(None, notes)),
-            conditioned=replays_conditioned(setup.pool),
-            rows=tuple(rows),
-        ),
-        _training(setup.training(settings.training), settings) if chooses else None,
-        pays,
-        has_paid_workers(setup.pool),
+    return SuiteTable(
+        table=table,
+        ledger_file=None if ledger is None else str(ledger.absolute()),
+        notes=tuple(filter(None, notes)),
+        conditioned=replays_conditioned(setup.pool),
+        pays=pays,
+        paid_workers=has_paid_workers(setup.pool),
+        rows=tuple(rows),
+        training=tuple(_training(setup.training(settings.training), settings)) if chooses else (),
     )
 
 
-def _training(setup: TableSetup, settings: SuiteSettings) -> SuiteTable:
+def _training(setup: TableSetup, settings: SuiteSettings) -> Iterator[SuiteRow]:
     """Each worker alone on the training questions."""
     once, answers = settings.model_copy(update={"repeats": 1}), {0: len(setup.tasks(0))}
-    entries = (PlannerEntry(planner=f"single:{name}") for name in setup.models)
-    rows = (row for entry in entries for row in setup.rows(once, entry, (), answers))
-    return SuiteTable(table=setup.table, ledger_file=None, rows=tuple(rows))
+    for name in setup.models:
+        yield from setup.rows(once, PlannerEntry(planner=f"single:{name}"), (), answers)
 
 
 async def _problems(setup: TableSetup, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:

@@ -10,18 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 
-import numpy as np
-
 from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.evals.plan_selection import COST_TOLERANCE, best_fixed_plan
 from podium.evals.suite.plan import SuiteJob
-from podium.evals.suite.results import GradedAnswer, read_answers
-from podium.evals.suite.setup import TableSetup, TrainingCache, untrained_of
+from podium.evals.suite.results import GradedAnswer, Results, read_answers
+from podium.evals.suite.setup import TableSetup, untrained_of
+from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.executor import Dispatcher, Ledger
 from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, paid_plan
-from podium.planners import Single
 from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.planners.plans import PlannerWrapper, rounds_of
 from podium.rollout import Rollout
@@ -34,8 +31,6 @@ from podium.workflow import Workflow
 
 Emit = Callable[[str, str], None]
 """Called with (key of a file of answers, line) for each graded answer."""
-MAX_SAMPLES = 15
-"""The most answers of a self-consistency vote, however cheap the worker is."""
 _PLANS = 100
 """Training questions whose plans are counted for the most frequent one."""
 
@@ -63,6 +58,7 @@ class CachingPlanner(PlannerWrapper):
 
 async def run_job(
     job: SuiteJob,
+    results: Results,
     emit: Emit,
     cache: TrainingCache,
     *,
@@ -72,6 +68,7 @@ async def run_job(
     """Answer and grade what is not kept yet. The same job gives the same lines, but for times and ids.
 
     Args:
+        results: of the run: what was answered before. Nothing is written there.
         dispatcher: has the response cache and accounts, for workers that cost money; None: there are none.
         given: as in `check_suite`.
 
@@ -80,9 +77,8 @@ async def run_job(
         BudgetError: an account refused a call.
     """
     async with TableSetup.open(job.table, given) as setup:
-        learned = None
-        if job.training is not None:
-            learned = await setup.learned(job.entry, job.settings, job.training, job.seed, cache)
+        training = SuiteTraining.of(setup, job, results, cache)
+        learned = None if training is None else await training.planner()
         async with setup.open_team(
             job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=dispatcher
         ) as team:
@@ -92,7 +88,7 @@ async def run_job(
                 planner.read_ahead([task.question.text for task in tasks.values()])
             own, *controls = job.keys
             shared = CachingPlanner(planner) if controls else planner
-            run = _JobRun(job, setup, team, tasks, emit, shared, cache)
+            run = _JobRun(job, setup, team, tasks, results, emit, shared, training)
             if job.entry.best_of > 1:
                 assert isinstance(planner, Conductor)
                 await run.bound(job.keys[own], planner.at_temperature(1.0))
@@ -110,19 +106,19 @@ class _JobRun:
     setup: TableSetup
     team: Team
     tasks: Mapping[str, Task]
+    results: Results
     emit: Emit
     planner: Planner
     """The team's, which plans once for equal requests."""
-    cache: TrainingCache
+    training: SuiteTraining | None
 
     async def control(self, name: str, cost_usd: float) -> None:
         """Evaluate a control of the planner, which cost so many dollars a question."""
-        control, training = PLAN_CONTROLS[name], self.job.training
-        best, samples = "", 1
-        if training is not None:
-            w = int(np.mean(training.score_QW, axis=0).argmax())
-            best = training.workers[w]
-            samples = max(1, samples_within(cost_usd, float(np.mean(training.cost_QW, axis=0)[w])))
+        control, training, vote = PLAN_CONTROLS[name], self.training, None
+        best, samples = ("", 1) if training is None else training.best_within(cost_usd)
+        if "vote" in control.needs:
+            assert training is not None
+            vote = await training.vote_within(cost_usd)
         context = ControlContext(
             self.setup.pool.profiles,
             tools=frozenset(worker.profile.name for worker in self.setup.pool if is_tool(worker)),
@@ -130,7 +126,7 @@ class _JobRun:
             best_worker=best,
             plans=await self._plans() if "plans" in control.needs else (),
             samples=samples,
-            vote=await self._vote(cost_usd) if "vote" in control.needs else None,
+            vote=vote,
         )
         before = untrained_of(self.job.entry) if "untrained" in control.needs else None
         if before is None:
@@ -141,13 +137,6 @@ class _JobRun:
         ) as other:
             context = replace(context, untrained=other.planner)
             await self.evaluate(self.job.keys[name], control.wrap(self.planner, context))
-
-    async def _vote(self, cost_usd: float) -> Planner:
-        """The best vote on training questions that so many dollars a question buy; else the cheapest worker alone."""
-        assert self.job.training is not None
-        answers = await self.setup.answers(self.job.training, self.cache)
-        found = best_fixed_plan(answers, max_cost=cost_usd)
-        return found or Single(answers.workers[int(answers.cost.argmin())])
 
     async def _plans(self) -> list[Workflow]:
         """The planner's first plans for training questions."""
@@ -207,7 +196,7 @@ class _JobRun:
         return {task_id: place for place, task_id in enumerate(self.tasks)}
 
     def _kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
-        return read_answers(self.job.kept.get(key, ()), key)
+        return read_answers(self.results.lines(key), key)
 
     def _emit(self, key: str, repeat: int, rollout: Rollout) -> None:
         self.emit(key, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout).line)
@@ -239,10 +228,3 @@ class _JobRun:
             kept=kept,
             on_rollout=on_rollout,
         )
-
-
-def samples_within(cost_usd: float, single_usd: float) -> int:
-    """How many answers of a worker `cost_usd` pays for, from 0 to `MAX_SAMPLES`."""
-    if single_usd <= 0:
-        return MAX_SAMPLES
-    return min(MAX_SAMPLES, int(cost_usd / single_usd * COST_TOLERANCE))

@@ -86,7 +86,7 @@ def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
             sections.append(_training(metrics))
         if (run / SUITE).is_file():
             manifest, results = Manifest.load(run / SUITE), Results(run)
-            heading = heading or manifest.title
+            heading = heading or manifest.settings.title
             with without_garbage_collection():
                 sections += [_section(manifest, table, results) for table in manifest.tables]
         elif not metrics:
@@ -184,11 +184,11 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
 
 def _setting(manifest: Manifest, table: SuiteTable, comparison: Comparison) -> str:
     """What was measured, for a reader who does not know the file."""
-    of = table.table
+    of, seeds, repeats = table.table, manifest.settings.seeds, manifest.settings.repeats
     return (
         f"{len(comparison.rows)} planners answered {comparison.questions:,} questions of the {of.split} split of "
-        f"{of.tasks.name}, drawn with {manifest.seeds} seed{'s' * (manifest.seeds != 1)}, "
-        f"{manifest.repeats} answer{'s' * (manifest.repeats != 1)} a question. "
+        f"{of.tasks.name}, drawn with {seeds} seed{'s' * (seeds != 1)}, {repeats} "
+        f"answer{'s' * (repeats != 1)} a question. "
         f"The workers of {of.pool.name}: {', '.join(comparison.pool)}."
     )
 

@@ -1,7 +1,7 @@
 """What a suite consists of: tables of rows, and for each seed of a row a file of answers.
 
-The manifest in a run's folder has all of it, so a report needs neither the suite's file nor what that names. A
-`SuiteJob` is what one process does at a time. It is JSON, so it can be sent to another process.
+The manifest has all of it. It stands in the run's folder, so a report needs neither the suite's file nor what that
+names. A `SuiteJob` is what one process does at a time. It is JSON, so it can be sent to another process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-import numpy as np
 from pydantic import Field
 
 from podium.evals.comparison import Kind
@@ -19,7 +18,6 @@ from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
-from podium.ratings.answers import Answers
 from podium.types import Value
 
 SUITE = "suite.json"
@@ -55,11 +53,10 @@ class Table(Value):
         """The heading of the table."""
         return f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.title}"
 
-    @property
-    def training(self) -> Table:
-        """The same with the questions on which choices are made. No worker turns bad during these."""
+    def training(self, questions: int) -> Table:
+        """The same with so many questions on which choices are made. No worker turns bad during these."""
         pool = self.pool.model_copy(update={"decline": None})
-        return self.model_copy(update={"split": TRAINING, "pool": pool})
+        return self.model_copy(update={"split": TRAINING, "pool": pool, "questions": questions})
 
     def key(
         self,
@@ -168,7 +165,13 @@ class SuiteTable(Value):
     """Which questions are left out."""
     conditioned: bool = False
     """Whether workers replay answers that were given to other answers."""
+    pays: bool = False
+    """Whether anything costs money."""
+    paid_workers: bool = False
+    """Whether workers do: answers then repeat from a response cache."""
     rows: tuple[SuiteRow, ...]
+    training: tuple[SuiteRow, ...] = ()
+    """Each worker alone on the training questions; empty: nobody learns."""
 
     @property
     def label(self) -> str:
@@ -195,20 +198,6 @@ class SuiteTable(Value):
             note=note.strip(),
         )
 
-    def jobs(self, settings: SuiteSettings) -> Iterator[SuiteJob]:
-        """For each planner and seed a job, without what is kept and learned."""
-        for row in self.rows:
-            if row.control is None:
-                rows = [row, *(other for other in self.rows if other.control and other.entry == row.entry)]
-                for place, file in enumerate(row.files):
-                    yield SuiteJob(
-                        settings=settings,
-                        table=self.table,
-                        entry=row.entry.of_seed(file.seed),
-                        seed=file.seed,
-                        keys={each.control or "": each.files[place].key for each in rows},
-                    )
-
 
 class Manifest(JsonFile):
     """All tables of a suite."""
@@ -216,38 +205,45 @@ class Manifest(JsonFile):
     description: ClassVar[str] = "the manifest of a suite"
     only_set: ClassVar[bool] = True
 
-    title: str = ""
-    seeds: int
-    repeats: int
-    max_steps: int | None
-    rounds: int
+    settings: SuiteSettings
     tables: tuple[SuiteTable, ...]
 
-
-class TrainingResults(Value):
-    """What each worker alone scored and cost on training questions."""
-
-    workers: tuple[str, ...]
-    texts: tuple[str, ...]
-    score_QW: tuple[tuple[float, ...], ...]
-    cost_QW: tuple[tuple[float, ...], ...]
-    answer_QW: tuple[tuple[int, ...], ...]
-    """Equal answers to a question have equal numbers; -1: the response has no answer."""
+    @property
+    def pays(self) -> bool:
+        """Whether anything costs money."""
+        return any(table.pays for table in self.tables)
 
     @property
-    def answers(self) -> Answers:
-        """As arrays, from which votes are chosen."""
-        score_QW = np.array(self.score_QW)
-        return Answers(
-            workers=self.workers,
-            answer_QWR=np.array(self.answer_QW)[:, :, None],
-            alone_QWR=score_QW[:, :, None],
-            voted_QWR=score_QW[:, :, None],
-            score_QW=score_QW,
-            cost_QW=np.array(self.cost_QW),
-            samples=1,
-            texts=self.texts,
+    def paid_workers(self) -> bool:
+        """Whether workers cost money."""
+        return any(table.paid_workers for table in self.tables)
+
+    @property
+    def answers(self) -> dict[str, int]:
+        """By key, how many answers each file has when it is complete."""
+        rows = (row for table in self.tables for row in (*table.rows, *table.training))
+        return {file.key: file.answers for row in rows for file in row.files}
+
+    @property
+    def jobs(self) -> list[SuiteJob]:
+        """For each planner and seed a job."""
+        return [
+            job
+            for table in self.tables
+            for job in _jobs(self.settings, table.table, table.rows, table.training)
+        ]
+
+    @property
+    def training_jobs(self) -> list[SuiteJob]:
+        """The jobs of workers alone on training questions, each once: tables that differ in what happens during the
+        test alone share them."""
+        once, questions = self.settings.model_copy(update={"repeats": 1}), self.settings.training
+        jobs = (
+            job
+            for table in self.tables
+            for job in _jobs(once, table.table.training(questions), table.training)
         )
+        return list({tuple(job.keys.values()): job for job in jobs}.values())
 
 
 class SuiteJob(Value):
@@ -260,11 +256,27 @@ class SuiteJob(Value):
     seed: int
     keys: dict[str, str]
     """Name of a control -> key of its file of answers; the planner's own first, with an empty name."""
-    kept: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """By key, the lines of answers that an earlier start of the run wrote."""
-    training: TrainingResults | None = None
-    """None: neither the planner nor its controls choose anything."""
+    training: dict[str, str] = Field(default_factory=dict)
+    """Name of a worker -> key of its answers to training questions; empty: nobody learns on this table."""
 
     def to_json(self) -> str:
         """The text from which another process reads it again; as in the manifest, only what is set."""
         return self.model_dump_json(exclude_unset=True)
+
+
+def _jobs(
+    settings: SuiteSettings, table: Table, rows: Sequence[SuiteRow], training: Sequence[SuiteRow] = ()
+) -> Iterator[SuiteJob]:
+    learned = {row.entry.planner.partition(":")[2]: row.files[0].key for row in training}
+    for row in rows:
+        if row.control is None:
+            own = [row, *(other for other in rows if other.control and other.entry == row.entry)]
+            for place, file in enumerate(row.files):
+                yield SuiteJob(
+                    settings=settings,
+                    table=table,
+                    entry=row.entry.of_seed(file.seed),
+                    seed=file.seed,
+                    keys={each.control or "": each.files[place].key for each in own},
+                    training=learned,
+                )

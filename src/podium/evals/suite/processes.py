@@ -13,16 +13,23 @@ import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from pathlib import Path
 
 from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.suite.job import Emit, run_job
 from podium.evals.suite.plan import SuiteJob
-from podium.evals.suite.setup import TrainingCache
+from podium.evals.suite.results import Results
+from podium.evals.suite.training import TrainingCache
 
 
-async def run_in_children(groups: Iterable[Iterable[SuiteJob]], processes: int, emit: Emit) -> None:
+async def run_in_children(
+    run: Path, groups: Iterable[Iterable[SuiteJob]], processes: int, emit: Emit
+) -> None:
     """Run all jobs, `processes` at a time; those of a group run in one process, one after the other.
+
+    Args:
+        run: the run's folder, in which each process reads what was answered before.
 
     Raises:
         UsageError: a child raised it.
@@ -33,7 +40,7 @@ async def run_in_children(groups: Iterable[Iterable[SuiteJob]], processes: int, 
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(processes):
-                    group.create_task(_run_child(waiting, threads, emit))
+                    group.create_task(_run_child(run, waiting, threads, emit))
         except BaseExceptionGroup as errors:
             own = errors.subgroup(PodiumError)
             if own is None:
@@ -41,10 +48,12 @@ async def run_in_children(groups: Iterable[Iterable[SuiteJob]], processes: int, 
             raise next(flatten_group(own)) from None
 
 
-async def _run_child(waiting: Iterable[Iterable[SuiteJob]], threads: ThreadPoolExecutor, emit: Emit) -> None:
+async def _run_child(
+    run: Path, waiting: Iterable[Iterable[SuiteJob]], threads: ThreadPoolExecutor, emit: Emit
+) -> None:
     """A child that runs jobs until none waits."""
     loop = asyncio.get_running_loop()
-    child = ChildProcess(("-m", __name__))
+    child = ChildProcess(("-m", __name__, str(run)))
     try:
         for job in chain.from_iterable(waiting):
             try:
@@ -78,10 +87,10 @@ def main() -> None:
     def emit(key: str, line: str) -> None:
         send({"key": key, "line": line})
 
-    cache = TrainingCache()
+    results, cache = Results(Path(sys.argv[1])), TrainingCache()
     for text in sys.stdin:
         try:
-            asyncio.run(run_job(SuiteJob.model_validate_json(text), emit, cache))
+            asyncio.run(run_job(SuiteJob.model_validate_json(text), results, emit, cache))
         except UsageError as error:
             send({"refused": str(error)})
         send("done")

@@ -6,28 +6,25 @@ here decides what may run (`check`) or shows anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from podium.child_process import usable_cores
-from podium.evals.suite.check import CheckedSuite
 from podium.evals.suite.job import run_job
-from podium.evals.suite.plan import SuiteJob, TrainingResults
+from podium.evals.suite.plan import Manifest, SuiteJob
 from podium.evals.suite.processes import run_in_children
-from podium.evals.suite.results import GradedAnswer, Results, read_answers
-from podium.evals.suite.setup import TableSetup, TrainingCache
+from podium.evals.suite.results import GradedAnswer, Results
+from podium.evals.suite.setup import TableSetup
+from podium.evals.suite.training import TrainingCache
 from podium.executor import Dispatcher
 from podium.planners import find_baseline
-from podium.ratings.answers import NO_ANSWER
-from podium.workers.answer import final_answer
-from podium.workers.same_answer import answer_key
 
 OnAnswer = Callable[[str, GradedAnswer], None]
 """Called with (label of the row, answer) for each new answer."""
 
 
 async def run_suite(
-    checked: CheckedSuite,
+    manifest: Manifest,
     run: Path,
     *,
     dispatcher: Dispatcher | None = None,
@@ -46,9 +43,9 @@ async def run_suite(
         UsageError: questions that a planner cannot take.
         BudgetError: an account refused a call; the answers until then are kept.
     """
-    results, sizes, cache = Results(run), checked.answers, TrainingCache()
-    wanted = checked.settings.processes or usable_cores()
-    processes = 1 if dispatcher or given or checked.pays else wanted
+    results, sizes, cache = Results(run), manifest.answers, TrainingCache()
+    wanted = manifest.settings.processes or usable_cores()
+    processes = 1 if dispatcher or given or manifest.pays else wanted
 
     async def run_all(jobs: Iterable[SuiteJob]) -> None:
         jobs = [job for job in jobs if any(len(results.lines(key)) < sizes[key] for key in job.keys.values())]
@@ -65,24 +62,20 @@ async def run_suite(
 
         if processes > 1 and len(jobs) > 1:
             groups = _that_share(jobs)
-            filled = ((_with_kept(job, results) for job in group) for group in groups)
-            await run_in_children(filled, min(processes, len(groups)), emit)
+            await run_in_children(run, groups, min(processes, len(groups)), emit)
             return
         for job in jobs:
-            await run_job(_with_kept(job, results), emit, cache, dispatcher=dispatcher, given=given)
+            await run_job(job, results, emit, cache, dispatcher=dispatcher, given=given)
 
-    # Tables that differ in what happens during the test alone share their training questions.
-    training = checked.training
-    await run_all({tuple(job.keys.values()): job for jobs in training.values() for job in jobs}.values())
-    learned = {label: _learned(jobs, results) for label, jobs in training.items()}
-    await run_all(job.model_copy(update={"training": learned.get(job.table.label)}) for job in checked.jobs)
+    await run_all(manifest.training_jobs)
+    await run_all(manifest.jobs)
     return results
 
 
-def answers_left(checked: CheckedSuite, run: Path) -> int:
+def answers_left(manifest: Manifest, run: Path) -> int:
     """How many answers a run still lacks, those to training questions included."""
     results = Results(run)
-    return sum(max(0, size - len(results.lines(key))) for key, size in checked.answers.items())
+    return sum(max(0, size - len(results.lines(key))) for key, size in manifest.answers.items())
 
 
 def _that_share(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:
@@ -93,31 +86,3 @@ def _that_share(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:
         method = job.entry.planner.split(":")[:2] if known and known[0].learns else number
         groups.setdefault((job.table.label, job.seed, str(method)), []).append(job)
     return list(groups.values())
-
-
-def _with_kept(job: SuiteJob, results: Results) -> SuiteJob:
-    return job.model_copy(update={"kept": {key: results.lines(key) for key in job.keys.values()}})
-
-
-def _learned(jobs: Sequence[SuiteJob], results: Results) -> TrainingResults:
-    """What the training questions taught, from the answers of each worker."""
-    keys = [key for job in jobs for key in job.keys.values()]
-    columns = [[*read_answers(results.lines(key), key).values()] for key in keys]
-    rows = list(zip(*columns, strict=True))
-    return TrainingResults(
-        workers=tuple(job.entry.planner.partition(":")[2] for job in jobs),
-        texts=tuple(answer.trace.question.text for answer in columns[0]),
-        answer_QW=tuple(_equal_answers(answer.trace.answer for answer in row) for row in rows),
-        score_QW=tuple(tuple(answer.score for answer in row) for row in rows),
-        cost_QW=tuple(tuple(answer.trace.uncached_usd for answer in row) for row in rows),
-    )
-
-
-def _equal_answers(responses: Iterable[str | None]) -> tuple[int, ...]:
-    """A number for each response to a question; equal answers have equal numbers."""
-    numbers: dict[str, int] = {}
-    found = (None if response is None else final_answer(response) for response in responses)
-    return tuple(
-        NO_ANSWER if answer is None else numbers.setdefault(answer_key(answer), len(numbers))
-        for answer in found
-    )

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
-from podium.evals.plan_selection import VoterPrices, best_cascade, best_fixed_plan, best_vote
-from podium.evals.suite.plan import AnswerFile, SuiteRow, Table, TrainingResults
+from podium.evals.suite.plan import AnswerFile, SuiteRow, Table
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.executor import Dispatcher
 from podium.planner import Planner
-from podium.planners import VOTE, open_baseline
+from podium.planners import VOTE
 from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl
-from podium.planners.scored import ScoredAnswers
-from podium.ratings.answers import Answers, measurable, read_answers, scored_answers
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
@@ -34,23 +28,6 @@ from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions
 from podium.workers.traits import has_paid_workers, is_tool
 from podium.workers.vote import VoteWorker
-
-_CHOOSE: Mapping[str, Callable[[Answers], Planner | None]] = {
-    "best-vote": partial(best_vote, weighted=False),
-    "best-weighted-vote": partial(best_vote, weighted=True),
-    "best-committee": best_fixed_plan,
-    "best-cascade": best_cascade,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingCache:
-    """What the jobs of one process have read of training questions, so that they read and compute it once."""
-
-    answers: dict[Table, Answers | None] = field(default_factory=dict)
-    """None: not all workers are recorded."""
-    scored: dict[tuple[Table, bool], ScoredAnswers] = field(default_factory=dict)
-    """By table and by whether votes stop early. The value keeps what planners learned from it."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +86,7 @@ class TableSetup:
 
     def training(self, questions: int) -> TableSetup:
         """The same workers with so many training questions."""
-        return replace(self, table=self.table.training.model_copy(update={"questions": questions}))
+        return replace(self, table=self.table.training(questions))
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -203,53 +180,6 @@ class TableSetup:
             yield opened
         finally:
             await opened.release()
-
-    async def learned(
-        self,
-        entry: PlannerEntry,
-        settings: SuiteSettings,
-        training: TrainingResults,
-        seed: int,
-        cache: TrainingCache,
-    ) -> Planner | None:
-        """A planner that makes its choices on training questions; None: this one makes none."""
-        if entry.planner in _CHOOSE:
-            found = _CHOOSE[entry.planner](await self.answers(training, cache))
-            if found is None:
-                raise UsageError(f"{entry.row} needs more workers than {self.table.pool.name} has.")
-            return found
-        if entry.conducts:
-            return None
-        scored = await self._scored(training, cache, early_stop=settings.early_stop)
-        return open_baseline(entry.planner, self.pool.profiles, seed=str(seed), scored=scored)
-
-    async def answers(self, training: TrainingResults, cache: TrainingCache) -> Answers:
-        """The answers to training questions, from which votes are chosen."""
-        return await self._recorded_answers(training, cache) or training.answers
-
-    async def _recorded_answers(self, training: TrainingResults, cache: TrainingCache) -> Answers | None:
-        """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
-        setup = self.training(len(training.texts))
-        if setup.table not in cache.answers:
-            workers = [worker for worker in self.pool if worker.profile.name in training.workers]
-            tasks = list(setup.tasks(0))
-            replayed = measurable(workers, tasks)
-            cache.answers[setup.table] = await read_answers(tasks, replayed) if replayed == workers else None
-        return cache.answers[setup.table]
-
-    async def _scored(
-        self, training: TrainingResults, cache: TrainingCache, *, early_stop: bool
-    ) -> ScoredAnswers:
-        """What planners learn from; of recorded workers also which of their answers are equal, as votes need it."""
-        answers = await self._recorded_answers(training, cache)
-        if answers is None:
-            score, cost = np.array(training.score_QW), np.array(training.cost_QW)
-            return ScoredAnswers(training.workers, training.texts, score, cost)
-        key = self.training(len(training.texts)).table, early_stop
-        if key not in cache.scored:
-            prices = VoterPrices.of_pool(self.pool, answers.workers, answers.texts)
-            cache.scored[key] = scored_answers(answers, early_stop=early_stop, price_of=prices.among)
-        return cache.scored[key]
 
     def pays(self, entry: PlannerEntry) -> bool:
         """Whether answers or plans of this planner cost money."""

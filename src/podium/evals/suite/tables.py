@@ -41,7 +41,7 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
         evaluations: of the rows, by label; at least one.
     """
     rows = {row.label: row for row in table.rows}
-    first = next(iter(evaluations))
+    first, rounds = next(iter(evaluations)), manifest.settings.budget.rounds
     taken = [len(rollout.trace.rounds) for each in evaluations.values() for rollout in each.rollouts]
     compared = [
         _compared(rows[label], evaluation, None if label == first else evaluations[first])
@@ -59,9 +59,9 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
         rows=adjusted(compared),
         conditioned=table.conditioned,
         tasks=f"{Path(table.table.tasks.name).stem}/{table.table.split}",
-        max_steps=manifest.max_steps,
+        max_steps=manifest.settings.max_steps,
         # A row may have more rounds than the suite, and then its label or its method says so.
-        rounds=manifest.rounds if max(taken, default=0) <= manifest.rounds else None,
+        rounds=rounds if max(taken, default=0) <= rounds else None,
         notes=(
             *table.notes,
             *_on_looks(table),

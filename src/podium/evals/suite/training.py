@@ -1,0 +1,155 @@
+"""What planners of a suite choose on training questions, from the answers of each worker alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from podium.errors import UsageError
+from podium.evals.plan_selection import (
+    COST_TOLERANCE,
+    VoterPrices,
+    best_cascade,
+    best_fixed_plan,
+    best_vote,
+)
+from podium.evals.suite.plan import SuiteJob, Table
+from podium.evals.suite.results import Results, read_answers
+from podium.evals.suite.setup import TableSetup
+from podium.planner import Planner
+from podium.planners import Single, open_baseline
+from podium.planners.scored import ScoredAnswers
+from podium.ratings import answers as recorded
+from podium.ratings.answers import NO_ANSWER, Answers
+from podium.workers.answer import final_answer
+from podium.workers.same_answer import answer_key
+
+MAX_SAMPLES = 15
+"""The most answers of a self-consistency vote, however cheap the worker is."""
+_CHOOSE: Mapping[str, Callable[[Answers], Planner | None]] = {
+    "best-vote": partial(best_vote, weighted=False),
+    "best-weighted-vote": partial(best_vote, weighted=True),
+    "best-committee": best_fixed_plan,
+    "best-cascade": best_cascade,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingCache:
+    """What the jobs of one process have read of training questions, so that they read and compute it once."""
+
+    answers: dict[Table, Answers | None] = field(default_factory=dict)
+    """None: not all workers are recorded."""
+    scored: dict[tuple[Table, bool], ScoredAnswers] = field(default_factory=dict)
+    """By table and by whether votes stop early. The value keeps what planners learned from it."""
+
+
+@dataclass(frozen=True)
+class SuiteTraining:
+    """What a job's planner and controls can learn from."""
+
+    setup: TableSetup
+    job: SuiteJob
+    measured: Answers
+    """The first answer of each worker."""
+    cache: TrainingCache
+
+    @classmethod
+    def of(
+        cls, setup: TableSetup, job: SuiteJob, results: Results, cache: TrainingCache
+    ) -> SuiteTraining | None:
+        """Read the workers' answers; None: nobody learns on this table."""
+        if not job.training:
+            return None
+        columns = [[*read_answers(results.lines(key), key).values()] for key in job.training.values()]
+        rows = list(zip(*columns, strict=True))
+        score_QW = np.array([[answer.score for answer in row] for row in rows])
+        measured = Answers(
+            workers=tuple(job.training),
+            answer_QWR=np.array([_equal_answers(a.trace.answer for a in row) for row in rows])[:, :, None],
+            alone_QWR=score_QW[:, :, None],
+            voted_QWR=score_QW[:, :, None],
+            score_QW=score_QW,
+            cost_QW=np.array([[answer.trace.uncached_usd for answer in row] for row in rows]),
+            samples=1,
+            texts=tuple(answer.trace.question.text for answer in columns[0]),
+        )
+        return cls(setup, job, measured, cache)
+
+    async def planner(self) -> Planner | None:
+        """The job's planner, if it makes its choices on training questions.
+
+        Raises:
+            UsageError: there is nothing to choose from.
+        """
+        entry = self.job.entry
+        if entry.planner in _CHOOSE:
+            found = _CHOOSE[entry.planner](await self._answers())
+            if found is None:
+                raise UsageError(f"{entry.row} needs more workers than {self.setup.table.pool.name} has.")
+            return found
+        if entry.conducts:
+            return None
+        profiles = self.setup.pool.profiles
+        return open_baseline(entry.planner, profiles, seed=str(self.job.seed), scored=await self._scored())
+
+    async def vote_within(self, cost_usd: float) -> Planner:
+        """The best vote that so many dollars a question buy; else the cheapest worker alone."""
+        answers = await self._answers()
+        found = best_fixed_plan(answers, max_cost=cost_usd)
+        return found or Single(answers.workers[int(answers.cost.argmin())])
+
+    def best_within(self, cost_usd: float) -> tuple[str, int]:
+        """The most accurate worker, and how many of its answers so many dollars a question buy; at least one."""
+        best = int(self.measured.accuracy.argmax())
+        samples = samples_within(cost_usd, float(self.measured.cost[best]))
+        return self.measured.workers[best], max(1, samples)
+
+    async def _recorded(self) -> tuple[Table, Answers | None]:
+        """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
+        setup = self.setup.training(len(self.measured.texts))
+        if setup.table not in self.cache.answers:
+            workers = [worker for worker in setup.pool if worker.profile.name in self.measured.workers]
+            tasks = list(setup.tasks(0))
+            replayed = recorded.measurable(workers, tasks)
+            found = await recorded.read_answers(tasks, replayed) if replayed == workers else None
+            self.cache.answers[setup.table] = found
+        return setup.table, self.cache.answers[setup.table]
+
+    async def _answers(self) -> Answers:
+        """The answers from which votes are chosen."""
+        _, answers = await self._recorded()
+        return answers or self.measured
+
+    async def _scored(self) -> ScoredAnswers:
+        """What planners learn from; of recorded workers also which of their answers are equal, as votes need it."""
+        table, answers = await self._recorded()
+        if answers is None:
+            known = self.measured
+            return ScoredAnswers(known.workers, known.texts, known.score_QW, known.cost_QW)
+        early_stop = self.job.settings.early_stop
+        if (table, early_stop) not in self.cache.scored:
+            prices = VoterPrices.of_pool(self.setup.pool, answers.workers, answers.texts)
+            scored = recorded.scored_answers(answers, early_stop=early_stop, price_of=prices.among)
+            self.cache.scored[table, early_stop] = scored
+        return self.cache.scored[table, early_stop]
+
+
+def samples_within(cost_usd: float, single_usd: float) -> int:
+    """How many answers of a worker `cost_usd` pays for, from 0 to `MAX_SAMPLES`."""
+    if single_usd <= 0:
+        return MAX_SAMPLES
+    return min(MAX_SAMPLES, int(cost_usd / single_usd * COST_TOLERANCE))
+
+
+def _equal_answers(responses: Iterable[str | None]) -> list[int]:
+    """A number for each response to a question; equal answers have equal numbers."""
+    numbers: dict[str, int] = {}
+    found = (None if response is None else final_answer(response) for response in responses)
+    return [
+        NO_ANSWER if answer is None else numbers.setdefault(answer_key(answer), len(numbers))
+        for answer in found
+    ]
