@@ -127,7 +127,13 @@ def test_every_python_file_that_a_document_names_is_there() -> None:
     prose = tracked(
         "README.md", "AGENTS.md", "CONTRIBUTING.md", "docs/*.md", "lab/*.md", "research/docs/*.md"
     )
-    places = [ROOT, *(ROOT / part for part in ("src", "src/podium", "lab", "research", "integrations"))]
+    places = [
+        ROOT,
+        *(
+            ROOT / part
+            for part in ("src", "src/podium", "lab/src/podium_lab", "research/src/podium_research")
+        ),
+    ]
     missing = [
         f"{path.relative_to(ROOT)}: {name}"
         for path in prose
