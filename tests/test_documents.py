@@ -127,18 +127,22 @@ def test_every_python_file_that_a_document_names_is_there() -> None:
     prose = tracked(
         "README.md", "AGENTS.md", "CONTRIBUTING.md", "docs/*.md", "lab/*.md", "research/docs/*.md"
     )
-    places = [
-        ROOT,
-        *(
-            ROOT / part
-            for part in ("src", "src/podium", "lab/src/podium_lab", "research/src/podium_research")
-        ),
-    ]
+    folders = (
+        "",
+        "src",
+        "src/podium",
+        "lab",
+        "lab/src/podium_lab",
+        "research",
+        "research/src/podium_research",
+    )
     missing = [
         f"{path.relative_to(ROOT)}: {name}"
         for path in prose
         for name in re.findall(r"(?<![\w/.{-])((?:[\w-]+/)+\w+\.py)\b", path.read_text(encoding="utf-8"))
-        if not any((place / name).is_file() for place in (*places, path.parent))
+        if not any(
+            (place / name).is_file() for place in (path.parent, *(ROOT / folder for folder in folders))
+        )
     ]
     assert missing == []
 
