@@ -6,7 +6,8 @@ It does not know the planner. No call outlives `run`, however `run` ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from podium.executor.call import WorkerAnswer, call
@@ -16,7 +17,7 @@ from podium.executor.question_context import QuestionContext, StepEnded, StepSta
 from podium.executor.worker_call import Listeners
 from podium.trace import Attempt, Span
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
 
@@ -95,7 +96,17 @@ class Execution:
         while ready:
             for position in ready[1:]:
                 self._group.create_task(self._follow([position]))
-            await self._step(ready[0])
+            position, attempts = ready[0], list[Attempt]()
+            worker, request = self._worker(position), self._request(position)
+            with self._recorded(position, request, attempts) as result:
+                outcome = await call(
+                    self._question_context, worker, request, attempts, self._stream(position)
+                )
+                if isinstance(outcome, WorkerAnswer):
+                    result.update(_answer(outcome))
+                else:
+                    refused = outcome.refused or self._is_starved(position, attempts)
+                    result.update(status="refused" if refused else "failed", error=outcome.error)
             ready = self._ready()
 
     def _ready(self) -> list[int]:
@@ -137,15 +148,14 @@ class Execution:
                 found.add(position)
         return found
 
-    async def _step(self, position: int) -> None:
-        """Call the step's worker and record how it went."""
-        question_context, step = self._question_context, self._workflow.steps[position]
-        worker = question_context.pool[step.worker]
-        context = self._context(position)
+    def _request(self, position: int) -> Request:
+        """What the step's worker is sent."""
+        question_context = self._question_context
+        worker, context = self._worker(position), self._context(position)
         messages = build_messages(
             context, question_context.settings.context, question_context.token, sees=worker.profile.sees
         )
-        request = Request(
+        return Request(
             messages,
             seed=f"{question_context.seed}/{self._round}/{position}",
             question_seed=question_context.seed,
@@ -157,17 +167,19 @@ class Execution:
             structured=context.view(question_context.settings.context),
             options=self._options(position),
         )
+
+    @contextmanager
+    def _recorded(
+        self, position: int, request: Request, attempts: Sequence[Attempt]
+    ) -> Iterator[dict[str, Any]]:
+        """The step's call is made in the block, which adds how it ended to the fields of the step's span."""
+        question_context, step = self._question_context, self._workflow.steps[position]
         if question_context.observe is not None:
-            question_context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
-        attempts: list[Attempt] = []
+            worker = self._worker(position).profile.name
+            question_context.observe(StepStarted(self._round, position, worker, step.subtask))
         result: dict[str, Any] = {"messages": request.messages, "started_s": question_context.elapsed()}
         try:
-            outcome = await call(question_context, worker, request, attempts, self._stream(position))
-            if isinstance(outcome, WorkerAnswer):
-                result |= _answer(outcome)
-            else:
-                refused = outcome.refused or self._is_starved(position, attempts)
-                result |= {"status": "refused" if refused else "failed", "error": outcome.error}
+            yield result
         except asyncio.CancelledError:
             result |= {"status": "cancelled", "error": self._why_stopped}
             raise
@@ -181,6 +193,9 @@ class Execution:
                         position, attempts=tuple(attempts), ended_s=question_context.elapsed(), **result
                     )
                 )
+
+    def _worker(self, position: int) -> Worker:
+        return self._question_context.pool[self._workflow.steps[position].worker]
 
     def _options(self, position: int) -> AnswerOptions:
         """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
@@ -274,7 +289,7 @@ class Execution:
         step = self._workflow.steps[position]
         return Span(
             position=position,
-            worker=self._question_context.pool[step.worker].profile.name,
+            worker=self._worker(position).profile.name,
             subtask=step.subtask,
             reads=self._reads[position],
             waited=self._waited.get(position, ()),

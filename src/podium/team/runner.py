@@ -193,7 +193,8 @@ class _QuestionRun:
             self._emit(ready)
             match plan.decision:
                 case Workflow() as workflow:
-                    await self._run_round(number, plan, workflow, seconds, error)
+                    with self._recorded(number, plan, workflow, seconds, error) as execution:
+                        await execution.run()
                     if error is not None or self._rounds[-1].spans[-1].tool_calls:
                         return  # After calls of its tools the caller continues with the same worker.
                 case Acceptance():
@@ -272,10 +273,11 @@ class _QuestionRun:
             ledger=context.ledger,
         )
 
-    async def _run_round(
+    @contextmanager
+    def _recorded(
         self, number: int, plan: Plan, workflow: Workflow, seconds: float, error: PlanError | None
-    ) -> None:
-        """Run one round.
+    ) -> Iterator[Execution]:
+        """The execution of one round, which is recorded when the block ends.
 
         Args:
             error: why planning failed, where `workflow` sends the question to the fallback worker.
@@ -291,7 +293,7 @@ class _QuestionRun:
             max_tokens=() if error is not None else plan.max_tokens,
         )
         try:
-            await execution.run()
+            yield execution
         finally:  # Also after cancellation: the trace has the answers so far.
             spans = execution.spans
             latest = answering_step(spans, self._runner.pool)
