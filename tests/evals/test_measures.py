@@ -16,7 +16,6 @@ from podium.evals.measures import (
     measure,
     measure_diversity,
     measure_gaps,
-    measure_variety,
 )
 
 
@@ -77,20 +76,6 @@ def test_gaps_worked_by_hand():
 
 def test_without_a_judged_answer_there_is_no_gap():
     assert measure_gaps(np.full((2, 1), np.nan), np.ones((2, 2, 1)), best=0) is None
-
-
-def test_a_constant_plan_has_no_entropy():
-    variety = measure_variety(graded("made", column(True, False, True)))
-    assert variety is not None
-    assert (variety.workers_bits, variety.commonest_plan) == (0.0, 1.0)
-
-
-def test_the_entropy_of_workers_is_that_of_scipy():
-    plans = {"q0": (0,), "q1": (0,), "q2": (0, 1), "q3": (1, 2)}
-    variety = measure_variety(graded("made", column(True, True, True, True), plans=plans))
-    assert variety is not None
-    assert variety.workers_bits == pytest.approx(entropy([3, 2, 1], base=2))
-    assert variety.commonest_plan == 0.5
 
 
 def test_equal_workers_are_one_channel_and_independent_ones_many():

@@ -8,8 +8,7 @@ misleads.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,6 @@ from podium.evals.evaluation import Evaluation
 from podium.evals.stats import Interval, accuracy_interval, paired_difference
 from podium.ratings.answers import Floats
 from podium.rollout import Rollout
-from podium.workflow import edges, live_steps
 
 _LEAST_GAIN = 0.01
 """A smaller gain of the oracle is not worth a team."""
@@ -37,16 +35,6 @@ class Gaps:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanVariety:
-    """The first plans of one planner, over all rollouts that have one. Only steps that the answer needs count."""
-
-    workers_bits: float
-    """Shannon's entropy of the workers of all steps, -Σ p log₂ p: 0 for one worker, log₂ n for n used equally often."""
-    commonest_plan: float
-    """The share of plans with the most frequent workers and access lists; subtasks may differ. 1: a constant plan."""
-
-
-@dataclass(frozen=True, slots=True)
 class PlannerMeasures:
     """All measures of one planner."""
 
@@ -57,8 +45,6 @@ class PlannerMeasures:
     """Input and output tokens a question, of workers and planner."""
     gaps: Gaps | None
     """None: no single workers, or no answer that is known of all."""
-    variety: PlanVariety | None
-    """None: no plans were run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +125,6 @@ def measure(evaluations: Mapping[str, Evaluation], *, singles: Mapping[str, str]
                 cost_of_pass=cost_of_pass(right[label], cost_by_repeat(evaluation)),
                 tokens=evaluation.mean(lambda rollout: rollout.trace.usage.tokens),
                 gaps=None if best is None else measure_gaps(right[label], single_WQR, best),
-                variety=measure_variety(evaluation),
             )
             for label, evaluation in evaluations.items()
         ),
@@ -182,23 +167,6 @@ def measure_gaps(right_QR: Floats, single_WQR: Floats, best: int) -> Gaps | None
     return Gaps(paired_difference(planner_Q, best_Q), paired_difference(oracle_Q, planner_Q))
 
 
-def measure_variety(evaluation: Evaluation) -> PlanVariety | None:
-    """The variety of an evaluation's plans; None: it has no plan that was run."""
-    workers: Counter[str] = Counter()
-    plans: Counter[Hashable] = Counter()
-    for rollout in evaluation.rollouts:
-        workflow = rollout.trace.rounds[0].workflow if rollout.trace.rounds else None
-        if workflow is None:
-            continue
-        names = [rollout.trace.pool[step.worker].name for step in workflow.steps]
-        workers.update(names[position] for position in live_steps(workflow))
-        plans[(*names, edges(workflow))] += 1
-    if not plans:
-        return None
-    shares = np.array([*workers.values()]) / workers.total()
-    return PlanVariety(_entropy_bits(shares), plans.most_common(1)[0][1] / plans.total())
-
-
 def measure_diversity(workers: Sequence[str], right_WQR: Floats) -> PoolDiversity | None:
     """The diversity of a pool's workers; None: no answer is known of all.
 
@@ -235,18 +203,14 @@ def effective_channels(right_WN: Floats) -> float:
         right_WN: 1 or 0 for each worker and answer; each row varies.
     """
     eigenvalues = np.clip(np.linalg.eigvalsh(np.atleast_2d(np.corrcoef(right_WN))), 0, None)
-    return 2 ** _entropy_bits(eigenvalues / eigenvalues.sum())
+    shares = eigenvalues[eigenvalues > 0] / eigenvalues.sum()
+    return float(2 ** -(shares * np.log2(shares)).sum())
 
 
 def error_correlation(right_WN: Floats) -> float:
     """The mean of Pearson's correlation (φ) over all pairs of rows; each row varies."""
     correlations = np.atleast_2d(np.corrcoef(right_WN))
     return float(correlations[np.triu_indices(len(correlations), k=1)].mean())
-
-
-def _entropy_bits(shares: Floats) -> float:
-    shares = shares[shares > 0]
-    return abs(float((shares * np.log2(shares)).sum()))
 
 
 def right_by_repeat(evaluation: Evaluation) -> Floats:

@@ -6,54 +6,25 @@ It is drawn from the metrics of a training, and from the manifest and the kept a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from podium.errors import UsageError
-from podium.evals.charts import colour, curve, pareto_chart, shares, whisker
-from podium.evals.comparison import RECORDED, Comparison, ComparisonRow
+from podium.evals.charts import pareto_chart, whisker
+from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.evaluation_ledger import TEST
 from podium.evals.markup import Html, data_table, fragment, html_page, prose, table_row, tag
 from podium.evals.measures import Measures, PlannerMeasures, measure
+from podium.evals.plan_tables import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
 from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
 from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
 from podium.evals.table import grid, notes, percent, points, within
-from podium.rollout.collapse import collapses, ends_of
 from podium.rollout.run_folder import RunFolder, replace_file
 
 REPORT = "report.html"
 """The name of the page in a run's folder."""
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.3g}%"
-
-
-CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
-    ("reward", "Reward", "{:g}".format, None),
-    ("accuracy", "Accuracy on training questions", _share, None),
-    ("valid", "Valid plans", _share, None),
-    ("steps", "Steps a question", "{:g}".format, 0.0),
-    ("cost_usd", "Dollars per thousand questions", lambda usd: f"{1000 * usd:.3g}", 0.0),
-    ("entropy", "Entropy of the policy, nats a token", "{:g}".format, 0.0),
-)
-"""(metric, caption, function that formats a value, lower end of the axis); None: the axis begins at the least value."""
-COLLAPSE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("valid", "plans that can be read", _share),
-    ("accuracy", "right answers", _share),
-    ("accuracy_readable", "right answers given a plan that can be read", _share),
-    ("steps", "steps", "{:.2f}".format),
-    ("steps_std", "standard deviation of steps", "{:.2f}".format),
-    ("worker_entropy", "entropy of workers, nats", "{:.2f}".format),
-    ("first_worker_entropy", "entropy of first workers, nats", "{:.2f}".format),
-    ("topology_entropy", "entropy of topologies, nats", "{:.2f}".format),
-    ("plan_information", "information of the question's kind in the plan, nats", "{:.2f}".format),
-    ("commonest_plan", "share of the commonest workers and topology", _share),
-)
-"""(figure of `collapse_figures`, caption, function that formats a value)."""
 _SURE = 0.05
 _LIGHT = """
 for (const one of document.querySelectorAll("[data-row]")) {
@@ -83,7 +54,7 @@ def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
             raise UsageError(f"{run}: there is no such run folder; check the path.")
         metrics = RunFolder(run).rows().read()
         if metrics:
-            sections.append(_training(metrics))
+            sections.append(training_section(metrics))
         if (run / SUITE).is_file():
             manifest, results = Manifest.load(run / SUITE), Results(run)
             heading = heading or manifest.settings.title
@@ -96,53 +67,6 @@ def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
     path = runs[0] / REPORT
     replace_file(path, page.encode())
     return path
-
-
-def _training(metrics: Sequence[Mapping[str, Any]]) -> Html:
-    """The curves of a training, a mapping for each iteration, and where its replies were from."""
-    numbered = [(float(row.get("iteration", place)), row) for place, row in enumerate(metrics)]
-    figures = []
-    for key, caption, show, minimum in CURVES:
-        found = [(at, float(row[key])) for at, row in numbered if isinstance(row.get(key), int | float)]
-        if found:
-            figures.append(
-                tag("figure", tag("figcaption", caption), curve(found, show=show, minimum=minimum))
-            )
-    used = [(at, row["workers"]) for at, row in numbered if row.get("workers")]
-    names = sorted({name for _, found in used for name in found})
-    legend = (
-        tag("li", tag("i", style=f"background:{colour(place)}"), name) for place, name in enumerate(names)
-    )
-    return fragment(
-        tag("h2", f"Training: {len(metrics)} iterations"),
-        tag("p", RECORDED, class_="simulated") if metrics[-1].get("recorded") else "",
-        tag("p", "Faint: each iteration. Strong: the moving mean over a tenth of them.", class_="note"),
-        tag("div", figures, class_="curves"),
-        _collapse(metrics),
-        (tag("h2", "Share of steps by worker"), tag("ul", legend, class_="legend"), shares(used, names))
-        if used
-        else "",
-    )
-
-
-def _collapse(metrics: Sequence[Mapping[str, Any]]) -> Html:
-    """Whether the policy still writes different plans, beside its start."""
-    start, now = ends_of(metrics)
-    lines = [
-        table_row(caption, show(start[key]), show(now[key]))
-        for key, caption, show in COLLAPSE
-        if key in start and key in now
-    ]
-    if not lines:
-        return Html("")
-    signs = collapses(now, start) or [
-        "No sign of collapse: the plans still differ, and depend on the question."
-    ]
-    return fragment(
-        tag("h2", "Collapse"),
-        (tag("p", sign) for sign in signs),
-        data_table(("figure", "first iterations", "last iterations"), lines),
-    )
 
 
 def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
@@ -160,6 +84,7 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
     }
     first, before = next(iter(evaluations)), f"{next(iter(evaluations))}: untrained"
     best = max(singles.values(), key=lambda label: evaluations[label].accuracy.mean, default=None)
+    written = [row.label for row in table.rows if row.entry.conducts]
     line = "The line joins the planners that no cheaper planner beats; point at a dot to read it."
     return tag(
         "section",
@@ -176,6 +101,7 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
         _controls(table, comparison),
         examples(first, before, evaluations) if before in evaluations else "",
         wins_and_losses(first, best, evaluations) if best not in {None, first} else "",
+        collapse_section({label: evaluations[label] for label in written if label in evaluations}),
         topologies(first, evaluations[first]),
         failures(evaluations),
         _looks(table),
@@ -242,14 +168,12 @@ def _measures(measures: Measures) -> Html:
     """Further figures of each planner, and what the pool allows."""
 
     def cells(planner: PlannerMeasures) -> Iterator[str]:
-        gaps, variety = planner.gaps, planner.variety
+        gaps = planner.gaps
         yield planner.label
         yield f"{planner.cost_of_pass * 1000:.3f}"
         yield f"{planner.tokens:,.0f}"
         yield "" if gaps is None or gaps.ahead_of_best is None else points(gaps.ahead_of_best.mean)
         yield "" if gaps is None or gaps.behind_oracle is None else points(gaps.behind_oracle.mean)
-        yield "" if variety is None else f"{variety.workers_bits:.2f}"
-        yield "" if variety is None else percent(variety.commonest_plan)
 
     headings = (
         "planner",
@@ -257,8 +181,6 @@ def _measures(measures: Measures) -> Html:
         "tokens",
         "ahead of best single",
         "behind oracle of one call",
-        "entropy of workers, bits",
-        "commonest plan",
     )
     lines = (table_row(*cells(planner), data_row=planner.label) for planner in measures.planners)
     return fragment(

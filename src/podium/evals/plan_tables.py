@@ -1,0 +1,125 @@
+"""The curves of a training, and whether policies still write different plans: parts of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from podium.evals.charts import colour, curve, shares
+from podium.evals.comparison import RECORDED
+from podium.evals.evaluation import Evaluation
+from podium.evals.markup import Html, data_table, fragment, table_row, tag
+from podium.rollout.collapse import PlanFacts, collapse_figures, collapses, ends_of, question_kind
+from podium.workflow import edges, live_steps
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.3g}%"
+
+
+CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
+    ("reward", "Reward", "{:g}".format, None),
+    ("accuracy", "Accuracy on training questions", _share, None),
+    ("valid", "Valid plans", _share, None),
+    ("steps", "Steps a question", "{:g}".format, 0.0),
+    ("cost_usd", "Dollars per thousand questions", lambda usd: f"{1000 * usd:.3g}", 0.0),
+    ("entropy", "Entropy of the policy, nats a token", "{:g}".format, 0.0),
+)
+"""(metric, caption, function that formats a value, lower end of the axis); None: the axis begins at the least value."""
+COLLAPSE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("valid", "plans that can be read", _share),
+    ("accuracy", "right answers", _share),
+    ("accuracy_readable", "right answers given a plan that can be read", _share),
+    ("steps", "steps", "{:.2f}".format),
+    ("steps_std", "standard deviation of steps", "{:.2f}".format),
+    ("worker_entropy", "entropy of workers, nats", "{:.2f}".format),
+    ("first_worker_entropy", "entropy of first workers, nats", "{:.2f}".format),
+    ("topology_entropy", "entropy of topologies, nats", "{:.2f}".format),
+    ("plan_information", "information of the question's kind in the plan, nats", "{:.2f}".format),
+    ("commonest_plan", "share of the commonest workers and topology", _share),
+)
+"""(figure of `collapse_figures`, caption, function that formats a value)."""
+
+
+def training_section(metrics: Sequence[Mapping[str, Any]]) -> Html:
+    """The curves of a training, a mapping for each iteration, and where its replies were from."""
+    numbered = [(float(row.get("iteration", place)), row) for place, row in enumerate(metrics)]
+    figures = []
+    for key, caption, show, minimum in CURVES:
+        found = [(at, float(row[key])) for at, row in numbered if isinstance(row.get(key), int | float)]
+        if found:
+            figures.append(
+                tag("figure", tag("figcaption", caption), curve(found, show=show, minimum=minimum))
+            )
+    used = [(at, row["workers"]) for at, row in numbered if row.get("workers")]
+    names = sorted({name for _, found in used for name in found})
+    legend = (
+        tag("li", tag("i", style=f"background:{colour(place)}"), name) for place, name in enumerate(names)
+    )
+    return fragment(
+        tag("h2", f"Training: {len(metrics)} iterations"),
+        tag("p", RECORDED, class_="simulated") if metrics[-1].get("recorded") else "",
+        tag("p", "Faint: each iteration. Strong: the moving mean over a tenth of them.", class_="note"),
+        tag("div", figures, class_="curves"),
+        _collapse(metrics),
+        (tag("h2", "Share of steps by worker"), tag("ul", legend, class_="legend"), shares(used, names))
+        if used
+        else "",
+    )
+
+
+def _collapse(metrics: Sequence[Mapping[str, Any]]) -> Html:
+    """Whether the policy still writes different plans, beside its start."""
+    start, now = ends_of(metrics)
+    lines = [
+        table_row(caption, show(start[key]), show(now[key]))
+        for key, caption, show in COLLAPSE
+        if key in start and key in now
+    ]
+    if not lines:
+        return Html("")
+    signs = collapses(now, start) or [
+        "No sign of collapse: the plans still differ, and depend on the question."
+    ]
+    return fragment(
+        tag("h2", "Collapse"),
+        (tag("p", sign) for sign in signs),
+        data_table(("figure", "first iterations", "last iterations"), lines),
+    )
+
+
+def collapse_section(evaluations: Mapping[str, Evaluation]) -> Html:
+    """The same figures of each planner whose plans a model writes, and what its training ruined if the planner before
+    training has a row, which is then called "LABEL: untrained"."""
+    if not evaluations:
+        return Html("")
+    figures = {label: collapse_figures(list(_plans(each))) for label, each in evaluations.items()}
+    lines = (
+        table_row(label, *(show(found[key]) for key, _, show in COLLAPSE), data_row=label)
+        for label, found in figures.items()
+    )
+    signs = [
+        f"{label}: {sign}"
+        for label, found in figures.items()
+        if (start := figures.get(f"{label}: untrained")) is not None
+        for sign in collapses(found, start)
+    ]
+    return fragment(
+        tag("h3", "Collapse"),
+        (tag("p", sign) for sign in signs),
+        data_table(("planner", *(caption for _, caption, _ in COLLAPSE)), lines),
+    )
+
+
+def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:
+    """What each rollout's first plan is."""
+    for rollout in evaluation.rollouts:
+        first = rollout.trace.rounds[0] if rollout.trace.rounds else None
+        kind = question_kind(rollout.task_id)
+        if first is None or first.workflow is None:
+            yield PlanFacts(kind, rollout.valid, rollout.correct)
+            continue
+        plan = first.workflow
+        workers = tuple(rollout.trace.pool[step.worker].name for step in plan.steps)
+        steps = len(live_steps(plan))
+        yield PlanFacts(kind, rollout.valid, rollout.correct, workers, edges(plan), steps)

@@ -1,0 +1,25 @@
+"""A report has a row of collapse figures for each planner whose plans a model writes."""
+
+from __future__ import annotations
+
+from graded import column, graded
+
+from podium.evals.plan_tables import collapse_section
+
+
+def test_a_collapsed_policy_is_named_beside_the_one_before_training() -> None:
+    right = column(*[True] * 40)
+    several = {task: (n % 3, (n + 1) % 3) for n, task in enumerate(right)}
+    section = collapse_section(
+        {
+            "ours": graded("made", right, plans=dict.fromkeys(right, (0,))),
+            "ours: untrained": graded("made", right, plans=several),
+        }
+    )
+    assert section.count("<tr") == 3
+    assert "ours: Plans have one step, where those of the start had 2.0." in section
+    assert "ours: untrained: " not in section
+
+
+def test_without_plans_of_a_model_there_is_no_section() -> None:
+    assert collapse_section({}) == ""
