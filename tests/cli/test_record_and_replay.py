@@ -12,7 +12,7 @@ import pytest
 from refusal import one_sentence
 
 from podium.evals import Comparison
-from podium.recordings import Header, RecordedQuestion, Recording, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, Recording, RecordingHeader, RecordingWriter, Response
 
 Podium = Callable[..., Any]
 SIMULATED = """
@@ -60,7 +60,10 @@ def test_what_was_recorded_is_shown_and_replayed(podium: Podium) -> None:
     assert shown.status == 0
     for part in ("mine", "5 questions (5 test)", "20 recorded responses", "able", "weak", "$1.00 / $6.00"):
         assert part in shown.out
-    assert Header.model_validate_json(podium("replay", "show", "made/r.parquet", "--json").out) == header
+    assert (
+        RecordingHeader.model_validate_json(podium("replay", "show", "made/r.parquet", "--json").out)
+        == header
+    )
     asked = podium("tasks", "show", "made/r.parquet", "--split", "test", "--samples", "5", "--json")
     samples = {(sample["question"], sample["gold"]) for sample in json.loads(asked.out)}
     live = podium("tasks", "show", "sums", "--split", "test", "--samples", "5", "--json")
@@ -96,13 +99,13 @@ def test_a_recording_that_its_budget_stopped_has_status_1_and_goes_on(podium: Po
     assert "Stopped: The budget of 4 calls is used up. Run the same command again to continue." in stopped.out
     assert "Left out: responses that are still missing (6)" in podium("replay", "show", "made/r.parquet").out
     again = podium(*RECORD, "--budget-calls", "4", "--json")
-    assert (again.status, Header.model_validate_json(again.out).responses) == (1, 8)
+    assert (again.status, RecordingHeader.model_validate_json(again.out).responses) == (1, 8)
     done = podium(*RECORD, "--budget-calls", "4")
     assert done.status == 0
     assert "10 responses to 5 questions" in done.out
     assert "Stopped" not in done.out
     whole = podium("record", "made/whole.parquet", *RECORD[2:], "--json")
-    assert Header.model_validate_json(whole.out).left_out == ()
+    assert RecordingHeader.model_validate_json(whole.out).left_out == ()
     assert pq.read_table("made/r.parquet").equals(pq.read_table("made/whole.parquet"))
 
 
@@ -124,7 +127,7 @@ def test_a_file_of_something_else_at_the_headers_place_is_not_overwritten(podium
 
 def test_without_a_split_questions_come_from_all_and_keep_their_own(podium: Podium) -> None:
     made = podium("record", "r.parquet", *TASKS, "--pool", "simulated.toml", "--questions", "20", "--json")
-    header = Header.model_validate_json(made.out)
+    header = RecordingHeader.model_validate_json(made.out)
     assert header.splits == {"train": 14, "validation": 3, "test": 3}
     assert "tasks: sums/train, sums/validation, sums/test" in header.source
     for question in Recording.open(Path("r.parquet")).questions:
@@ -178,14 +181,14 @@ def test_what_a_split_lacks_comes_from_the_others(
     uneven(*(split for split, length in splits for _ in range(length)))
     made = podium(*UNEVEN, "--questions", questions)
     assert (made.status, made.err) == (0, "")
-    assert Header.model_validate_json(made.out).splits == asked
+    assert RecordingHeader.model_validate_json(made.out).splits == asked
 
 
 def test_it_is_reported_if_all_splits_together_have_fewer_questions(podium: Podium) -> None:
     uneven(*["train"] * 5, "test")
     made = podium(*UNEVEN, "--questions", "20")
     assert made.status == 0
-    assert Header.model_validate_json(made.out).splits == {"train": 5, "test": 1}
+    assert RecordingHeader.model_validate_json(made.out).splits == {"train": 5, "test": 1}
     assert (
         made.err
         == "uneven.parquet: --questions 20, but train, test have only 6 questions; the recording has all of them.\n"
@@ -213,7 +216,7 @@ def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Pod
         *("--concurrency", "1", "--json"),
     )
     assert stopped.status == 1
-    assert Header.model_validate_json(stopped.out).splits.keys() == {"train", "validation", "test"}
+    assert RecordingHeader.model_validate_json(stopped.out).splits.keys() == {"train", "validation", "test"}
 
 
 def test_tasks_without_a_split_of_ours_need_one_named(podium: Podium) -> None:

@@ -15,7 +15,7 @@ from refusal import one_sentence
 from podium.evals import Comparison
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.planners import open_baseline
-from podium.recordings import Header, Recording
+from podium.recordings import Recording, RecordingHeader
 from podium.tasks.recorded import RecordedTasks
 from podium.team.opening import open_pool
 from podium.testing import FaultServer
@@ -82,7 +82,7 @@ def replayed(name: str) -> Evaluation:
 def test_the_same_planners_need_no_worker_and_give_the_same_traces(podium: Podium, live: Live) -> None:
     made = record(podium, "--json")
     assert (made.status, made.err) == (0, "")
-    header = Header.model_validate_json(made.out)
+    header = RecordingHeader.model_validate_json(made.out)
     assert (header.plans, header.questions) == (PLANNERS, 6)
     asked = live.calls
     assert header.responses == asked, "every distinct call is made once and saved"

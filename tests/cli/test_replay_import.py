@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from refusal import one_sentence
 
-from podium.recordings import Header, Recording, header_path
+from podium.recordings import Recording, RecordingHeader, header_path
 from scripted_team import write_sums
 
 Podium = Callable[..., Any]
@@ -65,7 +65,7 @@ def test_a_table_is_imported_and_shown(podium: Podium) -> None:
     again = podium(
         "replay", "import", "table", "columns.toml", "kept/again.parquet", "--name", "again", "--json"
     )
-    header = Header.model_validate_json(again.out)
+    header = RecordingHeader.model_validate_json(again.out)
     assert again.out.count("\n") == 1
     assert (header.name, header.questions, header.responses) == ("again", 3, 6)
     assert header == Recording.open(Path("kept/again.parquet")).header
@@ -126,10 +126,10 @@ def test_traces_are_imported_with_the_right_answers_given_besides(podium: Podium
     store = "kept/traces.sqlite"
     made = podium("replay", "import", "traces", store, "t.parquet", "--golds", "golds.csv", "--json")
     assert made.status == 0
-    (worker,) = Header.model_validate_json(made.out).workers
+    (worker,) = RecordingHeader.model_validate_json(made.out).workers
     assert (worker.name, worker.responses, worker.judged, worker.accuracy) == ("cat", 3, 2, 0.5)
     bare = podium("replay", "import", "traces", store, "t.parquet", "--json", "--replace")
-    assert Header.model_validate_json(bare.out).workers[0].judged == 0
+    assert RecordingHeader.model_validate_json(bare.out).workers[0].judged == 0
     assert header_path(Path("t.parquet")).is_file()
 
 
@@ -293,7 +293,7 @@ def test_a_right_answer_that_is_empty_judges_nothing(podium: Podium, nothing: st
     made = podium(
         "replay", "import", "traces", "kept/traces.sqlite", "t.parquet", "--golds", "golds.jsonl", "--json"
     )
-    (worker,) = Header.model_validate_json(made.out).workers
+    (worker,) = RecordingHeader.model_validate_json(made.out).workers
     assert (worker.responses, worker.judged, worker.accuracy) == (2, 1, 0.0)
 
 
@@ -306,7 +306,7 @@ def test_a_right_answer_that_is_a_number_is_read_as_people_write_it(podium: Podi
     made = podium(
         "replay", "import", "traces", "kept/traces.sqlite", "t.parquet", "--golds", "golds.jsonl", "--json"
     )
-    (worker,) = Header.model_validate_json(made.out).workers
+    (worker,) = RecordingHeader.model_validate_json(made.out).workers
     assert (worker.judged, worker.accuracy) == (1, 1.0)
 
 
@@ -323,7 +323,7 @@ def test_numbered_steps_of_a_store_are_answers_to_the_question(podium: Podium) -
     )
     assert podium("ask", "What?", "--pool", "plain.toml", "--planner", "constant:plan.txt").status == 0
     made = podium("replay", "import", "traces", "kept/traces.sqlite", "t.parquet", "--json")
-    header = Header.model_validate_json(made.out)
+    header = RecordingHeader.model_validate_json(made.out)
     assert [worker.name for worker in header.workers] == ["cat"]
     assert header.left_out == ("responses to a part of the question, or to others' work (1)",)
 

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.recordings import (
-    Header,
     RecordedQuestion,
     RecordedWorker,
     Recording,
+    RecordingHeader,
     RecordingWriter,
     Response,
     header_path,
@@ -207,7 +207,7 @@ def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path)
     ada, bob = header.workers
     assert ada == known["ada"].model_copy(update={"responses": 1, "judged": 1, "accuracy": 1.0})
     assert bob == RecordedWorker(name="bob", responses=1)
-    assert Header.model_validate_json(header_path(path).read_bytes()) == header
+    assert RecordingHeader.model_validate_json(header_path(path).read_bytes()) == header
     assert header.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "r.parquet"]
 

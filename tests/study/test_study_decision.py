@@ -13,7 +13,7 @@ from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 from podium.ratings.answers import Answers, Floats, select
 from podium.study.crossfit import MethodResult, crossfit, folds_of
-from podium.study.decision import Decision, decide, simultaneous_intervals
+from podium.study.decision import StudyDecision, decide, simultaneous_intervals
 from podium.study.methods import FittedMethod, Method, TrainingAnswers, methods_for
 from podium.study.result import Bounds
 
@@ -22,7 +22,7 @@ def without_routers(answers: Answers) -> Iterator[Method]:
     return (method for method in methods_for(answers) if "router" not in method.name)
 
 
-def decision(answers: Answers) -> Decision:
+def decision(answers: Answers) -> StudyDecision:
     return decide(crossfit(answers, without_routers(answers)))
 
 

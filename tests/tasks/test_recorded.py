@@ -15,7 +15,7 @@ from podium.errors import ConfigError
 from podium.planners import SelfConsistency, Single
 from podium.recordings import Recording, Response
 from podium.recordings.files import to_batch
-from podium.recordings.model import Header, RecordedWorker
+from podium.recordings.model import RecordedWorker, RecordingHeader
 from podium.rollout import roll
 from podium.tasks import Grade, open_tasks
 from podium.tasks.recorded import UNJUDGED, RecordedGrader, RecordedTasks
@@ -238,7 +238,7 @@ def test_of_questions_that_differ_only_in_outer_space_the_first_is_used(tmp_path
         for number, text in enumerate(("One?", "Two?", " One?\n"))
     ]
     parquet.write_table(pa.Table.from_batches([to_batch(rows)]), path)
-    header = Header(
+    header = RecordingHeader(
         name="twice",
         workers=(RecordedWorker(name="ada"),),
         questions=3,

@@ -28,7 +28,14 @@ from podium.executor.dispatcher import open_dispatcher
 from podium.planners import open_baseline
 from podium.ratings import recorder
 from podium.ratings.plan_recorder import record_plans
-from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path, unfinished_path
+from podium.recordings import (
+    SPLITS,
+    RecordedWorker,
+    RecordingHeader,
+    RecordingWriter,
+    header_path,
+    unfinished_path,
+)
 from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
@@ -295,7 +302,7 @@ async def _ask(
             await pool.close()
 
 
-def _report(progress: recorder.RecordingProgress, header: Header, out: Path, *, json: bool) -> None:
+def _report(progress: recorder.RecordingProgress, header: RecordingHeader, out: Path, *, json: bool) -> None:
     if json:
         print(header.model_dump_json())
     else:

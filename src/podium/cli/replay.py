@@ -15,7 +15,7 @@ from podium.cli.output_files import check_recording_path, parent_folder, refuse_
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.terminal import open_console
 from podium.errors import UsageError
-from podium.recordings import Header, Recording, RecordingWriter, header_path, unfinished_path
+from podium.recordings import Recording, RecordingHeader, RecordingWriter, header_path, unfinished_path
 from podium.recordings.importers import (
     ImportReport,
     TableMapping,
@@ -151,7 +151,7 @@ def _refuse_existing(out: Path, *, replace: bool) -> None:
 
 def _is_header(file: Path) -> bool:
     try:
-        Header.model_validate_json(file.read_bytes())
+        RecordingHeader.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
         return False
     return True
@@ -194,7 +194,7 @@ def _golds(file: Path) -> dict[str, str]:
     }
 
 
-def _print(header: Header, file: Path) -> None:
+def _print(header: RecordingHeader, file: Path) -> None:
     console = open_console()
     splits = ", ".join(f"{count:,} {split}" for split, count in header.splits.items())
     about = "; ".join(part for part in (header.source, header.licence) if part)

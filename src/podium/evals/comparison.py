@@ -49,7 +49,7 @@ Figure = Annotated[float, BeforeValidator(_known)]
 """Seconds or dollars. They may be infinite, because a pool file or a recording may say so."""
 
 
-class Unrecorded(Value):
+class MissingResponses(Value):
     """How much of one planner's plans a recording could not serve."""
 
     steps: int
@@ -92,7 +92,7 @@ class ComparisonRow(Value):
     """Share of its recorded responses that stand where a recording cannot show what would have been said."""
     rules_out: str = ""
     """What explains the planner's accuracy if this row, a control, is as accurate."""
-    unrecorded: Unrecorded | None = None
+    unrecorded: MissingResponses | None = None
     """None: the recording has a response to every step."""
 
 
@@ -186,8 +186,8 @@ def adjusted(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     return tuple(shown.model_copy(update={"adjusted_p": p}) for shown, p in zip(rows, p_values, strict=True))
 
 
-def _unrecorded(evaluation: Evaluation) -> Unrecorded | None:
+def _unrecorded(evaluation: Evaluation) -> MissingResponses | None:
     found = evaluation.unrecorded
     if not any(found):
         return None
-    return Unrecorded(steps=sum(found), plans=sum(map(bool, found)), of=len(found))
+    return MissingResponses(steps=sum(found), plans=sum(map(bool, found)), of=len(found))

@@ -9,9 +9,9 @@ from podium.recordings.files import header_path
 from podium.recordings.model import (
     SPLIT_NAMES,
     SPLITS,
-    Header,
     RecordedQuestion,
     RecordedWorker,
+    RecordingHeader,
     Response,
     ShownContext,
     hashed_id,
@@ -25,10 +25,10 @@ from podium.recordings.writer import RecordingWriter, unfinished_path
 __all__ = [
     "SPLITS",
     "SPLIT_NAMES",
-    "Header",
     "RecordedQuestion",
     "RecordedWorker",
     "Recording",
+    "RecordingHeader",
     "RecordingWriter",
     "Response",
     "ShownContext",

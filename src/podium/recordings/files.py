@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import ConfigError, StoreError
-from podium.recordings.model import Header
+from podium.recordings.model import RecordingHeader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def header_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def write_files(path: Path, rows: Rows, header: Header) -> Header:
+def write_files(path: Path, rows: Rows, header: RecordingHeader) -> RecordingHeader:
     """Write `rows` to `path` and the header next to it; returns the header with the SHA-256 of the rows.
 
     Args:

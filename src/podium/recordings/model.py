@@ -106,7 +106,7 @@ class RecordedWorker(Value):
     """The same accuracy from the rows that were read, before any was left out, to be compared with `published`."""
 
 
-class Header(Value):
+class RecordingHeader(Value):
     """The header of a recording, which is its JSON file."""
 
     name: str

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from podium.errors import ConfigError
 from podium.recordings.files import COLUMNS, header_path, require_pyarrow, schema
-from podium.recordings.model import Header, RecordedQuestion, Response, ShownContext
+from podium.recordings.model import RecordedQuestion, RecordingHeader, Response, ShownContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Recording:
     """The questions and responses of one file. A text stays in the file's compact form until it is read."""
 
-    def __init__(self, path: Path, header: Header, table: pa.Table) -> None:
+    def __init__(self, path: Path, header: RecordingHeader, table: pa.Table) -> None:
         self.path = path
         self.header = header
         self._table = table
@@ -56,7 +56,7 @@ class Recording:
         content = _content(path)
         header_file = header_path(path)
         try:
-            header = Header.model_validate_json(_content(header_file))
+            header = RecordingHeader.model_validate_json(_content(header_file))
         except ValidationError:
             raise ConfigError(
                 f"{header_file} is not the header of a recording; import the source again."

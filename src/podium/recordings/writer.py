@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.recordings.files import require_pyarrow, write_files
-from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response, ShownContext
+from podium.recordings.model import RecordedQuestion, RecordedWorker, RecordingHeader, Response, ShownContext
 
 _PATIENCE_S = 0.5
 """Seconds to wait for another process that has the file open: it may be about to close it."""
@@ -258,7 +258,7 @@ class RecordingWriter:
         left_out: Sequence[str] = (),
         known: Mapping[str, RecordedWorker] | None = None,
         plans: Sequence[str] = (),
-    ) -> Header:
+    ) -> RecordingHeader:
         """Write the recording to `path` and its header next to it: both whole, or neither.
 
         The samples of each worker to each question and context are renumbered from 0, in their order. Sources number
@@ -284,7 +284,7 @@ class RecordingWriter:
             raise UsageError(f"There is no response to write{reasons}; check what was given as the source.")
         splits = self._execute("select split, count(*) from question where split is not null group by 1")
         (questions,) = self._execute("select count(*) from question").fetchone()
-        header = Header(
+        header = RecordingHeader(
             name=name,
             source=source,
             licence=licence,

@@ -17,7 +17,7 @@ from podium.executor import Dispatcher
 from podium.ratings.answers import Answers, read_answers
 from podium.ratings.recorder import RecordingProgress, record
 from podium.recordings import RecordedWorker, Recording, RecordingWriter, unfinished_path
-from podium.study.judging import NoVerdict, by_agreement
+from podium.study.judging import NoVerdictGrader, by_agreement
 from podium.study.questions import StudyQuestions
 from podium.study.spending import REPEATED, most_samples
 from podium.tasks import Task
@@ -173,7 +173,7 @@ def _judged(recording: Recording, replay: Pool) -> tuple[Task, ...]:
 
 def _ungraded(recording: Recording, workers: list[ReplayWorker]) -> list[Task]:
     return [
-        Task(f"{recording.name}/{question.id}", Question(text=question.text), "", NoVerdict())
+        Task(f"{recording.name}/{question.id}", Question(text=question.text), "", NoVerdictGrader())
         for split in recording.header.splits
         for question in recording.of_split(split)
         if all(worker.knows(question.text) for worker in workers)

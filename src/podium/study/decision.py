@@ -81,7 +81,7 @@ class StudyRow(Value):
         return _KINDS.get(self.planner.partition(":")[0], "other")
 
 
-class Decision(Value):
+class StudyDecision(Value):
     """The rows of a study, and the recommendation."""
 
     rows: tuple[StudyRow, ...]
@@ -112,7 +112,7 @@ class Decision(Value):
         return None if self.cheaper in (None, self.recommended) else self.rows[self.cheaper or 0]
 
 
-def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Decision:
+def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> StudyDecision:
     """Compare all methods with the first, the best single worker.
 
     Args:
@@ -145,7 +145,7 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Decis
     best = min((n for n in better if _gain(rows[n]) >= least), key=lambda n: rows[n].cost_usd, default=None)
     saving = [n for n, row in enumerate(rows) if row.verdict in ("better", "cheaper") and row.saves]
     cheaper = min(saving, key=lambda n: rows[n].cost_usd, default=None)
-    return Decision(
+    return StudyDecision(
         rows=tuple(rows),
         margin=margin,
         detectable=_detectable(measured, rows, critical_M),

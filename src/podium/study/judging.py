@@ -107,7 +107,7 @@ class _QuestionJudge:
 
 
 @dataclass(frozen=True)
-class NoVerdict:
+class NoVerdictGrader:
     """Grades nothing: the answer is found, and no verdict is given."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
@@ -116,7 +116,7 @@ class NoVerdict:
 
 
 @dataclass(frozen=True)
-class ByOutcome:
+class OutcomeGrader:
     """Grades by what users said about one answer to the question.
 
     An answer equal to one that they called right is right, and one equal to an answer that they called wrong is wrong.
@@ -127,7 +127,7 @@ class ByOutcome:
     """Normalised answers that users called right."""
     wrong: frozenset[str]
     """Normalised answers that users called wrong."""
-    otherwise: _QuestionJudge | NoVerdict
+    otherwise: _QuestionJudge | NoVerdictGrader
 
     async def __call__(self, response: str, gold: str) -> Grade:
         """The grade."""

@@ -15,7 +15,7 @@ from typing import Literal
 from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.recordings.model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
-from podium.study.judging import ByOutcome, NoVerdict, PoolJudge
+from podium.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.tasks import ALL, Task, open_tasks, warnings_of
 from podium.tasks.open import generated_names, splits_of
 from podium.tasks.task import chance, shuffled
@@ -53,7 +53,7 @@ class StudyQuestions:
             own = judge.for_question(task.question.text)
             known = task.grader
             return replace(
-                task, grader=replace(known, otherwise=own) if isinstance(known, ByOutcome) else own
+                task, grader=replace(known, otherwise=own) if isinstance(known, OutcomeGrader) else own
             )
 
         return replace(self, tasks=tuple(map(graded, self.tasks)), judged_by="judge")
@@ -113,7 +113,7 @@ def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:
         if is_empty(row.values["question"]):
             raise UsageError(f"{row.place}: its question is empty; fix the row.")
         text = str(row.values["question"]).strip()
-        task = Task(f"{path.stem}/{hashed_id(text)}", Question(text=text), "", NoVerdict())
+        task = Task(f"{path.stem}/{hashed_id(text)}", Question(text=text), "", NoVerdictGrader())
         found[task.id] = task
     tasks = tuple(shuffled(found.values(), seed)[:size])
     if not tasks:
@@ -150,7 +150,7 @@ def questions_of_traces(
         )
     tasks = shuffled(tasks, seed)[:size]
     notes = [f"Traces of questions {reason}, are left out ({count:,})." for reason, count in left_out.items()]
-    known = [task for task in tasks if isinstance(task.grader, ByOutcome)]
+    known = [task for task in tasks if isinstance(task.grader, OutcomeGrader)]
     if not known:
         ids = frozenset(task.id for task in tasks)
         return StudyQuestions("traffic", tuple(tasks), "agreement", tuple(notes), ids)
@@ -175,5 +175,9 @@ def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
             continue
         (right if outcome.right else wrong).add(answer_key(answer))
     known = bool(right or wrong)
-    grader = ByOutcome(frozenset(right), frozenset(wrong - right), NoVerdict()) if known else NoVerdict()
+    grader = (
+        OutcomeGrader(frozenset(right), frozenset(wrong - right), NoVerdictGrader())
+        if known
+        else NoVerdictGrader()
+    )
     return Task(f"traffic/{hashed_id(text)}", Question(text=text), "", grader)

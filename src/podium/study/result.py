@@ -9,7 +9,7 @@ import numpy as np
 from podium.evals.json_file import JsonFile
 from podium.evals.stats import Interval, accuracy_interval
 from podium.ratings.answers import Answers, Floats, select
-from podium.study.decision import Decision
+from podium.study.decision import StudyDecision
 from podium.study.methods import best_single
 from podium.study.questions import JudgedBy
 from podium.types import Value
@@ -69,7 +69,7 @@ def _share(score_Q: Floats) -> Interval:
     return accuracy_interval(score_Q.tolist(), rollouts=len(score_Q))
 
 
-class Study(Decision, JsonFile):
+class Study(StudyDecision, JsonFile):
     """All that a study found."""
 
     description: ClassVar[str] = "a study"
