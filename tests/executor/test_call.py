@@ -6,7 +6,7 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.call import NoAnswer, WorkerAnswer, call
+from podium.executor.call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.executor.ledger import Reservation
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Spent, Usage
 from podium.workers.base import Reply, Request
@@ -52,7 +52,7 @@ WRONG_KEY = WorkerError("Status 401.", kind="status")
 async def test_what_may_pass_is_tried_again(make_context):
     worker = ScriptedWorker("a", [BUSY, BUSY, "4"], limits=Limits(retries=2))
     attempts = []
-    answered = await call(make_context([worker]), worker, REQUEST, attempts)
+    answered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("a", "4")
     assert [attempt.error_kind for attempt in attempts] == ["status", "status", None]
@@ -62,27 +62,27 @@ async def test_what_may_pass_is_tried_again(make_context):
 async def test_retries_are_no_further_calls_and_are_limited(make_context):
     worker = ScriptedWorker("a", [BUSY] * 9, limits=Limits(retries=2))
     question_context, attempts = make_context([worker], budget=Budget(calls=1)), []
-    assert await call(question_context, worker, REQUEST, attempts) == NoAnswer(
+    assert await call_with_fallbacks(question_context, worker, REQUEST, attempts) == FailedCall(
         "a: Status 503.", refused=False
     )
     assert (len(attempts), len(worker.requests), question_context.ledger.calls) == (3, 3, 1)
-    again = await call(question_context, worker, REQUEST, [])
-    assert again == NoAnswer("The budget of 1 calls is used up.", refused=True)
+    again = await call_with_fallbacks(question_context, worker, REQUEST, [])
+    assert again == FailedCall("The budget of 1 calls is used up.", refused=True)
     assert len(worker.requests) == 3
 
 
 async def test_what_cannot_pass_is_not_tried_again(make_context):
     worker = ScriptedWorker("a", [WRONG_KEY, "4"])
     attempts = []
-    unanswered = await call(make_context([worker]), worker, REQUEST, attempts)
-    assert unanswered == NoAnswer("a: Status 401.", refused=False)
+    unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
+    assert unanswered == FailedCall("a: Status 401.", refused=False)
     assert [(a.error_kind, a.error) for a in attempts] == [("status", "Status 401.")]
 
 
 async def test_what_a_failed_call_cost_is_booked(make_context):
     worker = ScriptedWorker("a", [WorkerError("No.", kind="status")], failures_spend=Spent(cost_usd=0.5))
     question_context, attempts = make_context([worker]), []
-    await call(question_context, worker, REQUEST, attempts)
+    await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert [attempt.cost_usd for attempt in attempts] == [0.5]
     assert question_context.ledger.usd == 0.5
 
@@ -91,14 +91,16 @@ async def test_retry_after_is_obeyed(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=0.1)
     worker = ScriptedWorker("a", [told, "4"])
     attempts = []
-    assert isinstance(await call(make_context([worker]), worker, REQUEST, attempts), WorkerAnswer)
+    assert isinstance(
+        await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts), WorkerAnswer
+    )
     assert attempts[1].started_s - attempts[0].ended_s >= 0.1
 
 
 async def test_a_worker_that_requests_too_long_a_wait_has_failed_for_good(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=3_600)
     worker = ScriptedWorker("a", [told, "4"])
-    assert isinstance(await call(make_context([worker]), worker, REQUEST, []), NoAnswer)
+    assert isinstance(await call_with_fallbacks(make_context([worker]), worker, REQUEST, []), FailedCall)
     assert len(worker.requests) == 1
 
 
@@ -108,7 +110,7 @@ async def test_a_worker_that_wants_a_long_rest_has_it_and_its_fallback_answers(m
     question_context = make_context([a, ScriptedWorker("b", {"": "four"})])
     for _ in range(3):
         async with asyncio.timeout(5):
-            answered = await call(question_context, a, REQUEST, [])
+            answered = await call_with_fallbacks(question_context, a, REQUEST, [])
         assert isinstance(answered, WorkerAnswer)
         assert answered.worker == "b"
     assert len(a.requests) == 1
@@ -120,8 +122,8 @@ async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(make_contex
         "a", {"": "4"}, delay=5.0, limits=Limits(timeout=0.02, retries=1, probe_after=0.01)
     )
     attempts = []
-    unanswered = await call(make_context([worker]), worker, REQUEST, attempts)
-    assert unanswered == NoAnswer("a: No answer within 0.02 s.", refused=False)
+    unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
+    assert unanswered == FailedCall("a: No answer within 0.02 s.", refused=False)
     assert [attempt.error_kind for attempt in attempts] == ["timeout", "timeout"]
 
 
@@ -129,8 +131,8 @@ async def test_a_chain_of_fallbacks_is_followed_to_its_end(make_context):
     a = ScriptedWorker("a", [WRONG_KEY] * 9, fallback="b")
     b = ScriptedWorker("b", [WRONG_KEY] * 9, fallback="c")
     c = ScriptedWorker("c", [WRONG_KEY] * 9)
-    unanswered = await call(make_context([a, b, c]), a, REQUEST, [])
-    assert unanswered == NoAnswer("a: Status 401. b: Status 401. c: Status 401.", refused=False)
+    unanswered = await call_with_fallbacks(make_context([a, b, c]), a, REQUEST, [])
+    assert unanswered == FailedCall("a: Status 401. b: Status 401. c: Status 401.", refused=False)
     assert [len(worker.requests) for worker in (a, b, c)] == [1, 1, 1]
 
 
@@ -139,7 +141,7 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=dear)
     question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
-    answered = await call(question_context, a, REQUEST, attempts)
+    answered = await call_with_fallbacks(question_context, a, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert answered.worker == "b"
     assert answered.spent.cost_usd == dear.price.cost(answered.reply.usage) > 0
@@ -150,8 +152,8 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_
 async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context):
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=Profile(name="b", price=Price(output=1e6)))
-    unanswered = await call(make_context([a, b], budget=Budget(usd=1.0)), a, REQUEST, [])
-    assert isinstance(unanswered, NoAnswer)
+    unanswered = await call_with_fallbacks(make_context([a, b], budget=Budget(usd=1.0)), a, REQUEST, [])
+    assert isinstance(unanswered, FailedCall)
     assert not unanswered.refused
     assert unanswered.error.startswith("a: Status 401. The call could cost $4096.000000, ")
     assert b.requests == []
@@ -168,9 +170,11 @@ async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context
 async def test_the_budget_keeps_aside_what_images_tools_and_schemas_cost(make_context, images, options):
     worker = ScriptedWorker("a", ["4"], limits=Limits(max_tokens=10))
     request = Request((Message(role="user", content="2 + 2?", images=images),), seed="0", options=options)
-    refused = await call(make_context([worker], budget=Budget(tokens=1000)), worker, request, [])
-    assert isinstance(refused, NoAnswer)
-    assert isinstance(await call(make_context([worker]), worker, request, []), WorkerAnswer)
+    refused = await call_with_fallbacks(
+        make_context([worker], budget=Budget(tokens=1000)), worker, request, []
+    )
+    assert isinstance(refused, FailedCall)
+    assert isinstance(await call_with_fallbacks(make_context([worker]), worker, request, []), WorkerAnswer)
 
 
 async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
@@ -178,7 +182,7 @@ async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
     question_context, attempts = make_context([worker]), []
     async with asyncio.TaskGroup() as group:
         for _ in range(7):
-            group.create_task(call(question_context, worker, REQUEST, attempts))
+            group.create_task(call_with_fallbacks(question_context, worker, REQUEST, attempts))
     assert len(attempts) == 7
     for attempt in attempts:
         during = [a for a in attempts if a.started_s <= attempt.started_s < a.ended_s]
@@ -190,7 +194,7 @@ async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(make
     b = ScriptedWorker("b", {"": "four"})
     question_context, attempts = make_context([down, b]), []
     for _ in range(5):
-        answered = await call(question_context, down, REQUEST, attempts)
+        answered = await call_with_fallbacks(question_context, down, REQUEST, attempts)
         assert isinstance(answered, WorkerAnswer)
         assert answered.worker == "b"
     assert len(down.requests) == 1
@@ -204,7 +208,7 @@ async def test_a_resting_worker_is_waited_for_if_its_fallback_cannot_answer(make
     a = ScriptedWorker("a", [BUSY, "4"], fallback="b", limits=limits)
     b = ScriptedWorker("b", [WRONG_KEY] * 9)
     question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
-    answered = await call(question_context, a, REQUEST, attempts)
+    answered = await call_with_fallbacks(question_context, a, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("a", "4")
     assert [attempt.worker for attempt in attempts] == ["a", "b", "a"]
@@ -214,9 +218,11 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_rest(make_contex
     limits = Limits(failures=2, retries=1, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
     question_context = make_context([worker])
-    assert isinstance(await call(question_context, worker, REQUEST, []), NoAnswer)
+    assert isinstance(await call_with_fallbacks(question_context, worker, REQUEST, []), FailedCall)
     assert question_context.dispatcher.status[0].state == "open"
-    answered = await asyncio.gather(*(call(question_context, worker, REQUEST, []) for _ in range(2)))
+    answered = await asyncio.gather(
+        *(call_with_fallbacks(question_context, worker, REQUEST, []) for _ in range(2))
+    )
     assert all(isinstance(outcome, WorkerAnswer) for outcome in answered)
     assert question_context.dispatcher.status[0].state == "closed"
 
@@ -225,8 +231,10 @@ async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context
     limits = Limits(failures=1, retries=3, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
     question_context = make_context([worker])
-    outcomes = await asyncio.gather(*(call(question_context, worker, REQUEST, []) for _ in range(20)))
-    assert all(isinstance(outcome, NoAnswer) for outcome in outcomes)
+    outcomes = await asyncio.gather(
+        *(call_with_fallbacks(question_context, worker, REQUEST, []) for _ in range(20))
+    )
+    assert all(isinstance(outcome, FailedCall) for outcome in outcomes)
     assert len(worker.requests) < 30
 
 
@@ -234,7 +242,7 @@ async def test_when_all_calls_fail_each_is_tried_less_often(make_context):
     limits = Limits(retries=3, retry_share=0.0, failures=1_000)
     worker = ScriptedWorker("a", [BUSY] * 999, limits=limits)
     question_context = make_context([worker])
-    outcomes = [await call(question_context, worker, REQUEST, []) for _ in range(10)]
+    outcomes = [await call_with_fallbacks(question_context, worker, REQUEST, []) for _ in range(10)]
     assert len(worker.requests) == 10 + 10
     assert outcomes[-1].error == (
         "a: Status 503. It is not tried again: too many calls to this worker failed lately."
@@ -245,10 +253,10 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make
     worker = Uneven(Limits(hedge=0.9))
     question_context = make_context([worker], budget=Budget(tokens=1_000_000))
     for _ in range(20):
-        await call(question_context, worker, REQUEST, [])
+        await call_with_fallbacks(question_context, worker, REQUEST, [])
     worker.slow = 1
     attempts = []
-    answered = await call(question_context, worker, REQUEST, attempts)
+    answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert [(a.hedge, a.error_kind) for a in attempts] == [(True, None), (False, "cancelled")]
     assert question_context.dispatcher.status[0].hedges == 1
@@ -266,11 +274,11 @@ async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(make_
     worker = Uneven(Limits(hedge=0.9, max_tokens=100))
     question_context = make_context([worker])
     for _ in range(20):
-        await call(question_context, worker, REQUEST, [])
+        await call_with_fallbacks(question_context, worker, REQUEST, [])
     tight = make_context([worker], budget=Budget(tokens=150), dispatcher=question_context.dispatcher)
     worker.slow, worker.delay = 1, 0.2
     attempts = []
-    assert isinstance(await call(tight, worker, REQUEST, attempts), WorkerAnswer)
+    assert isinstance(await call_with_fallbacks(tight, worker, REQUEST, attempts), WorkerAnswer)
     assert [attempt.hedge for attempt in attempts] == [False]
 
 
@@ -279,10 +287,10 @@ async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_co
     worker.profile = Profile(name="a", price=Price(output=1e6))
     question_context = make_context([worker])
     for _ in range(20):
-        await call(question_context, worker, REQUEST, [])
+        await call_with_fallbacks(question_context, worker, REQUEST, [])
     spent, attempts = question_context.ledger.usd, []
     worker.slow, worker.gate = 2, asyncio.Event()
-    answered = await call(question_context, worker, REQUEST, attempts)
+    answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert len(attempts) == 2
     assert sum(attempt.cost_usd for attempt in attempts) == answered.spent.cost_usd == 1.0
@@ -293,10 +301,10 @@ async def test_when_both_requests_fail_the_first_error_is_reported(make_context)
     worker = Uneven(Limits(hedge=0.9, retries=0))
     question_context = make_context([worker])
     for _ in range(20):
-        await call(question_context, worker, REQUEST, [])
+        await call_with_fallbacks(question_context, worker, REQUEST, [])
     worker.slow, worker.delay, worker.broken = 2, 0.05, True
     attempts = []
-    assert await call(question_context, worker, REQUEST, attempts) == NoAnswer(
+    assert await call_with_fallbacks(question_context, worker, REQUEST, attempts) == FailedCall(
         "a: Status 503.", refused=False
     )
     assert sorted(attempt.hedge for attempt in attempts) == [False, True]
@@ -322,7 +330,7 @@ class Cut:
 async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for(make_context):
     cut = Cut("a", Price(output=1e4), fallback="b")
     question_context, attempts = make_context([cut, ScriptedWorker("b", {"": "4"})]), []
-    answered = await call(question_context, cut, REQUEST, attempts)
+    answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("b", "4")
     assert [(a.worker, a.error_kind, a.cost_usd) for a in attempts] == [
@@ -340,7 +348,7 @@ async def test_from_a_cache_a_cut_answer_and_its_replacement_cost_as_before(make
             cut, b = Cut("a", Price(output=1e4), fallback="b"), Cut("b", Price(output=1e2))
             cut.identity, b.identity, b.finish = {"model": "a"}, {"model": "b"}, "stop"
             question_context, attempts = make_context([cut, b], dispatcher=dispatcher), []
-            answered = await call(question_context, cut, REQUEST, attempts)
+            answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
             assert isinstance(answered, WorkerAnswer)
             paid = answered.spent.cost_usd + sum(attempt.cost_usd for attempt in attempts)
             assert paid + answered.spent.saved_usd == pytest.approx(1.01)
@@ -356,7 +364,7 @@ async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(m
         cut.identity = {"model": "a"}
         for calls in (1, 1):  # b's answers are not kept.
             question_context = make_context([cut, b], dispatcher=Dispatcher(cache=cache))
-            answered = await call(question_context, cut, REQUEST, [])
+            answered = await call_with_fallbacks(question_context, cut, REQUEST, [])
             assert isinstance(answered, WorkerAnswer)
             assert (answered.worker, question_context.ledger.calls) == ("b", calls)
 
@@ -366,7 +374,7 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
     for other, spent in ((Cut("b", Price(output=1e4)), 2.0), (broken, 1.0)):
         cut = Cut("a", Price(output=1e4), fallback="b")
         question_context, attempts = make_context([cut, other]), []
-        answered = await call(question_context, cut, REQUEST, attempts)
+        answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
         assert isinstance(answered, WorkerAnswer)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
         assert answered.spent.cost_usd + sum(attempt.cost_usd for attempt in attempts) == spent
@@ -375,10 +383,10 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
 
 async def test_a_cut_answer_stays_without_a_fallback_or_where_short_is_wanted(make_context):
     alone = Cut("a", Price())
-    assert isinstance(await call(make_context([alone]), alone, REQUEST, []), WorkerAnswer)
+    assert isinstance(await call_with_fallbacks(make_context([alone]), alone, REQUEST, []), WorkerAnswer)
     cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
     short = replace(REQUEST, options=AnswerOptions(max_tokens=5))
-    answered = await call(make_context([cut, b]), cut, short, [])
+    answered = await call_with_fallbacks(make_context([cut, b]), cut, short, [])
     assert isinstance(answered, WorkerAnswer)
     assert answered.worker == "a"
 
@@ -387,26 +395,26 @@ async def test_a_slot_is_free_while_a_call_waits_for_its_retry(make_context):
     worker = ScriptedWorker("a", [BUSY, "b", "a"], limits=Limits(concurrency=1))
     question_context = make_context([worker], settings=ExecutionSettings(first_wait_s=0.05))
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(call(question_context, worker, REQUEST, []))
-        second = group.create_task(call(question_context, worker, REQUEST, []))
+        first = group.create_task(call_with_fallbacks(question_context, worker, REQUEST, []))
+        second = group.create_task(call_with_fallbacks(question_context, worker, REQUEST, []))
     assert [task.result().reply.text for task in (first, second)] == ["a", "b"]
 
 
 async def test_a_cancelled_call_gives_its_hold_back_and_leaves_its_attempt(make_context):
     worker = ScriptedWorker("a", {"": "4"}, delay=5.0, limits=Limits(max_tokens=100))
     question_context, attempts = make_context([worker], budget=Budget(tokens=150)), []
-    task = asyncio.create_task(call(question_context, worker, REQUEST, attempts))
+    task = asyncio.create_task(call_with_fallbacks(question_context, worker, REQUEST, attempts))
     await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.wait([task])
     assert task.cancelled()
     assert [attempt.error_kind for attempt in attempts] == ["cancelled"]
     quick = ScriptedWorker("b", ["4"], limits=Limits(max_tokens=100))
-    assert isinstance(await call(question_context, quick, REQUEST, []), WorkerAnswer)
+    assert isinstance(await call_with_fallbacks(question_context, quick, REQUEST, []), WorkerAnswer)
 
 
 async def test_a_worker_without_retries_is_tried_once(make_context):
     worker = ScriptedWorker("a", [BUSY, "4"], limits=Limits(retries=0))
-    unanswered = await call(make_context([worker]), worker, REQUEST, [])
-    assert unanswered == NoAnswer("a: Status 503.", refused=False)
+    unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, [])
+    assert unanswered == FailedCall("a: Status 503.", refused=False)
     assert len(worker.requests) == 1

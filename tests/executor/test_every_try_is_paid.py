@@ -14,7 +14,7 @@ from podium.conductor.policy import WorkerPolicy
 from podium.errors import BudgetError, WorkerError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.accounts import Account
-from podium.executor.call import NoAnswer, WorkerAnswer, call
+from podium.executor.call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.executor.checkup import check
 from podium.executor.input_bound import InputBound
 from podium.planners.voting import Single
@@ -86,7 +86,7 @@ class Paid:
 async def _step(make_context, pool, accounts, budget) -> tuple[float, int]:
     context = make_context(pool, ledger=Ledger(budget, accounts=accounts))
     attempts: list[Any] = []
-    answered = await call(context, pool[0], REQUEST, attempts)
+    answered = await call_with_fallbacks(context, pool[0], REQUEST, attempts)
     usd = sum(attempt.cost_usd for attempt in attempts)
     tokens = sum(attempt.usage.tokens for attempt in attempts)
     if isinstance(answered, WorkerAnswer):
@@ -100,11 +100,11 @@ async def _hedged(make_context, pool, accounts, budget) -> tuple[float, int]:
     """The first twenty answers show how slow a call may be."""
     context = make_context(pool)
     for _ in range(20):
-        await call(context, pool[0], REQUEST, [])
+        await call_with_fallbacks(context, pool[0], REQUEST, [])
     pool[0].script, pool[0].calls = ("slow", "4"), 0
     again = make_context(pool, ledger=Ledger(budget, accounts=accounts), dispatcher=context.dispatcher)
     attempts: list[Any] = []
-    answered = await call(again, pool[0], REQUEST, attempts)
+    answered = await call_with_fallbacks(again, pool[0], REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert sum(attempt.hedge for attempt in attempts) == 1
     return again.ledger.usd, again.ledger.tokens
@@ -112,7 +112,7 @@ async def _hedged(make_context, pool, accounts, budget) -> tuple[float, int]:
 
 async def _cancelled(make_context, pool, accounts, budget) -> tuple[float, int]:
     context = make_context(pool, ledger=Ledger(budget, accounts=accounts))
-    task = asyncio.create_task(call(context, pool[0], REQUEST, []))
+    task = asyncio.create_task(call_with_fallbacks(context, pool[0], REQUEST, []))
     await asyncio.sleep(0.02)
     task.cancel()
     await asyncio.wait([task])
@@ -223,8 +223,10 @@ async def test_the_budget_is_checked_before_each_try(
 
 async def test_a_refused_retry_says_why_the_first_try_failed(make_context: Any) -> None:
     worker = Paid((EMPTY,))
-    unanswered = await call(make_context([worker], budget=Budget(usd=0.05)), worker, REQUEST, [])
-    assert isinstance(unanswered, NoAnswer)
+    unanswered = await call_with_fallbacks(
+        make_context([worker], budget=Budget(usd=0.05)), worker, REQUEST, []
+    )
+    assert isinstance(unanswered, FailedCall)
     assert unanswered.error.startswith("a: It wrote nothing. It is not tried again: The call could cost $0.0")
 
 
@@ -236,7 +238,7 @@ async def test_a_failed_try_is_not_cached_and_a_cached_answer_costs_nothing(
         spent = []
         for _ in range(3):
             context = make_context([worker], dispatcher=Dispatcher(cache=cache))
-            await call(context, worker, REQUEST, [])
+            await call_with_fallbacks(context, worker, REQUEST, [])
             spent.append(context.ledger.usd)
     assert spent == [pytest.approx(2 * COST_USD), pytest.approx(COST_USD), 0.0]
 
@@ -310,7 +312,7 @@ async def test_a_question_the_budget_pays_is_answered_before_anything_is_known(
     prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")
     worker = Paid()
     tight = make_context([worker], budget=Budget(usd=0.0541))
-    assert isinstance(await call(tight, worker, prose, []), WorkerAnswer)
+    assert isinstance(await call_with_fallbacks(tight, worker, prose, []), WorkerAnswer)
 
 
 async def test_only_one_call_at_a_time_goes_beyond_its_bound(make_context: Any) -> None:
@@ -318,5 +320,5 @@ async def test_only_one_call_at_a_time_goes_beyond_its_bound(make_context: Any) 
     lost = Usage(input_tokens=50_000)
     worker = Paid((REFUSED,), delay=0.01, lost=lost)
     context = make_context([worker], budget=Budget(usd=0.09))
-    await asyncio.gather(*(call(context, worker, prose, []) for _ in range(20)))
+    await asyncio.gather(*(call_with_fallbacks(context, worker, prose, []) for _ in range(20)))
     assert context.ledger.usd <= 0.09

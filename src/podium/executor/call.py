@@ -31,7 +31,7 @@ class WorkerAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class NoAnswer:
+class FailedCall:
     """No worker answered."""
 
     error: str
@@ -40,13 +40,13 @@ class NoAnswer:
     """Whether a budget refused the call before any worker was called."""
 
 
-async def call(
+async def call_with_fallbacks(
     question_context: QuestionContext,
     worker: Worker,
     request: Request,
     attempts: list[Attempt],
     stream: Listeners | None = None,
-) -> WorkerAnswer | NoAnswer:
+) -> WorkerAnswer | FailedCall:
     """Call `worker`, then the chain of its fallbacks, until one answers.
 
     Args:
@@ -75,7 +75,7 @@ async def call(
             reply = await question_context.dispatcher.cached(turn.worker, request, worker_call.reply)
         except RefusalError as refusal:
             if cut is None:
-                return NoAnswer(" ".join([*failures, str(refusal)]), refused=not failures)
+                return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
             break
         except WorkerError as error:
             calls = 0
@@ -99,7 +99,7 @@ async def call(
             left.append(_Turn(cooling_down, wait=True))
             cooling_down = None
     if cut is None:
-        return NoAnswer(" ".join(failures), refused=False)
+        return FailedCall(" ".join(failures), refused=False)
     _mark_cut(attempts, cut, lost=False)
     return cut
 

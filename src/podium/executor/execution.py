@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from podium.executor.call import WorkerAnswer, call
+from podium.executor.call import WorkerAnswer, call_with_fallbacks
 from podium.executor.context import Context, build_messages
 from podium.executor.early_stopping import EarlyStopping, answering_steps, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
@@ -99,7 +99,7 @@ class Execution:
             position, attempts = ready[0], list[Attempt]()
             worker, request = self._worker(position), self._request(position)
             with self._recorded(position, request, attempts) as result:
-                outcome = await call(
+                outcome = await call_with_fallbacks(
                     self._question_context, worker, request, attempts, self._stream(position)
                 )
                 if isinstance(outcome, WorkerAnswer):

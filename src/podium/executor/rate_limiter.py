@@ -14,7 +14,7 @@ from podium.types import Limits
 
 
 @dataclass(slots=True)
-class WindowCall:
+class WindowEntry:
     """One call in a window."""
 
     at: float
@@ -34,7 +34,7 @@ class Window:
     def __init__(self, limit: float, seconds: float) -> None:
         self._limit = limit
         self._seconds = seconds
-        self._entries: deque[WindowCall] = deque()
+        self._entries: deque[WindowEntry] = deque()
         self._total = 0.0
 
     def total(self, now: float) -> float:
@@ -56,15 +56,15 @@ class Window:
                 break
         return max(0.0, entry.at + self._seconds - now)
 
-    def add(self, amount: float, now: float) -> WindowCall:
+    def add(self, amount: float, now: float) -> WindowEntry:
         """Admit `amount`."""
         self.total(now)  # Drops entries that have left the window: a worker may be called for weeks.
-        entry = WindowCall(now, amount)
+        entry = WindowEntry(now, amount)
         self._entries.append(entry)
         self._total += amount
         return entry
 
-    def correct(self, entry: WindowCall, amount: float) -> None:
+    def correct(self, entry: WindowEntry, amount: float) -> None:
         """Set an entry to the amount that was really used. One that has left the window no longer counts."""
         if self._entries and entry.at >= self._entries[0].at:
             self._total += amount - entry.amount
@@ -81,8 +81,8 @@ _MINUTE_PARTS = 20
 class Permit:
     """Permission for one call; give it back with `RateLimiter.release`."""
 
-    requests: tuple[WindowCall, ...]
-    tokens: WindowCall | None
+    requests: tuple[WindowEntry, ...]
+    tokens: WindowEntry | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """One call of one worker: try, retry, hedge; each try reserves the most that it may take, and settles what it took.
 
-`call` uses it, and goes on to fallbacks. Any exception of a worker besides `WorkerError` is a bug and escapes.
+`call_with_fallbacks` uses it, and goes on to fallbacks. Any exception of a worker besides `WorkerError` is a bug and
+escapes.
 """
 
 from __future__ import annotations
