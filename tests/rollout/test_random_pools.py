@@ -102,7 +102,7 @@ def plan(*workers: int) -> str:
 
 
 async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None) -> Rollout | None:
-    runner = Runner(FixedPlan(plan(*workers)), pool, dispatcher=dispatcher)
+    runner = Runner(FixedPlan(plan(*workers)), pool, dispatcher=dispatcher or Dispatcher())
     rollout = await roll(runner, TASK, seed="s")
     return None if rollout.infrastructure_failed else rollout
 

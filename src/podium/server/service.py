@@ -1,7 +1,7 @@
-"""The service behind all routes: it has the pool, planners, store and keys, and answers questions.
+"""The service behind all routes: it has the team, its planners, the store and the keys.
 
-A route turns HTTP into a `ChatRequest`, and a `Trace` into HTTP; the service knows no HTTP. It checks what a caller may
-use before it runs anything."""
+A route turns HTTP into a `ChatRequest`; the service, which knows no HTTP, finds the runner that answers it, and so what
+its caller may use, before anything runs. An `OpenedQuestion` answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ObserverFactory = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
 
 
 class Service:
-    """Answers questions for all routes.
+    """What all routes share.
 
     Args:
         team, store, keys: the code that opened them closes them.
