@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,7 +140,8 @@ class Team:
             StoreError: an account or the response cache cannot be used, or the trace cannot be stored. Its `trace` has
                 the answer, if there is one.
         """
-        return await self._answer(self.runner, question, seed=seed, sample=sample)
+        asked, seed = _question(question), seed or token_hex(8)
+        return await self._kept(self.runner.answer(asked, seed=seed, sample=sample, on_event=self.storing()))
 
     async def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
@@ -186,7 +187,8 @@ class Team:
             budget=team.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
-        return await self._answer(once, question, seed=seed)
+        asked, seed = _question(question), seed or token_hex(8)
+        return await self._kept(once.answer(asked, seed=seed, on_event=self.storing()))
 
     async def stream(self, question: str | Question, *, seed: str | None = None) -> AsyncGenerator[Event]:
         """Answer a question, and yield what happens while it happens.
@@ -198,8 +200,9 @@ class Team:
             UsageError, StoreError: as `ask`.
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
+        asked, seed, observe = _question(question), seed or token_hex(8), self.storing(events.put_nowait)
         answering = asyncio.create_task(
-            self._answer(self.runner, question, seed=seed, on_event=events.put_nowait, streams=True)
+            self._kept(self.runner.answer(asked, seed=seed, on_event=observe, streams=True))
         )
         answering.add_done_callback(lambda _: events.put_nowait(None))
         try:
@@ -223,26 +226,10 @@ class Team:
 
         return observe
 
-    async def _answer(
-        self,
-        runner: Runner,
-        question: str | Question,
-        *,
-        seed: str | None,
-        sample: int = 0,
-        on_event: Callable[[Event], None] | None = None,
-        streams: bool = False,
-    ) -> Trace:
-        trace = await runner.answer(
-            _question(question),
-            seed=token_hex(8) if seed is None else seed,
-            sample=sample,
-            on_event=self.storing(on_event),
-            streams=streams,
-        )
+    async def _kept(self, answering: Awaitable[Trace]) -> Trace:
+        """The trace of a question, once it is on disk: its caller may store its id elsewhere, and be killed later."""
+        trace = await answering
         if self.store is not None:
-            # The caller may store the trace's id elsewhere. If the process is killed later, the trace must be on disk
-            # already.
             try:
                 await asyncio.to_thread(self.store.flush)
             except StoreError as error:
