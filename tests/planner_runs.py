@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import WorkerError
+from podium.planner import rounds_of, tools_of
 from podium.planners import Baseline, find_baseline, open_baseline
-from podium.planners.plans import rounds_of, tools_of
 from podium.planners.scored import ScoredAnswers
 from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Rating

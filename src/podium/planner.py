@@ -159,12 +159,28 @@ def round_trace(
 
 
 class Planner(Protocol):
-    """Writes plans. It does not know how they are run."""
+    """Writes plans. It does not know how they are run.
+
+    One whose method needs more than one round, or tools in its pool, says so in further attributes: `rounds`, a number,
+    and `tools`, their names (`rounds_of`, `tools_of`).
+    """
 
     @property
     def name(self) -> str: ...
 
     async def plan(self, request: PlanRequest) -> Plan: ...
+
+
+def tools_of(planner: Planner) -> tuple[str, ...]:
+    """The tools that the planner's workflows call. A comparison adds them to a pool that lacks them."""
+    tools: tuple[str, ...] = getattr(planner, "tools", ())
+    return tools
+
+
+def rounds_of(planner: Planner) -> int:
+    """The number of rounds that the planner's method needs; 1 unless the planner says otherwise."""
+    rounds: int = getattr(planner, "rounds", 1)
+    return rounds
 
 
 @dataclass(frozen=True, slots=True)

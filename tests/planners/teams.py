@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from podium.planners.plans import rounds_of
+from podium.planner import rounds_of
 from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Budget, Question

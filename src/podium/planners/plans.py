@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Plan, Planner, PlanRequest, rounds_of, tools_of
 from podium.types import Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Access, Step, Workflow, render
@@ -21,18 +21,6 @@ def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
     `max_steps`."""
     decision = Acceptance() if request.outcomes else workflow
     return Plan(text=render(decision), decision=decision)
-
-
-def tools_of(planner: object) -> tuple[str, ...]:
-    """The tools that the planner's workflows call. A comparison adds them to a pool that lacks them."""
-    tools: tuple[str, ...] = getattr(planner, "tools", ())
-    return tools
-
-
-def rounds_of(planner: object) -> int:
-    """The number of rounds that the planner's method needs; 1 unless the planner says otherwise."""
-    rounds: int = getattr(planner, "rounds", 1)
-    return rounds
 
 
 @dataclass(frozen=True, slots=True)

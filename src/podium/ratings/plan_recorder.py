@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from podium.errors import WorkerError
 from podium.executor import Dispatcher
-from podium.planner import Planner
-from podium.planners.plans import rounds_of, tools_of
+from podium.planner import Planner, rounds_of, tools_of
 from podium.ratings.recorder import (
     RecordingProgress,
     RunBudget,

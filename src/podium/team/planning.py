@@ -19,10 +19,10 @@ from podium.config import suggestion
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, Ledger
 from podium.executor.checkup import CheckResult
-from podium.planner import Planner, PlanRequest, paid_plan
+from podium.planner import Planner, PlanRequest, paid_plan, rounds_of
 from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.by_ratings import ByRatings
-from podium.planners.plans import refuse_without_vote, rounds_of
+from podium.planners.plans import refuse_without_vote
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.types import Budget, Question

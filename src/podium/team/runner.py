@@ -18,9 +18,8 @@ from secrets import token_hex
 from podium import __version__
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
-from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace
+from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace, rounds_of
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.plans import rounds_of
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
 from podium.trace import RoundTrace, Trace

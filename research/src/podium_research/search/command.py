@@ -25,7 +25,7 @@ from podium.cli.terminal import open_console
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.planners.plans import rounds_of
+from podium.planner import rounds_of
 from podium.rollout import Rollout
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import Rows, RunFolder, replace_file

@@ -18,9 +18,9 @@ from podium.evals.suite.results import GradedAnswer, Results, read_answers
 from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.executor import Dispatcher, Ledger
-from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, paid_plan
+from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, paid_plan, rounds_of
 from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
-from podium.planners.plans import PlannerWrapper, rounds_of
+from podium.planners.plans import PlannerWrapper
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team.team import Team
