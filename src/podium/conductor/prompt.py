@@ -246,11 +246,6 @@ def rating_text(rating: Rating, usual_usd: float) -> str:
     return f"{percent}% {nearest}x"
 
 
-def rating_words() -> list[str]:
-    """All words that `shown` may write."""
-    return [*(f" {percent}%" for percent in range(0, 101, _PERCENT)), *(f" {price}x" for price in _PRICES)]
-
-
 def shortened(text: str, chars: int | None) -> str:
     """A text of at most `chars` characters as it is; of a longer one the beginning (two thirds) and the end."""
     if chars is None or len(text) <= chars:

@@ -73,14 +73,6 @@ class Answers:
         """How many responses every worker has to a question."""
         return min(map(self.samples_of, range(len(self.workers))))
 
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {text: q for q, text in enumerate(self.texts)}
-
-    def index_of(self, text: str) -> int:
-        """The index of the question with this text."""
-        return self._numbers[text]
-
     @property
     def accuracy(self) -> Floats:
         """[W]: the accuracy of each worker alone."""

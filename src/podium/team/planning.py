@@ -140,21 +140,6 @@ def checkpoint_of(settings: TeamSettings) -> str | None:
     return settings.conductor.checkpoint if settings.plan.planner == "conductor" else None
 
 
-def plan_settings(settings: TeamSettings) -> PlanSettings:
-    """How the Conductor of `open_planner` was trained to plan, where it is not open; the defaults for an untrained one.
-
-    Raises:
-        UsageError: its checkpoint or its podium.json cannot be read.
-    """
-    source, table = checkpoint_of(settings), settings.conductor
-    plan = None
-    if source is not None:
-        plan = Checkpoint.read(source).plan
-    elif settings.plan.planner == "conductor" and table.settings is not None:
-        plan = read_podium_file(table.settings).plan
-    return plan or PlanSettings()
-
-
 def first_model(pool: Pool) -> Worker | None:
     """The first model of the pool: live ones first, and models before programs; None: all workers are tools."""
     live = min(real_workers(pool), key=lambda worker: traits_of(worker).role != "model", default=None)

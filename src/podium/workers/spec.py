@@ -68,8 +68,6 @@ class WorkerSpec(Settings):
         )
 
 
-Chance = Annotated[float, Field(ge=0, le=1)]
-
 _SECRET = re.compile(
     r"(x[-_])?api[-_]?key|authorization|password|secret|(access|auth)[-_]?token", re.IGNORECASE
 )

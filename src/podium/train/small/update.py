@@ -59,9 +59,7 @@ class Update:
 
     loss: float
     grad_norm: float
-    """Before clipping."""
-    stepped: bool
-    """False: no group had a gradient, so the policy stayed as it was."""
+    """Before clipping; 0 if no group had a gradient, so the policy stayed as it was."""
 
 
 def completion_logprobs(model: PolicyModel, batch: MicroBatch, temperature: float = 1.0) -> Tensor:
@@ -140,11 +138,10 @@ def update(
         beta=beta,
     )
     if loss is None:
-        return Update(loss=0.0, grad_norm=0.0, stepped=False)
+        return Update(loss=0.0, grad_norm=0.0)
     return Update(
         loss=loss,
         grad_norm=step(optimizer, model, rate=rate, max_norm=max_norm),
-        stepped=True,
     )
 
 
