@@ -109,7 +109,7 @@ class BackgroundResponses:
         question = replace(question, request=replace(question.request, metadata=metadata, keep=False))
         frame, lost = replace(frame, echo=echo), _lost_trace(question)
         writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
-        response = self._responses[lost.id] = _Response(writer, lost.owner)
+        response = self._responses[lost.id] = _Response(lost.owner)
         response.add(writer.queue())
         try:
             await self._table.add(lost, self._holder)
@@ -117,7 +117,7 @@ class BackgroundResponses:
             del self._responses[lost.id]
             self._trouble = True
             raise
-        task = asyncio.create_task(self._make(response, question, lost), name=f"response {lost.id}")
+        task = asyncio.create_task(self._make(response, writer, question, lost), name=f"response {lost.id}")
         response.task = self.running[lost.id] = task
         return frame
 
@@ -191,18 +191,22 @@ class BackgroundResponses:
             async for event in response.events(arguments["after"]):
                 await write(event)
 
-    async def _make(self, response: _Response, question: OpenedQuestion, lost: Trace) -> None:
+    async def _make(
+        self, response: _Response, writer: ResponseWriter, question: OpenedQuestion, lost: Trace
+    ) -> None:
         """Make one response, and keep what it became."""
         try:
-            trace = await self._answer(response, question, lost)
+            trace = await self._answer(response, writer, question, lost)
             response.finishing = True
             if await self._keep(trace, question.caller):
-                response.add(_last_events(trace, response.writer, question.request.ignored))
+                response.add(_last_events(trace, writer, question.request.ignored))
         finally:
             del self.running[lost.id]
             response.end()
 
-    async def _answer(self, response: _Response, question: OpenedQuestion, lost: Trace) -> Trace:
+    async def _answer(
+        self, response: _Response, writer: ResponseWriter, question: OpenedQuestion, lost: Trace
+    ) -> Trace:
         """The trace of a response, also of one that failed or was cancelled.
 
         Raises:
@@ -214,13 +218,13 @@ class BackgroundResponses:
             if isinstance(event, QuestionEnded):
                 ended.append(event.trace)
             else:
-                response.add(response.writer.for_event(event))
+                response.add(writer.for_event(event))
 
         status: Literal["failed", "cancelled"] = "failed"
         try:
             async with self._turns:
                 await self._table.begin(lost.id)
-                response.add(response.writer.begin())
+                response.add(writer.begin())
                 await question.answer(on_event=observe)
         except asyncio.CancelledError:
             if response.wish == "drop":
@@ -248,9 +252,8 @@ class BackgroundResponses:
                 await store.delete(trace.id)  # It was deleted a moment ago.
                 return False
         except StoreError as error:
-            self._service.keep(
-                trace, caller
-            )  # Its answer is paid for, and waits until the store works again.
+            # Its answer is paid for, and waits until the store works again.
+            self._service.keep(trace, caller)
             self._trouble = True
             _LOG.error("The response %s has ended, which is not recorded yet: %s", trace.id, error)
         return True
@@ -294,10 +297,9 @@ class BackgroundResponses:
 
 
 class _Response:
-    """One response: the task that makes it, and its events so far."""
+    """One response: the task that makes it, and its events so far. What is kept after its end has no question."""
 
-    def __init__(self, writer: ResponseWriter, owner: str | None) -> None:
-        self.writer = writer
+    def __init__(self, owner: str | None) -> None:
         self.owner = owner
         self.task: asyncio.Task[None] | None = None
         self.wish: Literal["cancel", "drop"] | None = None
