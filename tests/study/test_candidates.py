@@ -8,8 +8,15 @@ from random import Random
 import pytest
 
 from podium.study.candidates import Candidate, bar, choose
+from podium.workers.ratings import Tally
 
 WEIGHTS = {"sums": 1.0, "dates": 2.0, "code": 4.0}
+
+
+def candidate(worker: str, passed: set[str], cost_usd: float) -> Candidate:
+    tallies = {kind: Tally(right=float(kind in passed), questions=1, cost_usd=0.0) for kind in WEIGHTS}
+    paid = Tally(right=0.0, questions=1, cost_usd=cost_usd)
+    return Candidate(worker=worker, tallies={**tallies, "paid": paid})
 
 
 def by_the_formula(
@@ -39,9 +46,9 @@ def test_the_choice_is_that_of_the_published_rule_on_random_candidates() -> None
     sizes = set()
     for _ in range(500):
         candidates = [
-            Candidate(
+            candidate(
                 f"m{number}",
-                frozenset(kind for kind in WEIGHTS if drawn.random() < 0.4),
+                {kind for kind in WEIGHTS if drawn.random() < 0.4},
                 drawn.choice([0.0, 0.01, 0.03, 0.2, 0.7]) * drawn.random(),
             )
             for number in range(drawn.randint(1, 8))
@@ -60,8 +67,8 @@ def test_the_bar_rises_from_below_every_candidate_to_the_best_one() -> None:
 
 def test_a_dear_worker_for_a_light_kind_is_chosen_only_by_a_large_budget() -> None:
     candidates = [
-        Candidate("cheap", frozenset({"code", "dates"}), 0.30),
-        Candidate("dear", frozenset({"sums"}), 0.50),
+        candidate("cheap", {"code", "dates"}, 0.30),
+        candidate("dear", {"sums"}, 0.50),
     ]
     assert [choice.chosen for choice in choose(candidates, WEIGHTS, 100.0)] == [True, True]
     cheap, dear = choose(candidates, WEIGHTS, 0.80)

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
-from podium.cli.study_run import StudyOptions, progress_bar
-from podium.cli.terminal import open_console
+from podium.cli.study_run import StudyOptions
+from podium.cli.terminal import open_console, progress_bar
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.executor.accounts import Account
@@ -24,7 +24,7 @@ from podium.executor.dispatcher import RESPONSES, open_dispatcher
 from podium.rollout.run_folder import replace_file
 from podium.study.candidates import (
     UNSORTED,
-    CandidateAnswers,
+    Candidate,
     Composition,
     QuestionKinds,
     ask_candidates,
@@ -155,7 +155,7 @@ def _open_candidates(name: str, key_env: str | None, folder: Path) -> Pool:
 
 async def _ask(
     pool: Pool, questions: StudyQuestions, kinds: QuestionKinds, study: StudyOptions, *, folder: Path
-) -> tuple[tuple[CandidateAnswers, ...], float]:
+) -> tuple[tuple[Candidate, ...], float]:
     """What the candidates answered, and the dollars that all starts have spent."""
     try:
         with open_dispatcher(
@@ -204,7 +204,7 @@ def _print(composed: Composition, budget: float, file: Path) -> None:
     table.add_column("chosen", no_wrap=True)
     table.add_column("why", ratio=1)
     for row in composed.candidates:
-        rights = (f"{row.right[kind]:g}" if kind in row.right else "" for kind in composed.kinds)
+        rights = (f"{row.tallies[kind].right:g}" if kind in row.tallies else "" for kind in composed.kinds)
         cells = (
             *(printable(row.worker), str(row.answered), *rights, dollars(row.cost_usd)),
             *("yes" * row.chosen, shorten(row.reason, _LONGEST_REASON)),

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
@@ -20,7 +19,7 @@ from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.questions import check_size, open_questions
 from podium.cli.team_file import find_team
 from podium.cli.team_options import CallOptions, Keys
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, progress_bar
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
 from podium.evals.evaluation import rollout_seed
@@ -273,14 +272,7 @@ async def _ask(
 ) -> recorder.RecordingProgress:
     """Ask the workers and show a progress bar. At the end, close the workers' connections."""
     split_of = {task.id: split for split, part in parts.items() for task in part.tasks}
-    columns = (TextColumn("Recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = open_console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        line = bar.add_task("", total=None)
-
-        def show(made: recorder.RecordingProgress) -> None:
-            bar.update(line, completed=made.kept, total=made.wanted)
-
+    with progress_bar() as show:
         try:
             with open_dispatcher(
                 paid_workers=has_paid_workers(pool),
@@ -295,7 +287,7 @@ async def _ask(
                     writer,
                     split=split_of.__getitem__,
                     dispatcher=dispatcher,
-                    on_progress=show,
+                    on_progress=lambda made: show("Recording", made.kept, made.wanted),
                     **options,
                 )
         finally:

@@ -8,19 +8,17 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
 
 from cyclopts import Parameter
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.team_options import CallOptions
-from podium.cli.terminal import agrees, open_console
+from podium.cli.terminal import agrees, open_console, progress_bar
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
@@ -52,8 +50,6 @@ from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.traits import has_paid_workers, has_real_workers, is_tool
 
-Show = Callable[[str, int, int], None]
-"""Called with (what is done, how many, of how many)."""
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
 """Settings with which a study may be resumed when they differ; its answers stay valid."""
 _LONGEST_ERROR = 300
@@ -335,20 +331,6 @@ def _account_of(dispatcher: Dispatcher, out: Path) -> Account | None:
     """The account of the study's folder; None: nothing is paid."""
     accounts = (account for account in dispatcher.accounts if isinstance(account, Account))
     return next((account for account in accounts if account.path == out / SPENDING), None)
-
-
-@contextmanager
-def progress_bar() -> Iterator[Show]:
-    """A bar of what is being done, on a terminal's standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = open_console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        line = bar.add_task("", total=None)
-
-        def show(what: str, done: int, total: int) -> None:
-            bar.update(line, description=what, completed=done, total=total)
-
-        yield show
 
 
 def _say_what_is_missing(runs: Sequence[recorder.RecordingProgress]) -> None:

@@ -5,14 +5,12 @@ the report. `podium eval` opens what it needs; `podium report` writes the report
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, progress_bar
 from podium.errors import StoreError, UsageError
 from podium.evals.evaluation_ledger import TEST
 from podium.evals.suite.check import check_suite
@@ -68,7 +66,9 @@ class SuiteRunner:
             print(sentence, file=sys.stderr)
         for table in manifest.tables:
             self._count(table)
-        with open_calls(manifest) as dispatcher, _progress(answers_left(manifest, self.run)) as on_answer:
+        with open_calls(manifest) as dispatcher, progress_bar() as show:
+            seen = open_console(stderr=True).is_terminal
+            on_answer = _on_answer(show, answers_left(manifest, self.run)) if seen else None
             results = await run_suite(
                 manifest, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
             )
@@ -122,28 +122,20 @@ class SuiteRunner:
             print(f"This look is not counted: {error}", file=sys.stderr)
 
 
-@contextmanager
-def _progress(left: int) -> Iterator[OnAnswer | None]:
-    """A bar over all answers with the row, its accuracy so far and all dollars so far, on a terminal's stderr."""
-    console = open_console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("", total=left)
-        right: dict[str, list[bool]] = {}
-        dollars = 0.0
+def _on_answer(show: Callable[[str, int, int], None], left: int) -> OnAnswer:
+    """Shows after each answer the row, its accuracy so far and all dollars so far."""
+    right: dict[str, list[bool]] = {}
+    dollars = 0.0
 
-        def on_answer(label: str, answer: GradedAnswer) -> None:
-            nonlocal dollars
-            dollars += answer.trace.uncached_usd
-            found = right.setdefault(label, [])
-            found.append(answer.rollout.correct)
-            share = sum(found) / len(found)
-            progress.update(bar, advance=1, description=f"{label}: {share:.1%} right, ${dollars:.4f} so far")
+    def on_answer(label: str, answer: GradedAnswer) -> None:
+        nonlocal dollars
+        dollars += answer.trace.uncached_usd
+        found = right.setdefault(label, [])
+        found.append(answer.rollout.correct)
+        said = f"{label}: {sum(found) / len(found):.1%} right, ${dollars:.4f} so far"
+        show(said, sum(map(len, right.values())), left)
 
-        yield on_answer
+    return on_answer
 
 
 def report(*runs: Path, title: str | None = None) -> int:

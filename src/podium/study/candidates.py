@@ -34,6 +34,7 @@ from podium.workers.traits import is_tool
 
 UNSORTED = "unsorted"
 """How the kind without a name is shown: questions that no cluster has words of, or all where there are no clusters."""
+OUT_OF_BUDGET = "the budget ended before its tests did"
 TESTS = 3
 """The most tests of a kind."""
 _PASSED = 0.5
@@ -81,22 +82,23 @@ def _sorted(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[st
     return clusters, members
 
 
-@dataclass(frozen=True)
-class CandidateAnswers:
-    """One candidate with the verdicts of its tests."""
+class Candidate(Value):
+    """One candidate with the verdicts of its tests, and what became of it."""
 
     worker: str
-    tallies: Mapping[str, Tally]
+    tallies: dict[str, Tally]
     """Kind -> right answers, tests and dollars, as if nothing had been cached."""
-    failure: str | None = None
-    """Why it gave no answer; then it is broken."""
-    refusal: str | None = None
-    """The sentence of the budget that refused one of its calls."""
+    complete: bool = True
+    """Whether it has answered all tests: it is not broken, and no budget refused one of its calls."""
+    chosen: bool = False
+    reason: str = ""
+    """Why it was chosen or not, in half a sentence."""
 
     @property
-    def complete(self) -> bool:
-        """Whether it has answered all tests."""
-        return self.failure is None and self.refusal is None
+    def passed(self) -> frozenset[str]:
+        """The kinds of questions that it passed."""
+        tallies = self.tallies.items()
+        return frozenset(kind for kind, tally in tallies if tally.right > _PASSED * tally.questions)
 
     @property
     def answered(self) -> int:
@@ -107,12 +109,6 @@ class CandidateAnswers:
     def cost_usd(self) -> float:
         """Dollars of its answers, as if nothing had been cached."""
         return sum(tally.cost_usd for tally in self.tallies.values())
-
-    @property
-    def result(self) -> Candidate:
-        """What the choice needs of a candidate that is complete."""
-        passed = (kind for kind, tally in self.tallies.items() if tally.right > _PASSED * tally.questions)
-        return Candidate(self.worker, frozenset(passed), self.cost_usd)
 
 
 def cheapest_first(pool: Pool) -> tuple[int, ...]:
@@ -128,7 +124,7 @@ async def ask_candidates(
     *,
     concurrency: int,
     on_tested: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[CandidateAnswers, ...]:
+) -> tuple[Candidate, ...]:
     """Test all workers of `pool` that are no tools. Returns the results, the cheapest candidate first.
 
     After the budget has refused a call, answers that the response cache has still count; no other call is made.
@@ -139,7 +135,7 @@ async def ask_candidates(
     """
     order = cheapest_first(pool)
     waiting = iter(order)
-    found: dict[int, CandidateAnswers] = {}
+    found: dict[int, Candidate] = {}
 
     async def work() -> None:
         for number in waiting:
@@ -153,7 +149,7 @@ async def ask_candidates(
     return tuple(found[number] for number in order)
 
 
-async def _ask(alone: Pool, kinds: QuestionKinds, dispatcher: Dispatcher) -> CandidateAnswers:
+async def _ask(alone: Pool, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
     name = alone.names[0]
     runner = Runner(Single(name), alone, dispatcher=dispatcher)
     tallies: dict[str, Tally] = {}
@@ -161,38 +157,18 @@ async def _ask(alone: Pool, kinds: QuestionKinds, dispatcher: Dispatcher) -> Can
         for task in tasks:
             try:
                 rollout = await roll(runner, task, seed=f"compose/{task.id}/{name}")
-            except BudgetError as error:
-                return CandidateAnswers(name, tallies, refusal=str(error))
+            except BudgetError:
+                return Candidate(worker=name, tallies=tallies, complete=False, reason=OUT_OF_BUDGET)
             if rollout.trace.answer is None:
-                return CandidateAnswers(name, tallies, failure=failure_of(rollout.trace))
+                failure = failure_of(rollout.trace).removeprefix(f"{name}: ")
+                return Candidate(worker=name, tallies=tallies, complete=False, reason=f"broken: {failure}")
             one = Tally(
                 right=float(rollout.correct),
                 questions=int(rollout.grade.failure is None),
                 cost_usd=rollout.trace.uncached_usd,
             )
             tallies[kind] = tallies[kind] + one if kind in tallies else one
-    return CandidateAnswers(name, tallies)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One candidate that has answered all tests."""
-
-    worker: str
-    passed: frozenset[str]
-    """The kinds of questions that it passed."""
-    cost_usd: float
-    """Dollars of its tests, as if nothing had been cached."""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateOutcome:
-    """What became of one candidate."""
-
-    worker: str
-    chosen: bool
-    reason: str
-    """Half a sentence for a table."""
+    return Candidate(worker=name, tallies=tallies)
 
 
 def bar(share: float, lowest: float, highest: float) -> float:
@@ -207,8 +183,8 @@ def bar(share: float, lowest: float, highest: float) -> float:
 
 def choose(
     tested: Sequence[Candidate], weights: Mapping[str, float], budget_usd: float, most: int | None = None
-) -> tuple[CandidateOutcome, ...]:
-    """Choose from the candidates, the cheapest first. Returns what became of each, in this order.
+) -> tuple[Candidate, ...]:
+    """Choose from candidates that answered all tests, the cheapest first. Returns what became of each, in this order.
 
     Args:
         weights: kind -> its weight, at least 1.
@@ -234,23 +210,10 @@ def choose(
             covered |= one.passed
             used_usd += one.cost_usd
             chosen += 1
-            choices.append(CandidateOutcome(one.worker, True, f"covers {named}"))
+            choices.append(one.model_copy(update={"chosen": True, "reason": f"covers {named}"}))
             continue
-        choices.append(CandidateOutcome(one.worker, False, reason))
+        choices.append(one.model_copy(update={"reason": reason}))
     return tuple(choices)
-
-
-class CandidateRow(Value):
-    """What was found of one candidate."""
-
-    worker: str
-    answered: int
-    right: dict[str, float]
-    """Kind -> right answers."""
-    cost_usd: float
-    chosen: bool
-    reason: str
-    """Why it was chosen or not."""
 
 
 class Composition(JsonFile):
@@ -260,7 +223,8 @@ class Composition(JsonFile):
 
     kinds: dict[str, int]
     """Kind -> its tests. Where all questions are of one kind, its name is empty."""
-    candidates: tuple[CandidateRow, ...]
+    candidates: tuple[Candidate, ...]
+    """The cheapest first."""
     chosen: tuple[str, ...]
     uncovered: tuple[str, ...]
     """The kinds that no chosen worker passed."""
@@ -273,37 +237,20 @@ class Composition(JsonFile):
     def of(
         cls,
         kinds: QuestionKinds,
-        answers: Sequence[CandidateAnswers],
+        asked: Sequence[Candidate],
         budget_usd: float,
         most: int | None,
         spent_usd: float,
     ) -> Composition:
         """Choose among the candidates that answered all tests."""
-        tested = [one.result for one in answers if one.complete]
-        outcomes = {one.worker: one for one in choose(tested, kinds.weights, budget_usd, most)}
-        chosen = {one.worker for one in outcomes.values() if one.chosen}
-
-        def reason(one: CandidateAnswers) -> str:
-            if one.failure is not None:
-                return f"broken: {one.failure.removeprefix(f'{one.worker}: ')}"
-            return "the budget ended before its tests did" if one.refusal else outcomes[one.worker].reason
-
-        covered = {kind for one in tested if one.worker in chosen for kind in one.passed}
+        tested = choose([one for one in asked if one.complete], kinds.weights, budget_usd, most)
+        outcomes = {one.worker: one for one in tested}
+        covered = {kind for one in tested if one.chosen for kind in one.passed}
         return cls(
             kinds={kind: len(tests) for kind, tests in kinds.tests.items()},
-            candidates=tuple(
-                CandidateRow(
-                    worker=one.worker,
-                    answered=one.answered,
-                    right={kind: tally.right for kind, tally in one.tallies.items()},
-                    cost_usd=one.cost_usd,
-                    chosen=one.worker in chosen,
-                    reason=reason(one),
-                )
-                for one in answers
-            ),
-            chosen=tuple(name for name in outcomes if name in chosen),
+            candidates=tuple(outcomes.get(one.worker, one) for one in asked),
+            chosen=tuple(one.worker for one in tested if one.chosen),
             uncovered=tuple(kind for kind in kinds.tests if kind not in covered),
             spent_usd=spent_usd,
-            complete=not any(one.refusal for one in answers),
+            complete=not any(one.reason == OUT_OF_BUDGET for one in asked),
         )
