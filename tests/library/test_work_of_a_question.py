@@ -34,10 +34,11 @@ MOST = {
     "messages": 5,
     "JSON encodes": 8,
     "JSON characters": 3_500,
-    # Each try of a call is measured, reserved and settled for itself; thoughts, tool calls and provider state are told
+    # Each try of a call is measured, reserved, let pass, limited in time and settled in blocks of its own, which end in
+    # one way whatever becomes of it; thoughts, tool calls and provider state are told
     # from the answer. A plan is read item by item; a request is built anew for what its endpoint was seen to refuse.
     # The row of a trace is made where the trace is added, since the queue is bounded by its length.
-    "Podium's function calls": 1_920,
+    "Podium's function calls": 1_950,
 }
 """With a database for traces and one for the day's budget. Raise a bound only for work that a user wants."""
 

@@ -97,8 +97,9 @@ class Execution:
             for position in ready[1:]:
                 self._group.create_task(self._follow([position]))
             position, attempts = ready[0], list[Attempt]()
-            worker, request = self._worker(position), self._request(position)
-            with self._recorded(position, request, attempts) as result:
+            worker = self._question_context.pool[self._workflow.steps[position].worker]
+            request = self._request(position, worker)
+            with self._recorded(position, worker, request, attempts) as result:
                 outcome = await call_with_fallbacks(
                     self._question_context, worker, request, attempts, self._stream(position)
                 )
@@ -148,10 +149,10 @@ class Execution:
                 found.add(position)
         return found
 
-    def _request(self, position: int) -> Request:
+    def _request(self, position: int, worker: Worker) -> Request:
         """What the step's worker is sent."""
         question_context = self._question_context
-        worker, context = self._worker(position), self._context(position)
+        context = self._context(position)
         messages = build_messages(
             context, question_context.settings.context, question_context.token, sees=worker.profile.sees
         )
@@ -170,13 +171,12 @@ class Execution:
 
     @contextmanager
     def _recorded(
-        self, position: int, request: Request, attempts: Sequence[Attempt]
+        self, position: int, worker: Worker, request: Request, attempts: Sequence[Attempt]
     ) -> Iterator[dict[str, Any]]:
         """The step's call is made in the block, which adds how it ended to the fields of the step's span."""
         question_context, step = self._question_context, self._workflow.steps[position]
         if question_context.observe is not None:
-            worker = self._worker(position).profile.name
-            question_context.observe(StepStarted(self._round, position, worker, step.subtask))
+            question_context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
         result: dict[str, Any] = {"messages": request.messages, "started_s": question_context.elapsed()}
         try:
             yield result
@@ -193,9 +193,6 @@ class Execution:
                         position, attempts=tuple(attempts), ended_s=question_context.elapsed(), **result
                     )
                 )
-
-    def _worker(self, position: int) -> Worker:
-        return self._question_context.pool[self._workflow.steps[position].worker]
 
     def _options(self, position: int) -> AnswerOptions:
         """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
@@ -289,7 +286,7 @@ class Execution:
         step = self._workflow.steps[position]
         return Span(
             position=position,
-            worker=self._worker(position).profile.name,
+            worker=self._question_context.pool[step.worker].profile.name,
             subtask=step.subtask,
             reads=self._reads[position],
             waited=self._waited.get(position, ()),

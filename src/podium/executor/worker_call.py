@@ -16,6 +16,7 @@ from podium.errors import RefusalError, WorkerError
 from podium.executor.input_bound import InputBound
 from podium.executor.ledger import LedgerAccount, Reservation
 from podium.executor.question_context import CallContext
+from podium.executor.rate_limiter import Permit
 from podium.trace import Attempt
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Receipt, Spent, Usage
 from podium.workers.base import Reply, Request, Worker, time_limit
@@ -195,7 +196,7 @@ class WorkerCall:
             RefusalError: a budget refuses the try.
         """
         worker, channel, context, receipt = self._worker, self._channel, self._context, Receipt()
-        async with self._reserved(receipt, hedge=hedge), self._admitted(receipt) as probe:
+        async with self._allowed(receipt, hedge=hedge) as probe:
             if begun is not None:
                 begun.set_result(None)
             accounts = (LedgerAccount(context.ledger),) if self._pays_itself else ()
@@ -225,8 +226,13 @@ class WorkerCall:
             return reply
 
     @asynccontextmanager
-    async def _reserved(self, receipt: Receipt, *, hedge: bool) -> AsyncIterator[None]:
-        """Every budget has reserved the most that a try may take, and gets what the receipt says when it ends."""
+    async def _allowed(self, receipt: Receipt, *, hedge: bool) -> AsyncIterator[bool]:
+        """Every budget has reserved the most that a try may take, and the breaker and the rate limiter let it pass:
+        whether it is the breaker's probe. They get what the receipt says when it ends.
+
+        Raises:
+            RefusalError: a budget refuses the try.
+        """
         ledger = self._context.ledger
         async with AsyncExitStack() as held:
             if hedge:
@@ -238,7 +244,11 @@ class WorkerCall:
                 reservation = await self._reserve(held)
             self._calls = 0
             with ledger.settling(reservation, receipt, usd=not self._pays_itself):
-                yield
+                permit, probe = await self._pass()
+                try:
+                    yield probe
+                finally:
+                    self._channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
 
     async def _reserve(self, held: AsyncExitStack) -> Reservation:
         """Reserve the most that a try may take.
@@ -273,9 +283,8 @@ class WorkerCall:
             calls=self._calls,
         )
 
-    @asynccontextmanager
-    async def _admitted(self, receipt: Receipt) -> AsyncIterator[bool]:
-        """The breaker and the rate limiter allow a try: whether it is the breaker's probe."""
+    async def _pass(self) -> tuple[Permit, bool]:
+        """Wait until the breaker and the rate limiter let a try pass."""
         channel = self._channel
         while True:
             probe = await channel.breaker.acquire(wait=self._wait)
@@ -285,13 +294,9 @@ class WorkerCall:
                 channel.breaker.release(probe=probe)
                 raise
             if probe or channel.breaker.state == "closed":
-                break
+                return permit, probe
             # The breaker opened while this call waited for the rate limiter.
             channel.rate_limiter.cancel(permit)
-        try:
-            yield probe
-        finally:
-            channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
 
     def _learn(self, usage: Usage) -> None:
         if not usage.estimated and not self._is_team:  # A team counts the tokens of all its calls.
