@@ -132,8 +132,6 @@ class StoreError(PodiumError):
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
         self.retryable = retryable
-        self.trace: Any = None
-        """The `Trace` of the question that it ended, with what was answered and paid until then; else None."""
 
     @classmethod
     def of_file(cls, path: Path, error: OSError) -> StoreError:

@@ -6,7 +6,7 @@ import pytest
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import Dispatcher, StepEnded, StepStarted
 from podium.planner import Outcome, Plan, PlanRequest
-from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner
+from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Trace
 from podium.types import Budget, Limits, Question, Spent, Usage
 from podium.workers.base import Reply, Request
@@ -320,7 +320,7 @@ async def test_the_error_of_an_account_has_what_was_paid_before_it():
     runner = Runner(
         ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."]), dispatcher=Dispatcher(accounts=[Away(calls=1)])
     )
-    with pytest.raises(StoreError) as failure:
+    with pytest.raises(TraceStoreError) as failure:
         await runner.answer(QUESTION)
     trace = failure.value.trace
     assert (trace.answer, trace.status, trace.error) == ("4", "degraded", "The account cannot be written.")

@@ -15,7 +15,6 @@ from uuid import uuid4
 from fastapi import Request
 from fastapi.responses import Response
 
-from podium.errors import StoreError
 from podium.server.answers import ServedAnswer, encode_reply, from_plan, from_trace, no_answer_error
 from podium.server.approval import ApprovedPlan, expiry
 from podium.server.keys import Caller
@@ -24,7 +23,7 @@ from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, cancel_on_disconnect
-from podium.team import Event, PlanReady, QuestionEnded, Runner
+from podium.team import Event, PlanReady, QuestionEnded, Runner, TraceStoreError
 from podium.trace import Trace
 from podium.types import Usage
 from podium.workflow import Workflow
@@ -171,11 +170,10 @@ class OpenedQuestion:
                 on_event=self._observer(number, on_event),
                 streams=streams,
             )
-        except StoreError as error:
-            answered: Trace | None = error.trace
-            if answered is None or answered.answer is None:
+        except TraceStoreError as error:
+            if error.trace.answer is None:
                 raise
-            return answered
+            return error.trace
         finally:
             del service.running[trace_id]
             service.live.end(trace_id)

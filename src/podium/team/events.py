@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podium.errors import StoreError
 from podium.executor import StepEnded, StepStarted, StepText
 from podium.planner import Plan
 from podium.trace import RoundTrace, Trace
@@ -36,6 +37,19 @@ class QuestionEnded:
     """The question is over. A cancelled one sends this event too, before `CancelledError` propagates."""
 
     trace: Trace
+
+
+class TraceStoreError(StoreError):
+    """Storage failed, which ended a question, or its trace is not on disk.
+
+    Args:
+        failure: what failed.
+        trace: what was answered and paid until then.
+    """
+
+    def __init__(self, failure: StoreError, trace: Trace) -> None:
+        super().__init__(str(failure), retryable=failure.retryable)
+        self.trace = trace
 
 
 Event = PlanReady | StepStarted | StepText | StepEnded | RoundEnded | QuestionEnded

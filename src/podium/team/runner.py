@@ -20,7 +20,7 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace, rounds_of
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
 from podium.trace import RoundTrace, Trace
 from podium.types import Budget, Question, Receipt, Spent
@@ -90,8 +90,8 @@ class Runner:
         Raises:
             UsageError: the question is empty.
             asyncio.CancelledError: the caller cancelled it; every call in flight was cancelled.
-            StoreError: an account or the response cache cannot be used, so no further call was made. Its `trace`, which
-                `on_event` was sent too, has what was answered and paid until then.
+            TraceStoreError: an account or the response cache cannot be used, so no further call was made. Its `trace`,
+                which `on_event` was sent too, has what was answered and paid until then.
         """
         context = replace(self._context(question, seed), sample=sample, streams=streams, observe=on_event)
         run = _QuestionRun(self, context, on_event, trace_id)
@@ -103,7 +103,7 @@ class Runner:
         """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
 
         Raises:
-            UsageError, asyncio.CancelledError, StoreError: as `answer`.
+            UsageError, asyncio.CancelledError, TraceStoreError: as `answer`.
         """
         run = _QuestionRun(self, self._context(question, seed), None, trace_id)
         with run.traced():
@@ -159,15 +159,13 @@ class _QuestionRun:
             self.end(cancelled=True)
             raise
         except StoreError as failure:
-            failure.trace = self.end(trouble=str(failure))
-            raise
+            raise TraceStoreError(failure, self.end(trouble=str(failure))) from failure
         except BaseExceptionGroup as errors:
             trouble, others = errors.split(StoreError)
             if trouble is None or others is not None:
                 raise
-            error = next(flatten_group(trouble))
-            error.trace = self.end(trouble=str(error))
-            raise error from None
+            first = next(flatten_group(trouble))
+            raise TraceStoreError(first, self.end(trouble=str(first))) from None
         self.trace = self.end()
 
     async def plan(self) -> None:

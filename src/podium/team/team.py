@@ -24,7 +24,7 @@ from podium.executor import Dispatcher, Ledger
 from podium.executor.dispatcher import open_dispatcher
 from podium.planner import FixedPlan, Plan, Planner, PlanRequest, paid_plan
 from podium.sqlite_files import default_path
-from podium.team.events import Event, QuestionEnded
+from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.runner import Runner
@@ -137,8 +137,8 @@ class Team:
 
         Raises:
             UsageError: the question is empty, or too long for the planner's model.
-            StoreError: an account or the response cache cannot be used, or the trace cannot be stored. Its `trace` has
-                the answer, if there is one.
+            TraceStoreError: an account or the response cache cannot be used, or the trace cannot be stored. Its `trace`
+                has the answer, if there is one.
         """
         asked, seed = _question(question), seed or token_hex(8)
         return await self._kept(self.runner.answer(asked, seed=seed, sample=sample, on_event=self.storing()))
@@ -233,8 +233,7 @@ class Team:
             try:
                 await asyncio.to_thread(self.store.flush)
             except StoreError as error:
-                error.trace = trace
-                raise
+                raise TraceStoreError(error, trace) from error
         return trace
 
     async def close(self) -> None:
