@@ -10,7 +10,7 @@ import pytest
 from refusal import one_sentence
 from small_recording import record_small
 
-from podium.evals import SIMULATED, Comparison
+from podium.evals import Comparison
 from podium.evals.comparison import RECORDED
 from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace import Trace
@@ -62,7 +62,6 @@ def test_a_recording_is_evaluated_and_the_table_says_so(
         "50.0 %",
     ):
         assert part in shown.out
-    assert "Simulated" not in shown.out
     assert "Conductor, untrained" not in shown.out
 
 
@@ -70,7 +69,7 @@ def test_as_json_it_is_the_comparison(podium: Podium) -> None:
     shown = podium(*EVAL, "--json")
     assert (shown.status, shown.out.count("\n")) == (0, 1)
     comparison = Comparison.model_validate_json(shown.out)
-    assert (comparison.recorded, comparison.simulated, comparison.questions) == (True, False, 6)
+    assert (comparison.recorded, comparison.questions) == (True, 6)
     accuracies = {row.label: row.accuracy.mean for row in comparison.rows}
     assert accuracies["ada alone"] == pytest.approx(3 / 6)
     assert accuracies["bob alone"] == pytest.approx(2 / 6)
@@ -96,7 +95,6 @@ def test_as_markdown_it_says_what_it_shows(podium: Podium) -> None:
     shown = podium(*EVAL, "--markdown", "--questions", "4", "eval.tuning=5", "eval.repeats=2")
     assert shown.status == 0
     assert RECORDED in shown.out
-    assert SIMULATED not in shown.out
     assert "4 held-out questions" in shown.out
 
 

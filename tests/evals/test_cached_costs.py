@@ -46,7 +46,6 @@ async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_paid_one(di
     assert (cached.calls, cached.accuracy, cached.steps) == (paid.calls, paid.accuracy, paid.steps)
     assert cached.latency_s == pytest.approx(paid.latency_s, rel=0.5)
     assert cached.latency_s >= 0.01
-    assert not cached.simulated
     before, after = (row("single", "w", evaluation) for evaluation in (paid, cached))
     assert (before.saved_usd, after.saved_usd) == (0, after.cost_usd)
     assert after.cost_usd == before.cost_usd
@@ -58,7 +57,7 @@ async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
     for name in ("one", "one", "another"):
         found = await evaluate(Single(name), TASKS, Pool([one, other]), dispatcher=dispatcher)
         rows.append(row("single", name, found))
-    comparison = Comparison(questions=4, seed="0", pool=("one", "another"), simulated=False, rows=tuple(rows))
+    comparison = Comparison(questions=4, seed="0", pool=("one", "another"), rows=tuple(rows))
     share = percent(rows[1].cost_usd / sum(shown.cost_usd for shown in rows))
     said = (
         f"{share} of these dollars were not paid again, because a response cache had the answers. The table counts the "

@@ -7,11 +7,16 @@ import math
 from pathlib import Path
 
 import pytest
-from test_pareto_chart import comparison, shown
+from test_pareto_chart import shown
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow
 from podium.evals.table import markdown, notes
+
+
+def comparison(rows: tuple[ComparisonRow, ...]) -> Comparison:
+    return Comparison(questions=9, seed="0", pool=("a", "b"), rows=rows)
+
 
 TOLD = {"tasks": "mine/validation", "max_steps": 6, "rounds": 1}
 

@@ -14,7 +14,6 @@ from podium.tasks.task import Task
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
-from podium.workers.vote import VoteWorker
 from podium.workflow import Step, Workflow
 from scripted_team import Sums
 
@@ -38,7 +37,6 @@ async def test_it_repeats_exactly_whatever_the_concurrency(specialists, tasks):
     assert told(one) != told(other)
     assert len(one.rollouts) == 40
     assert list(one.by_question) == [task.id for task in tasks[:20]]
-    assert one.simulated
 
 
 async def test_repeats_of_a_question_differ(specialists, tasks):
@@ -50,7 +48,6 @@ async def test_figures_are_means_over_questions():
     found = await evaluate(Single("w"), TASKS, Pool([scripted("w")]))
     assert found.accuracy.mean == 0.25
     assert (found.steps, found.calls, found.validity, found.failures) == (1, 1, 1, 0)
-    assert not found.simulated
 
 
 def test_a_question_counts_once_however_often_it_was_answered():
@@ -109,12 +106,6 @@ async def test_what_judging_cost_is_no_part_of_what_answers_cost():
 async def test_unreadable_plans_are_invalid_and_cost_nothing():
     found = await evaluate(Constant(Workflow((Step(0, " "),)), ("w",)), TASKS, Pool([scripted("w")]))
     assert (found.validity, found.calls, found.cost_usd, found.accuracy.mean) == (0, 0, 0, 0)
-
-
-async def test_a_vote_among_real_workers_is_no_simulation():
-    pool = Pool([scripted("w"), VoteWorker("vote")])
-    plan = Workflow((Step(1, "Vote."),))
-    assert not (await evaluate(Constant(plan, ("w", "vote")), TASKS, pool)).simulated
 
 
 async def test_each_question_may_have_its_own_pool():

@@ -1,11 +1,10 @@
 """Evaluation: planners on held-out questions, compared at equal cost, and the report of a run."""
 
-from podium.evals.comparison import SIMULATED, Comparison, ComparisonRow
+from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.stats import Interval, paired_difference
 
 __all__ = [
-    "SIMULATED",
     "Comparison",
     "ComparisonRow",
     "Evaluation",

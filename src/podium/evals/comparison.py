@@ -22,11 +22,6 @@ Kind = Literal[
 ]  # fmt: skip
 """The kinds of planners; "control": another planner without one of its parts; "other": a planner of no other kind."""
 
-SIMULATED = (
-    "Simulated workers: their skill, prices and times are made up, so these figures compare planners "
-    "and say nothing of real models."
-)
-"""The sentence under every figure to which a simulated worker contributed."""
 RECORDED = (
     "Recorded responses, each given to the bare question: these figures are faithful for choosing, combining, voting "
     "and stopping, and for nothing else."
@@ -104,7 +99,6 @@ class Comparison(JsonFile):
     questions: int
     seed: str
     pool: tuple[str, ...]
-    simulated: bool
     recorded: bool = False
     conditioned: bool = False
     """Whether the recording has responses to other answers."""
@@ -136,7 +130,7 @@ class Comparison(JsonFile):
         """Where the replies are from, a sentence for each source that needs one."""
         said = CONDITIONED if self.conditioned else RECORDED
         recorded = said if self.timed else f"{said} {_UNTIMED}"
-        return (SIMULATED,) * self.simulated + (recorded,) * self.recorded
+        return (recorded,) * self.recorded
 
 
 def row(

@@ -123,11 +123,6 @@ class Evaluation:
         return sum(rollout.worker_failed for rollout in self.rollouts)
 
     @property
-    def simulated(self) -> bool:
-        """Whether any worker was simulated; then accuracy, seconds and dollars are simulated too."""
-        return any(map(_is_simulated, self.spans))
-
-    @property
     def recorded(self) -> bool:
         """Whether any response was a recorded one."""
         return any(span.recorded is not None for span in self.spans)
@@ -292,12 +287,3 @@ def _teach(learner: Learner | None, rollout: Rollout) -> None:
     """Tell the planner the grade, unless the grader failed."""
     if learner is not None and rollout.grade.failure is None:
         learner.learn(rollout.trace, float(rollout.correct))
-
-
-def _is_simulated(span: Span) -> bool:
-    """Whether a worker that claims its seconds answered the step, or answered within the team that did."""
-    if span.nested is not None:
-        return any(map(_is_simulated, span.nested.spans))
-    # Tools use no tokens; cached and recorded answers claim the time that they once took.
-    claims = span.claimed_s is not None and span.usage.tokens > 0
-    return claims and span.recorded is None and not span.cached

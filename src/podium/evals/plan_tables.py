@@ -58,7 +58,7 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> Html:
     )
     return fragment(
         tag("h2", f"Training: {len(metrics)} iterations"),
-        tag("p", RECORDED, class_="simulated") if metrics[-1].get("recorded") else "",
+        tag("p", RECORDED, class_="caveat") if metrics[-1].get("recorded") else "",
         tag("p", "Faint: each iteration. Strong: the moving mean over a tenth of them.", class_="note"),
         tag("div", figures, class_="curves"),
         _collapse(metrics),

@@ -135,12 +135,8 @@ def terminal(comparison: Comparison) -> RenderableType:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    titles = (
-        ("Simulated workers", comparison.simulated),
-        ("Recorded responses", comparison.recorded),
-    )
-    title = ", ".join(name for name, holds in titles if holds)
-    table = Table(title=title or None, title_justify="left")
+    title = "Recorded responses" if comparison.recorded else None
+    table = Table(title=title, title_justify="left")
     headings, *rows = grid(comparison)
     for position, heading in enumerate(headings):
         table.add_column(

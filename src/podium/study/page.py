@@ -53,7 +53,7 @@ def html(study: Study) -> str:
         f"Podium: {title}",
         tag("h1", title),
         tag("p", tag("b", headline(study).replace("`", ""))),
-        (tag("p", caveat, class_="simulated") for caveat in caveats(study)),
+        (tag("p", caveat, class_="caveat") for caveat in caveats(study)),
         _list(summary(study)),
         _served(study.files),
         tag("h2", "What was tried"),

@@ -55,7 +55,7 @@ def compared(folder: Path, tasks: str = "") -> None:
         method("single", "ada alone", 0.5, 0.001),
         method("single", "gus alone", 0.6, 0.003),
     )
-    comparison = Comparison(questions=60, seed="0", pool=("ada",), simulated=True, rows=rows, tasks=tasks)
+    comparison = Comparison(questions=60, seed="0", pool=("ada",), rows=rows, tasks=tasks)
     comparison.save(folder / "comparison.json")
 
 

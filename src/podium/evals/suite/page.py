@@ -90,7 +90,7 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
         "section",
         tag("h2", table.label),
         tag("p", _setting(manifest, table, comparison), class_="soft"),
-        (tag("p", caveat, class_="simulated") for caveat in comparison.caveats),
+        (tag("p", caveat, class_="caveat") for caveat in comparison.caveats),
         tag("p", f"Not finished, and so not shown: {', '.join(lacking)}.") if lacking else "",
         _tiles(comparison),
         _rows(comparison),

@@ -54,7 +54,6 @@ def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[st
         questions=len(evaluations[first].by_question),
         seed=evaluations[first].seed,
         pool=evaluations[first].pool,
-        simulated=any(evaluation.simulated for evaluation in evaluations.values()),
         recorded=any(evaluation.recorded for evaluation in evaluations.values()),
         rows=adjusted(compared),
         conditioned=table.conditioned,

@@ -69,8 +69,7 @@ function Questions({ comparison: { questions: n, seed }, questions }) {
 }
 
 function Origin({ comparison }) {
-  return html`${comparison.simulated && html`<p class="note">Simulated workers: these figures compare planners and say nothing of real models.</p>`}
-  ${comparison.recorded && html`<p class="note">Recorded responses: times are not known.</p>`}`;
+  return html`${comparison.recorded && html`<p class="note">Recorded responses: times are not known.</p>`}`;
 }
 
 /** Two comparisons beside each other, a row for each method that either has. `runs`: {label, comparison, questions}. */
