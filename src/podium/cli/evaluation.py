@@ -5,9 +5,9 @@ with what else its workers can do. Without a file it writes the suite that it ru
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +23,9 @@ from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError
 from podium.evals.suite.of_team import suite_of_team
-from podium.evals.suite.plan import Manifest, tables_of
+from podium.evals.suite.plan import tables_of
 from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.evals.suite.setup import TableSetup
-from podium.executor import Dispatcher
 from podium.executor.dispatcher import open_dispatcher
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.rows import is_table
@@ -100,30 +99,26 @@ def _refuse_options(file: str, options: EvalOptions, others: dict[str, object]) 
 
 def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: SuiteRunner) -> int:
     settings = load(file, SuiteSettings, overrides)
-    shares = calls.cache is not None or calls.day_budget_usd is not None
     configuration = SuiteRun(suite=settings)
     RunFolder.check(runner.run, configuration, changeable=CHANGEABLE)
 
     def begin() -> None:
         RunFolder.open(runner.run, configuration, changeable=CHANGEABLE)
 
-    @contextmanager
-    def open_calls(manifest: Manifest) -> Iterator[Dispatcher | None]:
-        """A response cache and an account in the folder where anything costs money, else many processes."""
-        if not manifest.pays and not shares:
-            yield None
-            return
-        with open_dispatcher(
-            paid_workers=manifest.paid_workers,
-            cache=calls.cache,
-            day_usd=calls.day_budget_usd,
-            run_usd=calls.run_budget_usd,
-            pays=manifest.pays,
-            run=runner.run,
-        ) as dispatcher:
-            yield dispatcher
-
-    runner.show(*asyncio.run(runner.answer(settings, begin=begin, open_calls=open_calls)))
+    open_calls = partial(
+        open_dispatcher,
+        cache=calls.cache,
+        day_usd=calls.day_budget_usd,
+        run_usd=calls.run_budget_usd,
+        run=runner.run,
+    )
+    answered = runner.answer(
+        settings,
+        begin=begin,
+        open_calls=open_calls,
+        share=calls.cache is not None or calls.day_budget_usd is not None,
+    )
+    runner.show(*asyncio.run(answered))
     return 0
 
 
@@ -146,18 +141,14 @@ def _of_team(
         runner.run.mkdir(parents=True, exist_ok=True)
         replace_file(runner.run / SUITE_FILE, toml_text(written).encode())
 
-    @contextmanager
-    def open_calls(manifest: Manifest) -> Iterator[Dispatcher]:
-        with open_dispatcher(
-            paid_workers=manifest.paid_workers,
-            cache=team.cache,
-            replay=team.replay,
-            day_usd=team.budget.day_usd,
-            run_usd=team.budget.run_usd,
-            pays=manifest.pays,
-            run=runner.run,
-        ) as dispatcher:
-            yield dispatcher
+    open_calls = partial(
+        open_dispatcher,
+        cache=team.cache,
+        replay=team.replay,
+        day_usd=team.budget.day_usd,
+        run_usd=team.budget.run_usd,
+        run=runner.run,
+    )
 
     async def answer() -> None:
         try:

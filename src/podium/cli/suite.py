@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,8 @@ from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import Dispatcher
 
-OpenCalls = Callable[[Manifest], AbstractContextManager[Dispatcher | None]]
-"""Opens what all calls of a suite share; None: they share nothing, and many processes may run."""
+OpenCalls = Callable[..., AbstractContextManager[Dispatcher]]
+"""`open_dispatcher` with what one command line says; it still needs to know what costs money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,15 @@ class SuiteRunner:
         *,
         begin: Callable[[], None],
         open_calls: OpenCalls,
+        share: bool = True,
         given: TableSetup | None = None,
     ) -> tuple[Manifest, Results]:
         """Have all questions answered that have no answer yet.
 
         Args:
             begin: called when all is checked, before anything is written.
+            open_calls: opens what all calls share.
+            share: whether they do so if nothing costs money. If not, many processes may run.
             given: the only table, if the caller has opened its workers. Then a run on test need not be declared.
 
         Raises:
@@ -66,7 +69,10 @@ class SuiteRunner:
             print(sentence, file=sys.stderr)
         for table in manifest.tables:
             self._count(table)
-        with open_calls(manifest) as dispatcher, progress_bar() as show:
+        calls: AbstractContextManager[Dispatcher | None] = nullcontext()
+        if share or manifest.pays:
+            calls = open_calls(paid_workers=manifest.paid_workers, pays=manifest.pays)
+        with calls as dispatcher, progress_bar() as show:
             seen = open_console(stderr=True).is_terminal
             on_answer = _on_answer(show, answers_left(manifest, self.run)) if seen else None
             results = await run_suite(
