@@ -19,7 +19,7 @@ from podium.evals.evaluation import Evaluation, accuracy
 from podium.evals.suite.plan import SUITE, Manifest
 from podium.evals.suite.results import Results
 from podium.evals.suite.settings import WorkerDegradation
-from podium.evals.suite.tables import evaluations_of, points, seed_of
+from podium.evals.suite.tables import evaluations_of, seed_of, share_text
 from podium.rollout import Rollout
 
 SOON = 50
@@ -38,7 +38,7 @@ def before_and_after(decline: WorkerDegradation, evaluations: Mapping[str, Evalu
             calling = sum(calls_worker(rollout, decline.worker) for rollout in part)
             told.append((calling / max(1, len(part)), accuracy(part)))
         called, right = (
-            ", ".join(points(share, 0) for share in shares) for shares in zip(*told, strict=True)
+            ", ".join(share_text(share, 0) for share in shares) for shares in zip(*told, strict=True)
         )
         left: list[str] = []
         for (seed, _), rollouts in by_seed.items():
@@ -96,7 +96,7 @@ def show(run: Path) -> None:
                 for needs in (True, False):
                     part = [rollout for rollout in rollouts[begin:] if calls_worker(rollout, worker) == needs]
                     same = [left[key, rollout.task_id] for rollout in part]
-                    right = [f"{points(accuracy(found), 1)} %" for found in (part, same)]
+                    right = [f"{share_text(accuracy(found), 1)} %" for found in (part, same)]
                     cells = (label, key[0], str(len(part)), "yes" if needs else "no", *right)
                     print(f"| {' | '.join(cells)} |")
         print()

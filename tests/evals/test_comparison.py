@@ -11,7 +11,7 @@ from test_pareto_chart import shown
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow
-from podium.evals.table import markdown, notes
+from podium.evals.table import comparison_markdown, notes
 
 
 def comparison(rows: tuple[ComparisonRow, ...]) -> Comparison:
@@ -32,7 +32,7 @@ def test_figures_without_end_are_read_back_and_reported(tmp_path: Path, figure: 
     read = Comparison.load(tmp_path / "comparison.json")
     assert read == made
     assert getattr(read.rows[0], figure) == math.inf
-    assert "| inf |" in markdown(read)
+    assert "| inf |" in comparison_markdown(read)
 
 
 def test_below_the_table_stands_what_was_measured() -> None:

@@ -11,7 +11,7 @@ from podium.ratings.answers import Answers
 from podium.study.crossfit import crossfit
 from podium.study.decision import decide
 from podium.study.methods import methods_for
-from podium.study.page import html, markdown
+from podium.study.page import study_html, study_markdown
 from podium.study.result import Bounds, Study
 
 
@@ -27,7 +27,7 @@ def study_of(answers: Answers, **known: object) -> Study:
 
 def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
     study = study_of(nothing_helps(0, samples=2))
-    page = markdown(study)
+    page = study_markdown(study)
     single = study.reference.choice.removesuffix(" alone")
     assert page.startswith(
         f"# Does a team pay? mine\n\n**Nothing beats `{single}` alone on your questions.**"
@@ -38,11 +38,11 @@ def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
 
 
 def test_the_recommendation_stands_first_with_its_price_and_a_cheaper_one() -> None:
-    better = markdown(study_of(votes_help(0), files=("team.toml",)))
+    better = study_markdown(study_of(votes_help(0), files=("team.toml",)))
     assert "**Use a vote of " in better
     assert "points more often than" in better
     assert "`podium serve --team team.toml`" in better
-    cheaper = markdown(study_of(cheap_is_as_good(0)))
+    cheaper = study_markdown(study_of(cheap_is_as_good(0)))
     assert "**Use w1 alone. It is as good as `w0` alone" in cheaper
     assert "costs 90% less" in cheaper
 
@@ -51,7 +51,7 @@ def test_an_open_case_says_how_many_questions_would_decide_it() -> None:
     tied = dataclasses.replace(nothing_helps(0), cost_QW=np.tile([0.01, 0.001, 0.01, 0.01], (120, 1)))
     study = study_of(tied)
     cheap = next(row for row in study.rows if row.label == "w1 alone")
-    page = markdown(study)
+    page = study_markdown(study)
     assert cheap.verdict == "open"
     assert f"w1 alone costs 90% less, and may be as good: {100 * cheap.difference.mean:+.1f}" in page
     wanted = (
@@ -62,21 +62,21 @@ def test_an_open_case_says_how_many_questions_would_decide_it() -> None:
 
 def test_what_stands_for_right_answers_is_said() -> None:
     answers = votes_help(0, questions=40)
-    assert "agreement, not truth" in markdown(study_of(answers, judged_by="agreement"))
-    assert "the worker large judged all answers" in markdown(
+    assert "agreement, not truth" in study_markdown(study_of(answers, judged_by="agreement"))
+    assert "the worker large judged all answers" in study_markdown(
         study_of(answers, judged_by="judge", judge="large")
     )
     replayed = study_of(answers, recorded=True)
-    assert "no worker was paid" in markdown(replayed)
-    assert "answered from a recording" in html(replayed)
+    assert "no worker was paid" in study_markdown(replayed)
+    assert "answered from a recording" in study_html(replayed)
 
 
 def test_no_name_breaks_the_page() -> None:
     answers = votes_help(0, questions=40)
     odd = tuple(f"<b>|{name}" for name in answers.workers)
     study = study_of(dataclasses.replace(answers, workers=odd), tasks="<script>")
-    shown = html(study)
+    shown = study_html(study)
     assert "<script>" not in shown
     assert "<b>|" not in shown
-    rows = [line for line in markdown(study).splitlines() if line.startswith("|")]
+    rows = [line for line in study_markdown(study).splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {6}

@@ -28,7 +28,7 @@ from podium.study.candidates import (
     Composition,
     QuestionKinds,
     ask_candidates,
-    cheapest_first,
+    order_of_tests,
 )
 from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
@@ -184,7 +184,7 @@ async def _ask(
 
 def _say_plan(pool: Pool, kinds: QuestionKinds) -> None:
     console = open_console(stderr=True)
-    candidates, tests = len(cheapest_first(pool)), sum(map(len, kinds.tests.values()))
+    candidates, tests = len(order_of_tests(pool)), sum(map(len, kinds.tests.values()))
     console.print(
         f"{counted(candidates, 'candidate')}, {counted(len(kinds.tests), 'kind')} of questions, "
         f"{counted(tests, 'test')} each: at most {counted(candidates * tests, 'call')}.",

@@ -42,7 +42,7 @@ from podium.study.questions import StudyQuestions
 from podium.study.result import RESULT, Bounds, Study
 from podium.study.sentences import headline, summary
 from podium.study.serving_files import TEAM, ServingFiles
-from podium.study.spending import StudyCost, forecast, most_samples
+from podium.study.spending import StudyCost, forecast_cost, most_samples
 from podium.team.planning import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
@@ -121,7 +121,7 @@ def run_study(
     require_sklearn()
     require_pyarrow()
     _check_names(pool, options)
-    spending = forecast(
+    spending = forecast_cost(
         pool,
         questions,
         samples=options.samples,

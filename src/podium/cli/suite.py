@@ -21,8 +21,7 @@ from podium.evals.suite.run import OnAnswer, answers_left, run_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.tables import comparison_of, evaluations_of
-from podium.evals.table import markdown as to_markdown
-from podium.evals.table import terminal
+from podium.evals.table import comparison_markdown, terminal
 from podium.executor import Dispatcher
 
 OpenCalls = Callable[..., AbstractContextManager[Dispatcher]]
@@ -90,7 +89,7 @@ class SuiteRunner:
             if self.json:
                 print(comparison.model_dump_json())
             elif self.markdown:
-                print(f"**{table.label}**\n\n{to_markdown(comparison)}")
+                print(f"**{table.label}**\n\n{comparison_markdown(comparison)}")
             else:
                 console = open_console()
                 console.print(table.label)

@@ -20,7 +20,7 @@ _SMALLEST_P = 0.0001
 """Smaller probabilities are not told apart."""
 
 
-def cells(row: ComparisonRow) -> tuple[str, ...]:
+def _cells(row: ComparisonRow) -> tuple[str, ...]:
     """One row as text: a string for each of `HEADINGS`."""
     return (
         row.label,
@@ -35,7 +35,7 @@ def cells(row: ComparisonRow) -> tuple[str, ...]:
 
 def grid(comparison: Comparison) -> list[tuple[str, ...]]:
     """Headings and rows. Without a Conductor there is no column of differences; without times, none of seconds."""
-    lines = [HEADINGS, *map(cells, comparison.rows)]
+    lines = [HEADINGS, *map(_cells, comparison.rows)]
     left_out = {
         "Conductor ahead by": all(row.difference is None for row in comparison.rows),
         "seconds": not comparison.timed,
@@ -121,7 +121,7 @@ def _money(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def markdown(comparison: Comparison) -> str:
+def comparison_markdown(comparison: Comparison) -> str:
     """The table and its notes."""
     headings, *rows = grid(comparison)
     lines = [headings, ("---", *["---:"] * (len(headings) - 1)), *rows]

@@ -111,7 +111,7 @@ class Candidate(Value):
         return sum(tally.cost_usd for tally in self.tallies.values())
 
 
-def cheapest_first(pool: Pool) -> tuple[int, ...]:
+def order_of_tests(pool: Pool) -> tuple[int, ...]:
     """The numbers of the pool's workers without its tools, by the sum of the prices of input and output."""
     prices = {i: worker.profile.price for i, worker in enumerate(pool) if not is_tool(worker)}
     return tuple(sorted(prices, key=lambda i: (prices[i].input + prices[i].output, i)))
@@ -133,7 +133,7 @@ async def ask_candidates(
         concurrency: how many candidates are tested at a time. Each is asked one question after another.
         on_tested: called with (candidates done, all) after each.
     """
-    order = cheapest_first(pool)
+    order = order_of_tests(pool)
     waiting = iter(order)
     found: dict[int, Candidate] = {}
 

@@ -19,11 +19,11 @@ _MARKED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
 
 def write_page(folder: Path, study: Study) -> None:
     """Write both forms of the page."""
-    replace_file(folder / MARKDOWN, markdown(study).encode())
-    replace_file(folder / HTML, html(study).encode())
+    replace_file(folder / MARKDOWN, study_markdown(study).encode())
+    replace_file(folder / HTML, study_html(study).encode())
 
 
-def markdown(study: Study) -> str:
+def study_markdown(study: Study) -> str:
     """The page as Markdown."""
     return "\n\n".join(_sections(study)) + "\n"
 
@@ -46,7 +46,7 @@ def _sections(study: Study) -> Iterator[str]:
     yield from method_notes(study)
 
 
-def html(study: Study) -> str:
+def study_html(study: Study) -> str:
     """The page as one HTML file that loads nothing."""
     title = f"Does a team pay? {study.tasks}"
     return html_page(

@@ -73,7 +73,7 @@ class StudyCost:
         return self.likely_usd + self.conductor_usd
 
 
-def forecast(
+def forecast_cost(
     pool: Pool,
     questions: StudyQuestions,
     *,

@@ -14,7 +14,7 @@ from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.suite.plan import SuiteJob
-from podium.evals.suite.results import GradedAnswer, Results, read_answers
+from podium.evals.suite.results import GradedAnswer, Results, parse_answers
 from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.executor import Dispatcher, Ledger
@@ -196,7 +196,7 @@ class _JobRun:
         return {task_id: place for place, task_id in enumerate(self.tasks)}
 
     def _kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
-        return read_answers(self.results.lines(key), key)
+        return parse_answers(self.results.lines(key), key)
 
     def _emit(self, key: str, repeat: int, rollout: Rollout) -> None:
         self.emit(key, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout).line)

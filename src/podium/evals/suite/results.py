@@ -133,7 +133,7 @@ class Results:
             RunMismatchError: a line is damaged.
         """
         answers = [
-            answer for key in keys for answer in read_answers(self.lines(key), str(self._path(key))).values()
+            answer for key in keys for answer in parse_answers(self.lines(key), str(self._path(key))).values()
         ]
         return Evaluation(
             planner=answers[0].trace.planner,
@@ -159,7 +159,7 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def read_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int], GradedAnswer]:
+def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int], GradedAnswer]:
     """The answers of some lines by task and repeat, sorted, so that the order in which they were given does not count.
 
     Raises:

@@ -119,11 +119,11 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
         by_seed: dict[str, list[Rollout]] = defaultdict(list)
         for rollout in evaluations[shown.label].rollouts:
             by_seed[seed_of(rollout)].append(rollout)
-        shares = (points(accuracy(found), 1) for found in by_seed.values())
+        shares = (share_text(accuracy(found), 1) for found in by_seed.values())
         yield f"{shown.label}: each seed has a checkpoint of its own; they are right on {', '.join(shares)} %."
 
 
-def points(share: float | None, places: int) -> str:
+def share_text(share: float | None, places: int) -> str:
     """A share in percent; a dash if the grader could judge no answer."""
     return "–" if share is None else f"{100 * share:.{places}f}"
 

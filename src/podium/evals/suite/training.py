@@ -17,13 +17,12 @@ from podium.evals.plan_selection import (
     best_vote,
 )
 from podium.evals.suite.plan import SuiteJob, Table
-from podium.evals.suite.results import Results, read_answers
+from podium.evals.suite.results import Results, parse_answers
 from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.scored import ScoredAnswers
-from podium.ratings import answers as recorded
-from podium.ratings.answers import NO_ANSWER, Answers
+from podium.ratings.answers import NO_ANSWER, Answers, measurable, read_answers, scored_answers
 from podium.workers.answer import final_answer
 from podium.workers.same_answer import answer_key
 
@@ -42,7 +41,7 @@ class TrainingCache:
     """What the jobs of one process have read of training questions, so that they read and compute it once."""
 
     answers: dict[Table, Answers | None] = field(default_factory=dict)
-    """None: not all workers are recorded."""
+    """None: not all workers are """
     scored: dict[tuple[Table, bool], ScoredAnswers] = field(default_factory=dict)
     """By table and by whether votes stop early. The value keeps what planners learned from it."""
 
@@ -64,7 +63,7 @@ class SuiteTraining:
         """Read the workers' answers; None: nobody learns on this table."""
         if not job.training:
             return None
-        columns = [[*read_answers(results.lines(key), key).values()] for key in job.training.values()]
+        columns = [[*parse_answers(results.lines(key), key).values()] for key in job.training.values()]
         rows = list(zip(*columns, strict=True))
         score_QW = np.array([[answer.score for answer in row] for row in rows])
         measured = Answers(
@@ -109,13 +108,13 @@ class SuiteTraining:
         return self.measured.workers[best], max(1, samples)
 
     async def _recorded(self) -> tuple[Table, Answers | None]:
-        """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
+        """The answers of recorded workers, of which all samples are known; None: some worker is not"""
         setup = self.setup.training(len(self.measured.texts))
         if setup.table not in self.cache.answers:
             workers = [worker for worker in setup.pool if worker.profile.name in self.measured.workers]
             tasks = list(setup.tasks(0))
-            replayed = recorded.measurable(workers, tasks)
-            found = await recorded.read_answers(tasks, replayed) if replayed == workers else None
+            replayed = measurable(workers, tasks)
+            found = await read_answers(tasks, replayed) if replayed == workers else None
             self.cache.answers[setup.table] = found
         return setup.table, self.cache.answers[setup.table]
 
@@ -133,7 +132,7 @@ class SuiteTraining:
         early_stop = self.job.settings.early_stop
         if (table, early_stop) not in self.cache.scored:
             prices = VoterPrices.of_pool(self.setup.pool, answers.workers, answers.texts)
-            scored = recorded.scored_answers(answers, early_stop=early_stop, price_of=prices.among)
+            scored = scored_answers(answers, early_stop=early_stop, price_of=prices.among)
             self.cache.scored[table, early_stop] = scored
         return self.cache.scored[table, early_stop]
 
