@@ -144,12 +144,12 @@ print(sorted(heavy & set(sys.modules)))
 
 def test_what_a_trained_policy_conducts_is_said_by_its_tasks_and_its_pool() -> None:
     pool = open_team()
-    named = TrainedFor.trained("sums", pool, anonymous=False, random_pools=False)
+    named = TrainedFor.of("sums", pool, anonymous=False, random_pools=False)
     assert named == TrainedFor(questions="the questions of sums", simulated=True)
-    numbered = TrainedFor.trained("world", pool, anonymous=True, random_pools=False)
+    numbered = TrainedFor.of("world", pool, anonymous=True, random_pools=False)
     assert numbered == TrainedFor(questions="the questions of world", simulated=True, workers=pool.names)
-    assert TrainedFor.trained("world", pool, anonymous=True, random_pools=True).workers == ()
-    rated = TrainedFor.trained("small.parquet", pool, anonymous=False, random_pools=True, ratings=True)
+    assert TrainedFor.of("world", pool, anonymous=True, random_pools=True).workers == ()
+    rated = TrainedFor.of("small.parquet", pool, anonymous=False, random_pools=True, ratings=True)
     assert rated == TrainedFor(questions="the questions of small.parquet", ratings=True)
 
 

@@ -42,7 +42,7 @@ class TrainedFor(Settings):
     """The names of the workers, in order, for a policy that knows workers only by number. Empty: any workers."""
 
     @classmethod
-    def trained(
+    def of(
         cls, tasks: str, pool: Pool, *, anonymous: bool, random_pools: bool, ratings: bool = False
     ) -> TrainedFor:
         """What a policy can conduct after reinforcement on the task set `tasks` over `pool`.

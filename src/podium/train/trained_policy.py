@@ -113,7 +113,7 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
     """The podium.json of the trained policy: its prompt, its plans' limits, and what it was trained to conduct."""
     return PodiumFile(
         prompt=settings.prompt,
-        conducts=TrainedFor.trained(
+        conducts=TrainedFor.of(
             settings.tasks,
             pool,
             anonymous=settings.prompt.pool == "anonymous",
