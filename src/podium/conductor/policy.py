@@ -140,17 +140,19 @@ class WorkerPolicy:
         self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
     ) -> Completion:
         """See `PaidPolicy`. A probe of the endpoint, before the first plan, is paid as the plan is."""
+        shape = sampling.shape
         with ledger.receipt() as receipt:
-            completion = await self._complete(ledger, messages, sampling)
+            if shape is None or self._formats is None:
+                _, completion = await self._call(ledger, messages, sampling)
+            else:
+                format, certain = await self._format(self._formats, ledger, messages, sampling)
+                completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
         return replace(completion, spent=completion.spent + receipt.spent)
 
-    async def _complete(
-        self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
-    ) -> Completion:
-        """The completion. Its `spent` leaves out what is counted in `ledger`."""
-        formats, shape = self._formats, sampling.shape
-        if shape is None or formats is None:
-            return (await self._call(ledger, messages, sampling))[1]
+    async def _format(
+        self, formats: PlanFormats, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
+    ) -> tuple[PlanFormat, bool]:
+        """How the endpoint is asked for this plan, and whether it is known to obey."""
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
             seeded = replace(sampling, seed="probe")
@@ -159,8 +161,7 @@ class WorkerPolicy:
         format, certain = FORMATS_STRICTEST_FIRST[-1], False
         if formats.known_format is not None or self._affords_probe(ledger, messages):
             format, certain = await formats.choose(ask)
-        format = formats.after(format) if sampling.attempt else format
-        return await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
+        return formats.after(format) if sampling.attempt else format, certain
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
         """Whether the budget allows a probe and then a plan; if not, it may still pay for a plan as text."""
@@ -216,7 +217,8 @@ class WorkerPolicy:
         *,
         cached: bool = True,
     ) -> tuple[Reply, Completion]:
-        """Call the worker once, with retries, from the response cache if `cached`."""
+        """Call the worker once, with retries, from the response cache if `cached`. The completion's `spent` leaves out
+        what is counted in `ledger`."""
         if sampling.max_tokens is not None and options.max_tokens is None:
             options = options.model_copy(update={"max_tokens": sampling.max_tokens})
         context = CallContext(
