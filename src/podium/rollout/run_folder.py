@@ -49,7 +49,7 @@ class Rows:
         line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         try:
             with self.path.open("a+b") as file:
-                _cut_torn_line(self.path)
+                cut_torn_line(self.path)
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
@@ -241,7 +241,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", item
 
 
-def _cut_torn_line(path: Path) -> None:
+def cut_torn_line(path: Path) -> None:
     """Remove the incomplete last line that a killed writer left."""
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1

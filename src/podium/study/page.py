@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from podium.evals.charts import pareto_chart, whisker
-from podium.evals.markup import Html, data_table, fragment, html_page, prose, table_row, tag
+from podium.evals.markup import Html, data_table, html_page, prose, table_row, tag
 from podium.rollout.run_folder import replace_file
 from podium.study.decision import StudyRow
 from podium.study.result import Study
@@ -25,71 +25,27 @@ def write_page(folder: Path, study: Study) -> None:
 
 def study_markdown(study: Study) -> str:
     """The page as Markdown."""
-    return "\n\n".join(_sections(study)) + "\n"
-
-
-def _sections(study: Study) -> Iterator[str]:
-    yield f"# Does a team pay? {study.tasks}".translate(_MARKED)
-    yield f"**{headline(study)}**"
-    yield from (f"> {caveat}" for caveat in caveats(study))
-    yield "\n".join(f"- {sentence}" for sentence in summary(study))
-    yield from (
-        f"Serve it, from the folder of this page: `podium serve --team {file}`" for file in study.files[:1]
-    )
-    yield from (f"Serve the cheaper choice: `podium serve --team {file}`" for file in study.files[1:])
-    yield "## What was tried"
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(study, row) for row in study.rows)]
-    yield "\n".join(f"| {' | '.join(cell.translate(_MARKED) for cell in row)} |" for row in rows)
-    yield "## What the pool allows at most"
-    yield from bounds(study)
-    yield "## How this was measured"
-    yield from method_notes(study)
+    sections = (
+        f"# {_title(study)}".translate(_MARKED),
+        f"**{headline(study)}**",
+        *(f"> {caveat}" for caveat in caveats(study)),
+        "\n".join(f"- {sentence}" for sentence in summary(study)),
+        *(f"{lead}: `{command}`" for lead, command in _served(study)),
+        "## What was tried",
+        "\n".join(f"| {' | '.join(cell.translate(_MARKED) for cell in row)} |" for row in rows),
+        "## What the pool allows at most",
+        *bounds(study),
+        "## How this was measured",
+        *method_notes(study),
+    )
+    return "\n\n".join(sections) + "\n"
 
 
 def study_html(study: Study) -> str:
     """The page as one HTML file that loads nothing."""
-    title = f"Does a team pay? {study.tasks}"
-    return html_page(
-        f"Podium: {title}",
-        tag("h1", title),
-        tag("p", tag("b", headline(study).replace("`", ""))),
-        (tag("p", caveat, class_="caveat") for caveat in caveats(study)),
-        _list(summary(study)),
-        _served(study.files),
-        tag("h2", "What was tried"),
-        _table(study),
-        tag("h2", "Accuracy over cost"),
-        pareto_chart(study.rows),
-        tag(
-            "p",
-            "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats.",
-            class_="note",
-        ),
-        tag("h2", "What the pool allows at most"),
-        _paragraphs(bounds(study)),
-        tag("h2", "How this was measured"),
-        _paragraphs(method_notes(study)),
-    )
-
-
-def _list(sentences: Iterable[str]) -> Html:
-    return tag("ul", (tag("li", sentence) for sentence in sentences))
-
-
-def _paragraphs(sentences: Iterable[str]) -> Html:
-    return fragment(tag("p", sentence) for sentence in sentences)
-
-
-def _served(names: Sequence[str]) -> Html:
-    leads = ("Serve it, from the folder of this page: ", "Serve the cheaper choice: ")
-    return fragment(
-        tag("p", lead, tag("code", f"podium serve --team {name}"))
-        for lead, name in zip(leads, names, strict=False)
-    )
-
-
-def _table(study: Study) -> Html:
     order = list(dict.fromkeys(row.kind for row in study.rows))
+    drawn = "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats."
 
     def line(row: StudyRow) -> Html:
         label, *rest, verdict = cells(study, row)
@@ -97,5 +53,30 @@ def _table(study: Study) -> Html:
         chosen = "conductor" if row is study.best else None
         return table_row(prose(label), bar, *rest, prose(verdict), class_=chosen)
 
-    first, *others = HEADINGS
-    return data_table((first, "", *others), map(line, study.rows))
+    return html_page(
+        f"Podium: {_title(study)}",
+        tag("h1", _title(study)),
+        tag("p", tag("b", headline(study).replace("`", ""))),
+        (tag("p", caveat, class_="caveat") for caveat in caveats(study)),
+        tag("ul", (tag("li", sentence) for sentence in summary(study))),
+        (tag("p", f"{lead}: ", tag("code", command)) for lead, command in _served(study)),
+        tag("h2", "What was tried"),
+        data_table((HEADINGS[0], "", *HEADINGS[1:]), map(line, study.rows)),
+        tag("h2", "Accuracy over cost"),
+        pareto_chart(study.rows),
+        tag("p", drawn, class_="note"),
+        tag("h2", "What the pool allows at most"),
+        (tag("p", sentence) for sentence in bounds(study)),
+        tag("h2", "How this was measured"),
+        (tag("p", sentence) for sentence in method_notes(study)),
+    )
+
+
+def _title(study: Study) -> str:
+    return f"Does a team pay? {study.tasks}"
+
+
+def _served(study: Study) -> Iterator[tuple[str, str]]:
+    """What each team file is for, and the command that serves it."""
+    leads = ("Serve it, from the folder of this page", "Serve the cheaper choice")
+    return ((lead, f"podium serve --team {file}") for lead, file in zip(leads, study.files, strict=False))

@@ -19,6 +19,7 @@ from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import Evaluation
 from podium.rollout import Rollout
 from podium.rollout.reward import RewardSettings, reward
+from podium.rollout.run_folder import cut_torn_line
 from podium.tasks.task import Grade, Task
 from podium.trace import Span, Trace
 from podium.trace.serialization import clean
@@ -114,7 +115,8 @@ class Results:
         try:
             if key not in self._begun:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                _cut_torn_line(path)
+                if path.is_file():
+                    cut_torn_line(path)
                 self._begun.add(key)
             with path.open("ab") as file:
                 file.write(line.encode() + b"\n")
@@ -176,11 +178,3 @@ def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int],
             ) from None
         found[answer.task, answer.repeat] = answer
     return dict(sorted(found.items()))
-
-
-def _cut_torn_line(path: Path) -> None:
-    if path.is_file():
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            path.write_bytes(content[:whole])
