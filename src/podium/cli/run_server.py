@@ -49,62 +49,62 @@ def serve_team(file: TeamFile) -> None:
         else:
             share_limits(pool, 0, processes)  # Here for its refusals: each process opens the pool itself.
             folder = Path(opened.enter_context(TemporaryDirectory(prefix="podium-")))
-            run_group(_MemberServer(file).run, sockets, processes, folder, _say)
+            run_group(_TeamProcess(file).run, sockets, processes, folder, _say)
 
 
 @dataclass(frozen=True, slots=True)
-class _MemberServer:
+class _TeamProcess:
     """One of several processes; it opens the team itself."""
 
     file: TeamFile
 
-    def run(self, sockets: Sequence[socket.socket], member: ServerProcess) -> None:
+    def run(self, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
         """Serve until the group's parent ends this process."""
         # Traces have all retries; the command's own process keeps the library quiet in the same way.
         logging.getLogger("stamina").addHandler(logging.NullHandler())
         settings = self.file.read()
         pool = open_pool(settings)
-        share_limits(pool, member.number, member.of)
-        _run(settings, pool, sockets, member)
+        share_limits(pool, process.number, process.of)
+        _run(settings, pool, sockets, process)
 
 
 def _run(
-    settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], member: ServerProcess | None
+    settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], process: ServerProcess | None
 ) -> None:
     """Serve until a signal, or the group's parent, ends this process."""
-    if not run_event_loop(_life(settings, pool, sockets, member)):
+    if not run_event_loop(_life(settings, pool, sockets, process)):
         print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
 
 
 async def _life(
-    settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], member: ServerProcess | None
+    settings: TeamSettings, pool: Pool, sockets: Sequence[socket.socket], process: ServerProcess | None
 ) -> bool:
     async with AsyncExitStack() as opened:
         opened.push_async_callback(pool.close)
-        service = await opened.enter_async_context(_open_service(settings, pool, member))
+        service = await opened.enter_async_context(_open_service(settings, pool, process))
         app = create_app(service)
         asking: list[asyncio.Task[object]] = []
 
         def ready() -> None:
-            (_say if member is None else member.ready)(
-                _started(settings.serve.host, sockets, service, member)
+            (_say if process is None else process.ready)(
+                _started(settings.serve.host, sockets, service, process)
             )
-            if member is None or member.is_first:
+            if process is None or process.is_first:
                 asking.append(asyncio.create_task(service.planners.check()))
 
-        return await serve_app(app, sockets, ready, None if member is None else member.parent)
+        return await serve_app(app, sockets, ready, None if process is None else process.parent)
 
 
 @asynccontextmanager
 async def _open_service(
-    settings: TeamSettings, pool: Pool, member: ServerProcess | None
+    settings: TeamSettings, pool: Pool, process: ServerProcess | None
 ) -> AsyncIterator[Service]:
     """What all requests share. At the end, traces and spans are written before their stores are closed."""
     if settings.store is False:
         raise UsageError("A server keeps its traces and keys in a store: name one, instead of store=false.")
     place = settings.store or os.environ.get("PODIUM_STORE") or str(default_path())
     async with AsyncExitStack() as opened:
-        traces = open_store(place, alone=member is None)
+        traces = open_store(place, alone=process is None)
         opened.push_async_callback(traces.close)
         keys = ServerKeys(open_register(place))
         opened.push_async_callback(keys.close)
@@ -113,11 +113,11 @@ async def _open_service(
         telemetry = open_telemetry(pool)
         if telemetry is not None:
             opened.push_async_callback(asyncio.to_thread, telemetry.close)
-        spending = None if member is None else member.folder / "spending.sqlite"
+        spending = None if process is None else process.folder / "spending.sqlite"
         team = await opened.enter_async_context(open_team(settings, pool, seed="served", spending=spending))
         siblings = None
-        if member is not None:
-            siblings = await opened.enter_async_context(Siblings(member.folder, member.number, member.of))
+        if process is not None:
+            siblings = await opened.enter_async_context(Siblings(process.folder, process.number, process.of))
             read_together(traces, siblings)
         yield Service(
             team,
@@ -132,11 +132,11 @@ def _started(
     host: str,
     sockets: Sequence[socket.socket],
     service: Service,
-    member: ServerProcess | None,
+    process: ServerProcess | None,
 ) -> str:
     where = f"[{host}]" if ":" in host else host
     keys = "a key is needed" if service.needs_keys else "no key is needed on this machine"
-    processes = "" if member is None else f"{member.of} processes; "
+    processes = "" if process is None else f"{process.of} processes; "
     return (
         f"Podium serves at http://{where}:{sockets[0].getsockname()[1]} ({processes}{keys}); Ctrl+C ends it.\n"
         f"Planner: {service.team.opened_planner.description}."

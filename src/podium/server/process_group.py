@@ -151,8 +151,8 @@ class _Group:
 
     def _start(self, number: int) -> _Child:
         pipe, theirs = get_context("spawn").Pipe()
-        member = ServerProcess(number, self._count, self._folder, self._text is None, theirs)
-        process = get_context("spawn").Process(target=_run, args=(self._serve, self._sockets, member))
+        server_process = ServerProcess(number, self._count, self._folder, self._text is None, theirs)
+        process = get_context("spawn").Process(target=_run, args=(self._serve, self._sockets, server_process))
         with _without_working_folder():
             process.start()
         theirs.close()
@@ -249,17 +249,17 @@ def _without_working_folder() -> Iterator[None]:
         del os.environ[_SAFE_PATH]
 
 
-def _run(serve: Serve, sockets: Sequence[socket.socket], member: ServerProcess) -> None:
+def _run(serve: Serve, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
     """The life of one process."""
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # It is not for the programs that workers start.
     # Ctrl+C in a terminal reaches the parent alone, which then gives the order.
     os.setpgid(0, 0)
-    with _folder_in_use(member.folder):
+    with _folder_in_use(process.folder):
         try:
-            serve(sockets, member)
+            serve(sockets, process)
         except PodiumError as error:
-            member.parent.send(("refused", str(error)))
+            process.parent.send(("refused", str(error)))
 
 
 @contextmanager
