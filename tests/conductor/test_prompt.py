@@ -412,8 +412,8 @@ def test_every_example_of_a_prompt_is_a_plan_in_the_form_that_it_asks_for(
 def test_the_short_style_stays_within_300_tokens(form: str, pool: str, access: str) -> None:
     settings = PromptSettings.model_validate({"style": "short", "form": form, "pool": pool, "access": access})
     messages = build_prompt(PlanRequest(Question(text="Q"), (Profile(name="a"),)), settings)
-    # Of the longest of these, SmolLM2 counts 297 tokens beside the team and the question, and it has 893 characters.
-    assert sum(len(message.content) for message in messages) <= 900
+    # Of the longest of these, SmolLM2 counts 299 tokens beside the team and the question, and it has 944 characters.
+    assert sum(len(message.content) for message in messages) <= 950
 
 
 def test_the_short_style_shows_the_team_before_what_changes() -> None:

@@ -182,20 +182,22 @@ access_list = [[], [], [], ["all"]]
 )
 
 SHORT_EXAMPLES: tuple[tuple[str, Workflow], ...] = (
+    ("One can do it.", Workflow((Step(0, "Answer it step by step."),))),
     (
-        "Two try, one compares.",
+        "A program is exact.",
         Workflow(
-            (
-                Step(1, "Solve it step by step."),
-                Step(0, "Solve it by a program."),
-                Step(2, "Give the right answer.", Access((0, 1))),
-            )
+            (Step(0, "Write a Python program that prints the answer."), Step(7, "Run it.", Access((0,))))
         ),
     ),
-    ("A known fact.", Workflow((Step(2, "Answer it."),))),
     (
-        "Draft, then check.",
-        Workflow((Step(0, "Write it."), Step(1, "Correct it.", Access(all=True)))),
+        "Hard: two ways.",
+        Workflow(
+            (
+                Step(0, "Solve it step by step."),
+                Step(1, "Solve it another way."),
+                Step(0, "Give the right answer.", Access(all=True)),
+            )
+        ),
     ),
 )
 """Thoughts and plans for the style "short"."""

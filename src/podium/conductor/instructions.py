@@ -94,8 +94,8 @@ model_id (numbers of workers, from 0), subtasks (strings) and access_list (a lis
 
 _SHORT_ROLE = """\
 You lead a team. Do not answer the question: plan who does what, in at most {max_steps} {steps}. A worker sees the \
-question, its subtask, and the earlier steps that {sees} names: [] none, {some}["all"] all. The last step's answer \
-goes to the user. Use few steps.
+question, its subtask, and the earlier steps in {sees}: [] none, {some}["all"] all. The last step must answer the \
+question. Let the strongest work, in few steps.
 Write {form}. Examples (other teams):"""
 _SHORT_FORM = {
     "lists": "a thought, then three lists of one length",
@@ -108,7 +108,7 @@ _ACCEPT_SHORT = {
     "lists": "model_id = []\nsubtasks = []\naccess_list = []",
     "structured": '{"thought": "...", "accept": true}',
 }
-EXAMPLE_NAMES = ("ada", "bert", "cleo", "dan", "eva", "finn", "gwen", "hugo")
+EXAMPLE_NAMES = ("ada", "bert", "cleo", "dan", "eva", "finn", "gwen", "python")
 """The names of the workers in examples of structured plans."""
 
 
