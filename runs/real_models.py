@@ -74,7 +74,7 @@ PYTHON = """
 [[worker]]
 name = "python"
 kind = "code"
-profile = "No model: runs the last Python program among the responses that it sees, and gives what it prints."
+profile = "No model: runs the Python program that an earlier step was told to write, and gives what it prints."
 """
 
 
@@ -86,9 +86,10 @@ def pool_name(form: str, style: str) -> str:
 def write_files(folder: Path, urls: Sequence[str], gsm8k: Path | None) -> None:
     """Write pools, task sets and suite into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
+    # The strongest first, as podium init has it: small models begin with whoever they read first.
     workers = "".join(
         WORKER.format(name=name, url=url, profile=profile)
-        for (name, profile), url in zip(MODELS.items(), urls, strict=True)
+        for (name, profile), url in reversed([*zip(MODELS.items(), urls, strict=True)])
     )
     for (form, (plans, more)), style in product(FORMATS.items(), STYLES):
         head = POOL.format(title=style, form=form, plans=plans, more=more)

@@ -64,6 +64,13 @@ def test_a_small_or_assumed_context_is_told() -> None:
     assert assumed.startswith("b is not loaded")
 
 
+def test_a_conductor_under_four_billion_parameters_is_told_of() -> None:
+    (note,) = propose([local("a", 3), local("b", 1)], isolates=False).notes
+    assert "a has 3 B parameters" in note
+    assert "--planner single:a" in note
+    assert propose([local("a", 4), local("b", 1)], isolates=False).notes == ()
+
+
 def test_a_model_that_thinks_may_write_more() -> None:
     thinker = local("a", 7, context_tokens=32768, thinks=True)
     workers = propose([thinker, local("b", 1, context_tokens=32768)], isolates=False).tables["worker"]

@@ -19,6 +19,8 @@ _ANSWER, _THOUGHTFUL_ANSWER = 4096, 8192
 """Most tokens of an answer, and of one that is thought about first."""
 _SMALLEST_CONTEXT = 4096
 """Tokens that a plan takes with its prompt and the answers that a last step sees."""
+_SMALL = 4 * 10**9
+"""A model of fewer parameters plans badly untrained: docs/results/real-models.md."""
 _GOOD_AT = (
     (re.compile(r"coder|code|codestral|devstral|starcoder"), "made for code"),
     (re.compile(r"math"), "made for maths"),
@@ -67,6 +69,12 @@ class Proposal:
             notes.append(
                 f"{self.conductor} conducts with a context of {first.context_tokens:,} tokens; start its server with "
                 f"{_SMALLEST_CONTEXT:,} or more, or plans and long answers may not fit."
+            )
+        if first.parameters is not None and first.parameters < _SMALL:
+            notes.append(
+                f"{self.conductor} has {size(first.parameters)} parameters, and so small a model conducts badly "
+                f"untrained: it may be right more often alone, with --planner single:{self.conductor}. podium study "
+                "tells on your own questions."
             )
         assumed = [name for name, model in zip(self.names, self.models, strict=True) if model.assumed]
         if assumed:
