@@ -12,7 +12,7 @@ from typing import Any
 
 SOURCE = f"{os.sep}src{os.sep}podium{os.sep}"
 REACHED = {
-    "WorkerPolicy.complete_within": "policy",
+    "WorkerPolicy.complete": "policy",
     "LocalPolicy.complete": "policy",
     "ScriptedWorker.answer": "worker",
 }

@@ -16,7 +16,8 @@ from podium.conductor.engine import Logits, Passage
 from podium.conductor.local_policy import LocalPolicy, draw
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError
-from podium.types import Message
+from podium.executor import Ledger
+from podium.types import Budget, Message
 from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 
 Make = Callable[..., Path]
@@ -107,7 +108,9 @@ async def test_texts_share_passes_of_transformers(
 
 async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> None:
     folder = make_checkpoint()
-    completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7))
+    ledger = Ledger(Budget())
+    completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7), ledger)
+    assert ledger.tokens == completion.spent.usage.tokens
     prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
     assert completion.spent.usage.input_tokens == len(prompt) + 1  # <s>
     assert completion.spent.usage.output_tokens == 7

@@ -6,6 +6,7 @@ import pytest
 
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
+from podium.executor import Ledger
 from podium.planner import Outcome, Planner, PlanRequest
 from podium.types import Message, Profile, Question, Rating, Spent, Usage
 from podium.workflow import Acceptance, PlanError, Step, Workflow, render
@@ -26,7 +27,9 @@ class Script:
         self._texts = list(texts)
         self.asked: list[tuple[tuple[Message, ...], Sampling]] = []
 
-    async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+    async def complete(
+        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+    ) -> Completion:
         self.asked.append((messages, sampling))
         usage = Usage(input_tokens=100 * len(self.asked), output_tokens=10)
         return Completion(self._texts[len(self.asked) - 1], Spent(usage, 0.25))
@@ -180,7 +183,9 @@ async def test_a_policy_that_does_not_answer_is_no_plan() -> None:
     class Down:
         name = "down"
 
-        async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+        async def complete(
+            self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+        ) -> Completion:
             raise WorkerError("gone", kind="connection")
 
     with pytest.raises(WorkerError):
@@ -194,10 +199,12 @@ async def test_an_unanswered_second_try_leaves_the_first_with_its_cost(
     error: WorkerError | UsageError,
 ) -> None:
     class DownThen(Script):
-        async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+        async def complete(
+            self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+        ) -> Completion:
             if self.asked:
                 raise error
-            return await super().complete(messages, sampling)
+            return await super().complete(messages, sampling, ledger)
 
     alone = await Conductor(Script(BAD)).plan(SITUATION)
     plan = await Conductor(DownThen(BAD), second_try=True).plan(SITUATION)

@@ -27,6 +27,7 @@ from podium.conductor.engine import Engine, Logits, Passage
 from podium.conductor.guide import Guide
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
+from podium.executor import Ledger
 from podium.types import Message, Spent, Usage
 
 _MAX_TOKENS = 384
@@ -98,7 +99,9 @@ class LocalPolicy:
     def name(self) -> str:
         return self._name
 
-    async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+    async def complete(
+        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+    ) -> Completion:
         """Write one completion in a thread, together with all others that are wanted now.
 
         Raises:
@@ -106,9 +109,12 @@ class LocalPolicy:
         """
         done = self.submit(messages, sampling)
         try:
-            return await asyncio.wrap_future(done)
+            completion = await asyncio.wrap_future(done)
         finally:
             done.cancel()
+        if ledger is not None:
+            ledger.record(completion.spent)
+        return completion
 
     def submit(
         self, messages: tuple[Message, ...], sampling: Sampling, on_text: Callable[[str], None] | None = None

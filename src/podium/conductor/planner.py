@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 
 from podium.conductor.plan_format import PlanFormat, PlanShape
-from podium.conductor.policy import Completion, PaidPolicy, Policy, Sampling, WorkerPolicy
+from podium.conductor.policy import Completion, Policy, Sampling, WorkerPolicy
 from podium.conductor.prompt import (
     PolicyNumbering,
     PromptSettings,
@@ -157,13 +157,8 @@ class Conductor:
         Raises:
             WorkerError: of kind "budget" if the budget does not allow it; else as `Policy.complete`.
         """
-        ledger = request.ledger
-        if not isinstance(self._policy, PaidPolicy):
-            completion = await self._policy.complete(messages, sampling)
-            ledger.record(completion.spent)
-            return completion
         try:
-            return await self._policy.complete_within(ledger, messages, sampling)
+            return await self._policy.complete(messages, sampling, request.ledger)
         except RefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
 from podium.conductor.plan_format import FORMATS_STRICTEST_FIRST, PlanFormat, PlanShape, asked_by, text_of
@@ -60,33 +60,24 @@ class Completion:
     """Keys of the request that were left out, since the endpoint refuses them."""
 
 
-@runtime_checkable
-class PaidPolicy(Protocol):
-    """A policy whose completions cost money."""
-
-    async def complete_within(
-        self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
-    ) -> Completion:
-        """As `Policy.complete`; each try reserves in `ledger` the most that it may cost, and settles what it cost.
-
-        Raises:
-            WorkerError: as `Policy.complete`.
-            RefusalError: the budget refuses the first try.
-        """
-        ...
-
-
 class Policy(Protocol):
     """Writes completions. Concurrent calls are safe."""
 
     @property
     def name(self) -> str: ...
 
-    async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+    async def complete(
+        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+    ) -> Completion:
         """Write one completion.
+
+        Args:
+            ledger: the budget of the question, which counts what each try took. One that costs money is reserved there
+                first. None: there is no budget.
 
         Raises:
             WorkerError: the worker did not answer, after all retries.
+            RefusalError: the budget refuses the first try.
             UsageError: the messages are longer than the policy can read.
         """
         ...
@@ -94,8 +85,6 @@ class Policy(Protocol):
 
 class WorkerPolicy:
     """A `Policy` that calls a worker as the executor does: within its limits, with retries and a circuit breaker.
-
-    It is a `PaidPolicy`: each try is paid from the budget of the question.
 
     Args:
         worker: writes the plans. The caller closes it.
@@ -126,20 +115,16 @@ class WorkerPolicy:
         """How its endpoint is asked for plans, as far as known; None: it is not, or the worker is no endpoint."""
         return None if self._formats is None else self._formats.known_format
 
-    async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+    async def complete(
+        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+    ) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
 
-        The first completion with a shape finds out which plan format the endpoint obeys, and counts what that cost.
-
-        Raises:
-            WorkerError: the worker did not answer, after all retries.
+        The first completion with a shape finds out which plan format the endpoint obeys, and pays for that as for the
+        plan.
         """
-        return await self.complete_within(Ledger(Budget()), messages, sampling)
-
-    async def complete_within(
-        self, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
-    ) -> Completion:
-        """See `PaidPolicy`. A probe of the endpoint, before the first plan, is paid as the plan is."""
+        if ledger is None:
+            ledger = Ledger(Budget())
         shape = sampling.shape
         with ledger.receipt() as receipt:
             if shape is None or self._formats is None:
