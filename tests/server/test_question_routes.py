@@ -1,4 +1,4 @@
-"""The routes of questions answer, fail and are counted alike."""
+"""The routes that are called without FastAPI's router: they answer, fail and are counted as all others."""
 
 from __future__ import annotations
 

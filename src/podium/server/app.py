@@ -5,11 +5,8 @@ Each module of routes has `routes(service)`. How the application runs (sockets, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -19,6 +16,7 @@ from podium.server import api_errors, operations, viewer
 from podium.server.anthropic import messages
 from podium.server.api import ask, outcomes, pool, runs, spend, traces
 from podium.server.body_limits import BodyLimits
+from podium.server.direct_routes import CarelessPaths, DirectRoutes, direct_routes
 from podium.server.host_check import HostCheck, SecurityHeaders
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
 from podium.server.openai import (
@@ -29,9 +27,6 @@ from podium.server.openai import (
 )
 from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.service import Service
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _EXPOSED_HEADERS = (
     "x-podium-trace-id",
@@ -75,14 +70,20 @@ def create_app(service: Service) -> FastAPI:
     app.state.in_flight = in_flight
     app.state.background_responses = background_responses
     api_errors.install(app)
-    for module in (chat_completions, messages, models, pool, traces, outcomes, runs, spend):
-        app.include_router(module.routes(service))
-    for kept in (responses, stored_responses):
-        app.include_router(kept.routes(service, background_responses))
+    routers = [
+        *(
+            module.routes(service)
+            for module in (chat_completions, messages, models, pool, traces, outcomes, runs, spend)
+        ),
+        *(module.routes(service, background_responses) for module in (responses, stored_responses)),
+    ]
+    for router in routers:
+        app.include_router(router)
     if service.settings.serve.viewer:
         app.include_router(viewer.routes(service))
     app.include_router(ask.routes(service, background))
     app.include_router(operations.routes(service, in_flight, metrics))
+    app.add_middleware(DirectRoutes, routes=direct_routes(routers))
     _add_middleware(app, service, in_flight)
     # Outermost, so that requests that other middleware refuses are counted too.
     app.add_middleware(operations.RequestCounter, metrics=metrics)
@@ -113,21 +114,3 @@ def _add_middleware(app: FastAPI, service: Service, in_flight: InFlightRequests)
         )
     app.add_middleware(HostCheck, service=service)
     app.add_middleware(SecurityHeaders)
-
-
-class CarelessPaths:
-    """Reads a path with a double slash, a slash at its end, or `/v1` twice as the path that its client meant.
-
-    Clients put an address and a path together. A redirect would not help: many lose the body of a POST on the way.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "lifespan":
-            path = scope["path"]
-            meant = re.sub(r"^(/v1)+(?=/v1/)", "", re.sub("/{2,}", "/", path)).rstrip("/") or "/"
-            if meant != path:
-                scope = {**scope, "path": meant, "raw_path": quote(meant).encode()}
-        await self._app(scope, receive, send)
