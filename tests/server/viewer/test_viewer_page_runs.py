@@ -55,7 +55,7 @@ def compared(folder: Path, tasks: str = "") -> None:
         method("single", "ada alone", 0.5, 0.001),
         method("single", "gus alone", 0.6, 0.003),
     )
-    comparison = Comparison(questions=60, seed="0", pool=("ada",), rows=rows, tasks=tasks)
+    comparison = Comparison(questions=60, seed="0", pool=("ada",), recorded=True, rows=rows, tasks=tasks)
     comparison.save(folder / "comparison.json")
 
 
@@ -119,7 +119,7 @@ def test_a_comparison_is_drawn_with_intervals_when_it_is_written(serve, opened, 
     page.wait_for_selector(".frontier circle >> nth=2")
     assert page.locator(".frontier title").first.text_content() == "Conductor: 80.0% (70.0% to 90.0%)"
     assert page.locator(".frontier .name").all_text_contents() == ["Conductor", "ada alone"]
-    assert "say nothing of real models" in page.inner_text("section")
+    assert "times are not known" in page.inner_text("section")
     cells = page.locator("section tbody tr").nth(1).locator("td").all_inner_texts()
     assert cells[:3] == ["50.0%", "40.0% to 60.0%", "$1.00"]
 
