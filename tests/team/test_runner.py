@@ -3,6 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from away_account import Away
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import Dispatcher, StepEnded, StepStarted
 from podium.planner import Outcome, Plan, PlanRequest
@@ -277,34 +278,6 @@ async def test_questions_share_the_limits_of_a_worker(concurrency: int):
         tasks = [group.create_task(runner.answer(QUESTION)) for _ in range(8)]
     assert {task.result().answer for task in tasks} == {"4"}
     assert worker.most == concurrency
-
-
-class Away:
-    """An account whose file cannot be written after some calls."""
-
-    refusal = None
-    exhausted = False
-
-    def __init__(self, calls: int = 0) -> None:
-        self.calls = calls
-
-    def reserve(self, usd: float) -> str | None:
-        self.calls -= 1
-        if self.calls < 0:
-            raise StoreError("The account cannot be written.")
-        return None
-
-    def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        return None
-
-    def may_free(self, usd: float) -> bool:
-        return False
-
-    async def wait_until_settled(self) -> None:
-        return None
-
-    async def wait_until_unreserved(self) -> None:
-        return None
 
 
 async def test_an_unwritable_account_ends_the_question_and_its_trace_is_sent():

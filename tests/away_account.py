@@ -1,0 +1,31 @@
+"""An account in whose file nothing can be written any more."""
+
+from podium.errors import StoreError
+
+
+class Away:
+    """An account whose file cannot be written after some calls."""
+
+    refusal = None
+    exhausted = False
+
+    def __init__(self, calls: int = 0) -> None:
+        self.calls = calls
+
+    def reserve(self, usd: float) -> str | None:
+        self.calls -= 1
+        if self.calls < 0:
+            raise StoreError("The account cannot be written.")
+        return None
+
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
+        return None
+
+    def may_free(self, usd: float) -> bool:
+        return False
+
+    async def wait_until_settled(self) -> None:
+        return None
+
+    async def wait_until_unreserved(self) -> None:
+        return None
