@@ -111,7 +111,7 @@ CHECKED = (
     ),
     Checked(r"(?:DATA=\S+ )?(?:\.venv/bin/)?pytest (?P<path>\S+)(?: -[qv])?", "a part of this suite", _path),
     Checked(
-        r"\.venv/bin/python -m podium\.cli\.reference (?P<path>\S+)",
+        r"\.venv/bin/python runs/reference\.py (?P<path>\S+)",
         "a test of the verbs makes the page so, and holds it against the one that is there",
         _path,
     ),

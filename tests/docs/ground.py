@@ -124,11 +124,6 @@ def _own_tasks(ground: Ground) -> None:
     ground.write_rows("questions.jsonl", rows)
 
 
-def _texts(ground: Ground) -> None:
-    ground.write("corpus.txt", "A long day at the harbour, and nobody asked for anything at all.\n")
-    ground.write_rows("other.jsonl", [{"text": "The ferry leaves at nine."}])
-
-
 def _inspect_task(ground: Ground) -> None:
     ground.write(
         "theory.py",
@@ -274,7 +269,6 @@ GROUND = (
     Laid(r"my-replay-pool\.toml", _replay_pool),
     Laid(r"question\.txt", _question),
     Laid(r"\bmine\.toml|my-questions\.toml", _own_tasks),
-    Laid(r"corpus\.txt|other\.jsonl", _texts),
     Laid(r"theory\.py", _inspect_task),
     Laid(r"recordings/easy\.parquet", _easy, r"replay import .* recordings/easy\.parquet"),
     Laid(r"replay import", _published),
