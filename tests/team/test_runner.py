@@ -88,6 +88,17 @@ async def test_an_empty_question_is_refused_before_anything_starts():
     assert planner.situations == []
 
 
+async def test_a_plan_alone_is_checked_and_timed_as_one_that_runs():
+    nobody = await Runner(ScriptedPlanner(Workflow((Step(9, "Add."),))), pool(["4"])).write_plan(QUESTION)
+    assert isinstance(nobody.decision, PlanError)
+    slow = Runner(ScriptedPlanner(SINGLE, delays=[5]), pool(["4"]), budget=Budget(seconds=0.05))
+    late = (await slow.write_plan(QUESTION)).decision
+    assert isinstance(late, PlanError)
+    assert late.kind == "time_is_up"
+    with pytest.raises(WorkerError, match="It broke"):
+        await Runner(ScriptedPlanner(BROKEN), pool(["4"])).write_plan(QUESTION)
+
+
 async def test_when_the_last_step_fails_the_latest_that_succeeded_answers():
     trace = await Runner(ScriptedPlanner(CHAIN), pool(["4"], [BROKEN])).answer(QUESTION)
     assert (trace.status, trace.answer) == ("degraded", "4")

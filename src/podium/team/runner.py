@@ -110,6 +110,18 @@ class Runner:
             await run.plan()
         return run.trace
 
+    async def write_plan(self, question: Question, *, seed: str = "0") -> Plan:
+        """Write the first plan for `question`, run nothing, and make no trace.
+
+        Raises:
+            UsageError, StoreError: as `answer`.
+            WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
+        """
+        plan, _ = await _QuestionRun(self, self._context(question, seed), None, None).write_plan(
+            0, strict=True
+        )
+        return plan
+
     def _context(self, question: Question, seed: str) -> QuestionContext:
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
@@ -170,7 +182,7 @@ class _QuestionRun:
 
     async def plan(self) -> None:
         """Write the first plan, and run nothing."""
-        plan, seconds = await self._plan(0)
+        plan, seconds = await self.write_plan(0)
         match plan.decision:
             case Workflow() as workflow:
                 self._only_planned = True
@@ -185,7 +197,7 @@ class _QuestionRun:
             spent = number and self._question_context.ledger.exhausted
             if spent and rounds_of(self._runner.planner) == 1:  # Others choose an answer, for free.
                 return
-            ready = self._ready(number, *await self._plan(number))
+            ready = self._ready(number, *await self.write_plan(number))
             plan, seconds, error = ready.plan, ready.seconds, ready.error
             self._emit(ready)
             match plan.decision:
@@ -225,10 +237,13 @@ class _QuestionRun:
             return None
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
-    async def _plan(self, number: int) -> tuple[Plan, float]:
+    async def write_plan(self, number: int, *, strict: bool = False) -> tuple[Plan, float]:
         """The plan of round `number`, counted in the ledger, and the seconds that it took.
 
         If planning fails or the plan cannot run, its decision is a `PlanError`.
+
+        Raises:
+            WorkerError: `strict`, and the planner's model did not answer, or the budget refuses the plan.
         """
         runner, context = self._runner, self._question_context
         started, limit = context.elapsed(), asyncio.timeout_at(context.ledger.deadline)
@@ -241,6 +256,8 @@ class _QuestionRun:
                 raise
             plan = _no_plan("time_is_up", context.ledger.time_is_up, receipt)
         except WorkerError as error:
+            if strict:
+                raise
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
             plan = _no_plan(kind, f"{runner.planner.name}: {error}", receipt)
         except asyncio.CancelledError:

@@ -20,9 +20,9 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel
 
 from podium.errors import StoreError
-from podium.executor import Dispatcher, Ledger
+from podium.executor import Dispatcher
 from podium.executor.dispatcher import open_dispatcher
-from podium.planner import FixedPlan, Plan, Planner, PlanRequest, paid_plan
+from podium.planner import FixedPlan, Plan, Planner, PlanRequest
 from podium.sqlite_files import default_path
 from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opening import open_pool, read_team
@@ -147,23 +147,14 @@ class Team:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
 
         Returns:
-            The plan; its decision is a `Workflow`, or a `PlanError` if the planner wrote no plan that can be run.
+            The plan; its decision is a `Workflow`, or a `PlanError` if there is none that can be run, or not in time.
 
         Raises:
             UsageError: as `ask`.
             StoreError: an account cannot be written.
             WorkerError: the model that conducts did not answer, or a budget refuses the plan (kind "budget").
         """
-        asked, team = _question(question), self.runner
-        request = PlanRequest(
-            asked,
-            self.pool.profiles_for(asked.text),
-            max_steps=team.max_steps,
-            rounds=team.budget.rounds,
-            seed=f"{seed or token_hex(8)}/0/plan",
-            ledger=Ledger(team.budget, accounts=team.spend_limits),
-        )
-        return await paid_plan(self.planner, request)
+        return await self.runner.write_plan(_question(question), seed=seed or token_hex(8))
 
     async def run(
         self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None

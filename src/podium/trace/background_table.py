@@ -93,9 +93,8 @@ class BackgroundTable:
     async def end_lost(self) -> None:
         """Keep the traces of the responses whose servers ended."""
         lost = select(_B.id).where(_is_lost()).limit(1)
-        mine = (
-            uuid4().hex
-        )  # From now on the server that held it, if it only stood still, keeps no other trace.
+        # From now on the server that held it, if it only stood still, keeps no other trace.
+        mine = uuid4().hex
         while found := await self._rows(lost):  # Without this look, an idle server would lock the file.
             taken = (
                 update(BACKGROUND)

@@ -267,9 +267,8 @@ def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapp
                 )
         except ConfigError as error:
             raise source.refuse(ConfigError(str(error), ("worker", i, "kind"))) from None
-        found |= (
-            given if kind is None else {name: kind}
-        )  # Of an unknown kind the message names all that there are.
+        # Of an unknown kind the message names all that there are.
+        found |= given if kind is None else {name: kind}
     return {**BUILT_IN, **found} if found else BUILT_IN
 
 
