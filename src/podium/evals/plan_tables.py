@@ -78,9 +78,7 @@ def _collapse(metrics: Sequence[Mapping[str, Any]]) -> Html:
     ]
     if not lines:
         return Html("")
-    signs = collapses(now, start) or [
-        "No sign of collapse: the plans still differ, and depend on the question."
-    ]
+    signs = collapses(now, start) or ["No sign of collapse beside the start."]
     return fragment(
         tag("h2", "Collapse"),
         (tag("p", sign) for sign in signs),

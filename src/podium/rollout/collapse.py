@@ -62,10 +62,10 @@ def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
     shapes = [(plan.workers, plan.topology) for plan in run]
     commonest = Counter(shapes).most_common(1)
     return {
-        "valid": _mean(plan.readable for plan in plans),
-        "accuracy": _mean(plan.correct for plan in plans),
-        "accuracy_readable": _mean(plan.correct for plan in plans if plan.readable),
-        "steps": _mean(steps),
+        "valid": mean(plan.readable for plan in plans),
+        "accuracy": mean(plan.correct for plan in plans),
+        "accuracy_readable": mean(plan.correct for plan in plans if plan.readable),
+        "steps": mean(steps),
         "steps_std": pstdev(steps) if steps else 0.0,
         "worker_entropy": entropy(worker for plan in run for worker in plan.workers),
         "first_worker_entropy": entropy(plan.workers[0] for plan in run),
@@ -83,14 +83,16 @@ def entropy(values: Iterable[Hashable]) -> float:
 
 
 def _information(kinds: Sequence[Hashable], shapes: Sequence[Hashable]) -> float:
-    """The mutual information of pairs, in nats, less its mean over shuffled kinds; at least 0."""
-    apart = entropy(kinds) + entropy(shapes)
+    """The mutual information of pairs, in nats, less its mean over shuffled kinds; at least 0.
+
+    Shuffling leaves the entropies of kinds and of shapes as they are, so only those of the pairs are compared.
+    """
     random, shuffled = Random("collapse"), list(kinds)
     by_chance = []
     for _ in range(_SHUFFLES):
         random.shuffle(shuffled)
-        by_chance.append(apart - entropy(zip(shuffled, shapes, strict=True)))
-    return max(0.0, apart - entropy(zip(kinds, shapes, strict=True)) - fmean(by_chance))
+        by_chance.append(entropy(zip(shuffled, shapes, strict=True)))
+    return max(0.0, fmean(by_chance) - entropy(zip(kinds, shapes, strict=True)))
 
 
 _ALARMS = (
@@ -142,6 +144,7 @@ def _mean_row(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {key: fmean(row[key] for row in numbers) for key in sorted(shared)}
 
 
-def _mean(values: Iterable[float]) -> float:
+def mean(values: Iterable[float]) -> float:
+    """The mean of values; 0 if there are none."""
     listed = list(values)
     return fmean(listed) if listed else 0.0

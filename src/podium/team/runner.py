@@ -114,7 +114,8 @@ class Runner:
         """Write the first plan for `question`, run nothing, and make no trace.
 
         Raises:
-            UsageError, StoreError: as `answer`.
+            UsageError: the question is empty.
+            StoreError: an account cannot be used.
             WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
         """
         plan, _ = await _QuestionRun(self, self._context(question, seed), None, None).write_plan(

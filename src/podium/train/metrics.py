@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from statistics import fmean
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podium.errors import UsageError
-from podium.rollout.collapse import PlanFacts, collapse_figures, question_kind
+from podium.rollout.collapse import PlanFacts, collapse_figures, mean, question_kind
 from podium.scoring import Score
 from podium.train.rollouts import SampledCompletion
 from podium.train.settings import TrainSettings
@@ -38,20 +37,20 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     rewarded = [group for group in groups if group]
     counts = Counter(worker for score in readable for worker in score.workers)
     return {
-        "reward": _mean(sample.reward for sample in samples if sample.reward is not None),
+        "reward": mean(sample.reward for sample in samples if sample.reward is not None),
         **collapse_figures([_plan_facts(score, kind) for score, kind in of_score]),
-        "unreadable": _mean(not score.valid for score in scored),
-        "accuracy": _mean(score.correct for score in ends),
-        "accuracy_readable": _mean(score.correct for score in ends if score.valid),
-        "penalty": _mean(_penalty(score) for score in readable),
-        "calls": _mean(score.calls for score in ends),
-        "cost_usd": _mean(score.cost_usd for score in ends),
-        "accepted": _mean(score.accepted for score in readable),
+        "unreadable": mean(not score.valid for score in scored),
+        "accuracy": mean(score.correct for score in ends),
+        "accuracy_readable": mean(score.correct for score in ends if score.valid),
+        "penalty": mean(_penalty(score) for score in readable),
+        "calls": mean(score.calls for score in ends),
+        "cost_usd": mean(score.cost_usd for score in ends),
+        "accepted": mean(score.accepted for score in readable),
         "workers": {name: counts[name] / counts.total() for name in sorted(counts)},
-        "completion_tokens": _mean(len(sample.tokens) for sample in written),
-        "cut_off": _mean(not sample.ended for sample in written),
-        "zero_variance_groups": _mean(len(set(group)) == 1 for group in rewarded),
-        "unrewarded_groups": _mean(not group for group in groups),
+        "completion_tokens": mean(len(sample.tokens) for sample in written),
+        "cut_off": mean(not sample.ended for sample in written),
+        "zero_variance_groups": mean(len(set(group)) == 1 for group in rewarded),
+        "unrewarded_groups": mean(not group for group in groups),
         "dropped": len(written) - len(scored) + sum(sample.too_long for sample in samples),
         "recorded": any(score.recorded for score in scored),
         "trace_id": next((score.trace_id for score in ends), None),
@@ -91,11 +90,6 @@ def _groups(samples: Sequence[SampledCompletion]) -> list[list[float]]:
 def _penalty(score: Score) -> float:
     parts = score.parts
     return 0.0 if parts is None else parts.cost + parts.calls + parts.latency
-
-
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return fmean(listed) if listed else 0.0
 
 
 def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequence[SampledCompletion]) -> None:
