@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json as json_
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-
-from cyclopts import Parameter
+from typing import Any
 
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
@@ -22,11 +19,8 @@ from podium.cli.team_options import CallOptions, Keys
 from podium.cli.terminal import open_console, progress_bar
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
-from podium.evals.evaluation import rollout_seed
 from podium.executor.dispatcher import open_dispatcher
-from podium.planners import open_baseline
 from podium.ratings import recorder
-from podium.ratings.plan_recorder import record_plans
 from podium.recordings import (
     SPLITS,
     RecordedWorker,
@@ -48,8 +42,6 @@ from podium.workers.traits import has_paid_workers
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
-_Asking: TypeAlias = Callable[..., Awaitable[recorder.RecordingProgress]]
-"""`recorder.record` or `record_plans`, with the arguments that differ."""
 _LONGEST_ERROR = 300
 """Longer errors of workers are cut off after this many characters."""
 
@@ -63,7 +55,6 @@ def record(
     split: str | None = None,
     questions: int = 100,
     samples: int = 1,
-    plans: Annotated[list[str] | None, Parameter(negative="")] = None,
     name: str | None = None,
     concurrency: int = 16,
     budget_calls: int | None = None,
@@ -74,8 +65,6 @@ def record(
 ) -> int:
     """Record what every worker of a pool answers. The same command resumes a recording that was stopped.
 
-    With --plans, record what workers answer in the plans of these planners instead, to other answers too.
-
     Args:
         out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
         tasks: The task set, a task file, NAME.toml, or a table, NAME.csv or NAME.jsonl.
@@ -83,9 +72,8 @@ def record(
             task set has these splits.
         questions: How many questions, of all splits together.
         samples: How many answers of each worker to each question.
-        plans: A planner whose plans are run, such as random or self-consistency:WORKER:5; may be given several times.
         name: The recording's name. Default: that of the file.
-        concurrency: The most calls at once; with --plans, the most plans.
+        concurrency: The most calls at once.
         budget_calls: The most calls of this start of the command.
         budget_usd: The most dollars of this start.
         budget_seconds: The most seconds of this start.
@@ -93,9 +81,7 @@ def record(
         json: Print the header as one line of JSON.
     """
     check_recording_path(out)
-    plans = plans or []
     settings = find_team(team, keys).read()
-    _refuse_beside_plans(plans, samples, settings)
     if samples < 1 or concurrency < 1:
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
@@ -111,8 +97,6 @@ def record(
     # Workers do not see ratings, and a recording must not depend on them.
     workers = open_pool(settings, rated=False)
     _refuse_recorded(workers)
-    name = name or out.stem
-    planners = [open_baseline(plan, workers.profiles, seed=f"{seed}") for plan in plans]
     with parent_folder(out), RecordingWriter(unfinished) as writer:
         writer.identify(
             {
@@ -122,22 +106,22 @@ def record(
                 "split": split,
                 "seed": seed,
                 "grader": value_digest(grader_settings(next(iter(parts.values())).tasks[0].grader)),
-                # The seeds of plans depend on the recording's name.
-                **({"plans": plans, "name": name} if plans else {}),
             },
             adopted=("grader",),
         )
         writer.grow({"questions": questions, "samples": samples})
         writer.commit()
-        asking: _Asking = (
-            partial(
-                record_plans, planners, seed_of=lambda task: rollout_seed(f"{seed}", f"{name}/{task.id}", 0)
-            )
-            if plans
-            else partial(recorder.record, samples=samples, seed=f"{seed}")
-        )
         progress = asyncio.run(
-            _ask(workers, parts, writer, settings, asking, concurrency=concurrency, budget=budget)
+            _ask(
+                workers,
+                parts,
+                writer,
+                settings,
+                samples=samples,
+                seed=f"{seed}",
+                concurrency=concurrency,
+                budget=budget,
+            )
         )
         still_missing = progress.wanted - progress.kept
         sets = ", ".join(part.set for part in parts.values())
@@ -146,38 +130,21 @@ def record(
             return 1
         header = writer.write(
             out,
-            name=name,
+            name=name or out.stem,
             source=f"recorded from live workers; tasks: {sets}",
             left_out=[
                 *progress.left_out,
-                *(
-                    [f"{'plans' if plans else 'responses'} that are still missing ({still_missing})"]
-                    if still_missing
-                    else []
-                ),
+                *([f"responses that are still missing ({still_missing})"] if still_missing else []),
             ],
             known={
                 p.name: RecordedWorker(name=p.name, description=p.description, price=p.price)
                 for p in workers.profiles
             },
-            plans=plans,
         )
     if not still_missing:
         unfinished.unlink()
     _report(progress, header, out, json=json)
     return 1 if still_missing else 0
-
-
-def _refuse_beside_plans(plans: Sequence[str], samples: int, settings: TeamSettings) -> None:
-    if plans and samples != 1:
-        raise UsageError(
-            f"--samples {samples}: a plan says itself how often it calls a worker; name a planner that does, such as "
-            "self-consistency:WORKER:3."
-        )
-    if plans and (settings.cache is not None or settings.replay):
-        raise UsageError(
-            "cache and replay have no use beside --plans: the recording keeps every answer itself. Leave them out."
-        )
 
 
 def _refuse_recorded(pool: Pool) -> None:
@@ -267,7 +234,6 @@ async def _ask(
     parts: Mapping[str, _Part],
     writer: RecordingWriter,
     settings: TeamSettings,
-    asking: _Asking,
     **options: Any,
 ) -> recorder.RecordingProgress:
     """Ask the workers and show a progress bar. At the end, close the workers' connections."""
@@ -281,7 +247,7 @@ async def _ask(
                 day_usd=settings.budget.day_usd,
                 run_usd=settings.budget.run_usd,
             ) as dispatcher:
-                return await asking(
+                return await recorder.record(
                     pool,
                     _spread(parts.values()),
                     writer,

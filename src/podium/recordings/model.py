@@ -122,8 +122,6 @@ class RecordingHeader(Value):
     """What the importer left out of the source, one sentence for each reason."""
     conditioned: dict[str, int] = Field(default_factory=dict)
     """How many of the recording's responses are conditioned, for each worker."""
-    plans: tuple[str, ...] = ()
-    """The planners whose calls were recorded, by their names in `podium eval`."""
     sha256: str
     """The SHA-256 of the file of rows."""
 

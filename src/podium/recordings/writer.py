@@ -257,7 +257,6 @@ class RecordingWriter:
         licence: str = "",
         left_out: Sequence[str] = (),
         known: Mapping[str, RecordedWorker] | None = None,
-        plans: Sequence[str] = (),
     ) -> RecordingHeader:
         """Write the recording to `path` and its header next to it: both whole, or neither.
 
@@ -266,7 +265,6 @@ class RecordingWriter:
 
         Args:
             known: further facts about workers, by name.
-            plans: the planners whose calls were recorded, by name.
 
         Raises:
             UsageError: there is no response.
@@ -294,7 +292,6 @@ class RecordingWriter:
             splits=dict(splits.fetchall()),
             left_out=tuple(notes),
             conditioned=conditioned,
-            plans=tuple(plans),
             sha256="",
         )
         with _explained(self._path):

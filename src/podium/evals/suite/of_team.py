@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import ConfigError, UsageError
+from podium.errors import UsageError
 from podium.evals.suite.plan import TRAINING
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
-from podium.planners import known_baselines, open_baseline
-from podium.planners.voting import Single
+from podium.planners import known_baselines
 from podium.tasks.open import splits_of
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
@@ -91,7 +90,6 @@ def suite_of_team(
             *chosen,
             PlannerEntry(planner=EACH_WORKER),
             *_registered(models, recorded=recorded),
-            *_as_recorded(pool, seed),
         ),
         tasks=(TasksEntry(name=table.tasks),),
         pool=(PoolEntry(name=team.workers_file, keys=_keys_of_workers(keys)),),
@@ -168,18 +166,6 @@ def _registered(models: Sequence[str], *, recorded: bool) -> Iterator[PlannerEnt
         if baseline.on_recordings or not recorded:
             for label, name in baseline.rows(models):
                 yield PlannerEntry(planner=name, label=label)
-
-
-def _as_recorded(pool: Pool, seed: int) -> Iterator[PlannerEntry]:
-    """The planners whose calls `podium record --plans` recorded, as far as they can still be opened."""
-    headers = (worker.recording.header for worker in pool if isinstance(worker, ReplayWorker))
-    for name in dict.fromkeys(plan for header in headers for plan in header.plans):
-        try:
-            planner = open_baseline(name, pool.profiles, seed=str(seed))
-        except ConfigError:
-            continue  # It names a worker that this pool leaves out.
-        if not isinstance(planner, Single):  # One worker alone has a row in any case.
-            yield PlannerEntry(planner=name, label=f"{name}, as recorded")
 
 
 def _keys_of_workers(keys: Sequence[str]) -> tuple[str, ...] | None:
