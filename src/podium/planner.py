@@ -75,8 +75,7 @@ class Plan:
     rejected: tuple[RejectedPlan, ...] = ()
     """Further plans that are not run. `spent` includes theirs."""
     cost_recorded: bool = False
-    """Whether the planner has counted usage and cost in the request's ledger; if not, the runner does, or
-    `paid_plan`."""
+    """Whether the planner has counted usage and cost in the request's ledger; if not, the runner does."""
     seconds: float | None = None
     """How long writing it took, if it was written before the question ran; None: the runner measures it."""
     edited: bool = False
@@ -209,18 +208,6 @@ class FixedPlan:
             cut=self.cut,
         )
         return Plan(text=self.text, decision=decision)
-
-
-async def paid_plan(planner: Planner, request: PlanRequest) -> Plan:
-    """The plan of `planner`, whose tokens and dollars are counted in the request's ledger.
-
-    Raises:
-        WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
-    """
-    plan = await planner.plan(request)
-    if not plan.cost_recorded:
-        request.ledger.record(plan.spent)
-    return plan
 
 
 @runtime_checkable

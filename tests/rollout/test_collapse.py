@@ -6,7 +6,15 @@ from math import log
 
 import pytest
 
-from podium.rollout.collapse import PlanFacts, collapse_figures, collapses, ends_of, entropy, question_kind
+from podium.rollout.collapse import (
+    PlanFacts,
+    PlanShape,
+    collapse_figures,
+    collapses,
+    ends_of,
+    entropy,
+    question_kind,
+)
 
 START = {
     "steps": 2.5,
@@ -18,7 +26,8 @@ START = {
 
 
 def plan(kind: str, *workers: str, correct: bool = False, topology: str = "-") -> PlanFacts:
-    return PlanFacts(kind, bool(workers), correct, workers, topology, len(workers))
+    shape = PlanShape(workers=workers, topology=topology, steps=len(workers))
+    return PlanFacts(kind, bool(workers), correct, shape)
 
 
 @pytest.mark.parametrize(

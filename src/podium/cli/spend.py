@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json as json_
 from contextlib import closing
-from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -58,7 +57,7 @@ def spend(
     )
     found = asyncio.run(_read(_place(store), SpendQuery(first, last, by)))
     if json:
-        print(json_.dumps(_document(found)))
+        print(json_.dumps(found.document))
         return 0
     if found.groups:
         _print(found)
@@ -138,29 +137,3 @@ def _print_day_budget() -> None:
     print(
         f"Budget of today: {dollars(spent)} of {dollars(account.limit_usd)} spent{held}, {dollars(left)} left"
     )
-
-
-def _document(found: Spend) -> dict[str, object]:
-    query = found.query
-    return {
-        "since": query.since.isoformat(),
-        "until": query.until.isoformat(),
-        "by": query.by,
-        "total": asdict(found.total),
-        "accuracy": _judged(found.accuracy),
-        "groups": [
-            {
-                "name": group.name,
-                **asdict(group.sums),
-                "accuracy": _judged(group.accuracy),
-                "days": [{"day": day.isoformat(), **asdict(sums)} for day, sums in group.days.items()],
-            }
-            for group in found.groups
-        ],
-    }
-
-
-def _judged(accuracy: Accuracy | None) -> dict[str, float] | None:
-    if accuracy is None:
-        return None
-    return {name: getattr(accuracy, name) for name in ("right", "judged", "mean", "low", "high")}

@@ -9,8 +9,14 @@ from podium.evals.charts import colour, curve, shares
 from podium.evals.comparison import RECORDED
 from podium.evals.evaluation import Evaluation
 from podium.evals.markup import Html, data_table, fragment, table_row, tag
-from podium.rollout.collapse import PlanFacts, collapse_figures, collapses, ends_of, question_kind
-from podium.workflow import edges, live_steps
+from podium.rollout.collapse import (
+    PlanFacts,
+    PlanShape,
+    collapse_figures,
+    collapses,
+    ends_of,
+    question_kind,
+)
 
 
 def _share(value: float) -> str:
@@ -112,12 +118,6 @@ def collapse_section(evaluations: Mapping[str, Evaluation]) -> Html:
 def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:
     """What each rollout's first plan is."""
     for rollout in evaluation.rollouts:
-        first = rollout.trace.rounds[0] if rollout.trace.rounds else None
-        kind = question_kind(rollout.task_id)
-        if first is None or first.workflow is None:
-            yield PlanFacts(kind, rollout.valid, rollout.correct)
-            continue
-        plan = first.workflow
-        workers = tuple(rollout.trace.pool[step.worker].name for step in plan.steps)
-        steps = len(live_steps(plan))
-        yield PlanFacts(kind, rollout.valid, rollout.correct, workers, edges(plan), steps)
+        trace = rollout.trace
+        shape = PlanShape.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)
+        yield PlanFacts(question_kind(rollout.task_id), rollout.valid, rollout.correct, shape)

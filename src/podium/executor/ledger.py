@@ -213,9 +213,9 @@ class Ledger:
             self.settle(reservation, receipt.spent if usd else replace(receipt.spent, cost_usd=0.0))
 
     @contextmanager
-    def receipt(self) -> Iterator[Receipt]:
-        """A receipt of all that is counted until the block ends."""
-        receipt = Receipt()
+    def receipt(self, receipt: Receipt | None = None) -> Iterator[Receipt]:
+        """A receipt of all that is counted until the block ends; None: a new one."""
+        receipt = receipt or Receipt()
         self._receipts.append(receipt)
         try:
             yield receipt

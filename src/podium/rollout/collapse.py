@@ -12,12 +12,34 @@ from dataclasses import dataclass
 from math import log
 from random import Random
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, Self
+
+from podium.types import Profile, Value
+from podium.workflow import Workflow, edges, live_steps
 
 _SHUFFLES = 20
 """Of the questions' kinds, to find how much information chance alone would show."""
 _MOST_ROWS = 5
 """Rows at each end of a training that are compared."""
+
+
+class PlanShape(Value):
+    """A plan without its subtasks; empty: it cannot be read, or accepts the answer that there is."""
+
+    workers: tuple[str, ...] = ()
+    """The name of the worker of each step."""
+    topology: str = ""
+    """Which earlier steps each step reads, such as "-;0;0,1"."""
+    steps: int = 0
+    """Steps that the answer needs."""
+
+    @classmethod
+    def of(cls, workflow: Workflow | None, pool: Sequence[Profile]) -> Self:
+        """The shape of a workflow over the workers of a pool."""
+        if workflow is None:
+            return cls()
+        names = tuple(pool[step.worker].name for step in workflow.steps)
+        return cls(workers=names, topology=edges(workflow), steps=len(live_steps(workflow)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +51,7 @@ class PlanFacts:
     readable: bool
     correct: bool
     """Whether the answer is right."""
-    workers: tuple[str, ...] = ()
-    """The worker of each step; empty: the plan is unreadable, or accepts the answer that there is."""
-    topology: str = ""
-    """Which earlier steps each step reads, such as "-;0;0,1"."""
-    steps: int = 0
-    """Steps that the answer needs."""
+    shape: PlanShape
 
 
 def question_kind(task_id: str) -> str:
@@ -57,9 +74,9 @@ def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
       nats, less what chance shows: the mean over shuffled kinds. 0: the plan does not depend on the kind.
     - "commonest_plan": share of the commonest workers and topology together. Subtasks do not count.
     """
-    run = [plan for plan in plans if plan.workers]
-    steps = [plan.steps for plan in run]
-    shapes = [(plan.workers, plan.topology) for plan in run]
+    run = [plan for plan in plans if plan.shape.workers]
+    steps = [plan.shape.steps for plan in run]
+    shapes = [(plan.shape.workers, plan.shape.topology) for plan in run]
     commonest = Counter(shapes).most_common(1)
     return {
         "valid": mean(plan.readable for plan in plans),
@@ -67,9 +84,9 @@ def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
         "accuracy_readable": mean(plan.correct for plan in plans if plan.readable),
         "steps": mean(steps),
         "steps_std": pstdev(steps) if steps else 0.0,
-        "worker_entropy": entropy(worker for plan in run for worker in plan.workers),
-        "first_worker_entropy": entropy(plan.workers[0] for plan in run),
-        "topology_entropy": entropy(plan.topology for plan in run),
+        "worker_entropy": entropy(worker for plan in run for worker in plan.shape.workers),
+        "first_worker_entropy": entropy(plan.shape.workers[0] for plan in run),
+        "topology_entropy": entropy(plan.shape.topology for plan in run),
         "plan_information": _information([plan.kind for plan in run], shapes),
         "commonest_plan": commonest[0][1] / len(shapes) if commonest else 0.0,
     }

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, StoreError, UsageError
 from podium.rollout import Reward
+from podium.rollout.collapse import PlanShape
 from podium.types import Message, Value
 
 SETTINGS_HEADER = "X-Podium-Settings"
@@ -33,7 +34,7 @@ class RolloutRequest(Value):
     """Whether the latest plan was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
 
 
-class Score(Value):
+class Score(PlanShape):
     """The reward of a rollout's latest plan, and what happened when it ran."""
 
     reward: float | None
@@ -53,12 +54,6 @@ class Score(Value):
     """Why the plan could not be read, or what failed."""
     plan: str | None = None
     """The workflow in canonical text: equal plans have equal texts."""
-    topology: str = ""
-    """Which earlier steps each step reads, such as "-;0;0,1": the workflow without its workers and subtasks."""
-    workers: tuple[str, ...] = ()
-    """The name of the worker of each step."""
-    steps: int = 0
-    """Steps that the answer needs."""
     calls: int = 0
     cost_usd: float = 0.0
     """Dollars of all rounds so far, as if nothing came from the response cache."""

@@ -22,6 +22,7 @@ from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Outcome, Plan, PlanRequest, outcomes_of
 from podium.rollout import FixedPlan, RewardSettings, Rollout, roll, round_reward
+from podium.rollout.collapse import PlanShape
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
 from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
@@ -34,7 +35,7 @@ from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
-from podium.workflow import AccessRule, edges, live_steps, render
+from podium.workflow import AccessRule, render
 
 _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
@@ -321,9 +322,7 @@ def _score(rollout: Rollout, reward: RewardSettings, rounds: int) -> Score:
         finished=finished(trace, rounds),
         error=last.plan_error,
         plan=None if workflow is None else render(workflow),
-        topology="" if workflow is None else edges(workflow),
-        workers=() if workflow is None else tuple(trace.pool[step.worker].name for step in workflow.steps),
-        steps=0 if workflow is None else len(live_steps(workflow)),
+        **dict(PlanShape.of(workflow, trace.pool)),
         calls=trace.calls,
         cost_usd=trace.uncached_usd,
         recorded=any(span.recorded is not None for span in trace.spans),

@@ -17,15 +17,15 @@ from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
 from podium.errors import ConfigError, UsageError, WorkerError
-from podium.executor import Dispatcher, ExecutionSettings, Ledger
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.checkup import CheckResult
-from podium.planner import Planner, PlanRequest, paid_plan, rounds_of
+from podium.planner import Planner, rounds_of
 from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.by_ratings import ByRatings
 from podium.planners.plans import refuse_without_vote
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
-from podium.types import Budget, Question
+from podium.types import Question, Receipt
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions
@@ -156,16 +156,14 @@ async def check_planner(
     """
     started = asyncio.get_running_loop().time()
     error: str | None
-    ledger = Ledger(Budget(), accounts=accounts)
-    request = PlanRequest(Question(text=_CHECK), pool.profiles_for(_CHECK), seed="check", ledger=ledger)
+    runner, receipt = Runner(opened.planner, pool, accounts=tuple(accounts)), Receipt()
     try:
-        with ledger.receipt() as receipt:
-            plan = await paid_plan(opened.planner, request)
+        plan = await runner.write_plan(Question(text=_CHECK), seed="check", receipt=receipt)
     except (WorkerError, UsageError) as trouble:
-        spent, text = receipt.spent, str(trouble)
+        text = str(trouble)
         error = trouble.kind if isinstance(trouble, WorkerError) else "usage"
     else:
-        spent, failed = plan.spent, isinstance(plan.decision, PlanError)
+        failed = isinstance(plan.decision, PlanError)
         error = "no_plan" if failed else None
         text = f"It wrote no plan. {plan.decision}" if failed else plan.text
     return CheckResult(
@@ -174,11 +172,11 @@ async def check_planner(
         asyncio.get_running_loop().time() - started,
         text,
         error=error,
-        input_tokens=spent.usage.input_tokens,
-        output_tokens=spent.usage.output_tokens,
-        estimated=spent.usage.estimated,
-        cost_usd=spent.cost_usd,
-        unpriced=spent.unpriced,
+        input_tokens=receipt.spent.usage.input_tokens,
+        output_tokens=receipt.spent.usage.output_tokens,
+        estimated=receipt.spent.usage.estimated,
+        cost_usd=receipt.spent.cost_usd,
+        unpriced=receipt.spent.unpriced,
         role="planner",
         plan_format=_plan_format(opened.planner),
     )

@@ -110,17 +110,22 @@ class Runner:
             await run.plan()
         return run.trace
 
-    async def write_plan(self, question: Question, *, seed: str = "0") -> Plan:
+    async def write_plan(
+        self, question: Question, *, seed: str = "0", receipt: Receipt | None = None
+    ) -> Plan:
         """Write the first plan for `question`, run nothing, and make no trace.
+
+        Args:
+            receipt: gets what the plan cost, also if there is none.
 
         Raises:
             UsageError: the question is empty.
             StoreError: an account cannot be used.
             WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
         """
-        plan, _ = await _QuestionRun(self, self._context(question, seed), None, None).write_plan(
-            0, strict=True
-        )
+        context = self._context(question, seed)
+        with context.ledger.receipt(receipt):
+            plan, _ = await _QuestionRun(self, context, None, None).write_plan(0, strict=True)
         return plan
 
     def _context(self, question: Question, seed: str) -> QuestionContext:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Self, get_args
 
@@ -146,6 +146,11 @@ class Accuracy:
         return min(1.0, self._centre + self._half)
 
     @property
+    def document(self) -> dict[str, float]:
+        """Counts, share and interval, as JSON has them."""
+        return {name: getattr(self, name) for name in ("right", "judged", "mean", "low", "high")}
+
+    @property
     def _scale(self) -> float:
         return 1 + _Z * _Z / self.judged
 
@@ -171,6 +176,16 @@ class SpendGroup:
     days: dict[date, Sums]
     """Its sums on each day that has any."""
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """What JSON has of it."""
+        return {
+            "name": self.name,
+            **asdict(self.sums),
+            "accuracy": None if self.accuracy is None else self.accuracy.document,
+            "days": [{"day": day.isoformat(), **asdict(sums)} for day, sums in self.days.items()],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Spend:
@@ -182,6 +197,18 @@ class Spend:
     """None: no answer was judged."""
     groups: tuple[SpendGroup, ...]
     """The dearest first; days in their order."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The JSON of `podium traces spend --json` and of `/api/spend`."""
+        return {
+            "since": self.query.since.isoformat(),
+            "until": self.query.until.isoformat(),
+            "by": self.query.by,
+            "total": asdict(self.total),
+            "accuracy": None if self.accuracy is None else self.accuracy.document,
+            "groups": [group.document for group in self.groups],
+        }
 
     @classmethod
     def read(

@@ -58,7 +58,7 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
 
 
 def _plan_facts(score: Score, kind: str) -> PlanFacts:
-    return PlanFacts(kind, score.valid, score.correct, score.workers, score.topology, score.steps)
+    return PlanFacts(kind, score.valid, score.correct, score)
 
 
 def numbers(row: dict[str, Any]) -> dict[str, float]:

@@ -17,8 +17,8 @@ from podium.evals.suite.plan import SuiteJob
 from podium.evals.suite.results import GradedAnswer, Results, parse_answers
 from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
-from podium.executor import Dispatcher, Ledger
-from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, paid_plan, rounds_of
+from podium.executor import Dispatcher
+from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, rounds_of
 from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.planners.plans import PlannerWrapper
 from podium.rollout import Rollout
@@ -141,16 +141,10 @@ class _JobRun:
     async def _plans(self) -> list[Workflow]:
         """The planner's first plans for training questions."""
         plans, failed = [], ""
+        runner = replace(self.team.runner, planner=self.planner, budget=Budget())
         for task in self.setup.training(_PLANS).tasks(0):
-            request = PlanRequest(
-                task.question,
-                self.setup.pool.profiles_for(task.question.text),
-                max_steps=self.team.runner.max_steps,
-                seed=f"most-frequent/{task.id}",
-                ledger=Ledger(Budget(), accounts=self.team.runner.spend_limits),
-            )
             try:
-                plan = await paid_plan(self.planner, request)
+                plan = await runner.write_plan(task.question, seed=f"most-frequent/{task.id}")
             except WorkerError as error:
                 if error.kind == "budget":
                     raise BudgetError(str(error)) from None

@@ -5,7 +5,6 @@ A key sees the sums of its own requests and its own budget; an admin's key sees 
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from podium.executor.accounts import Account
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys.caller import NANO_PER_USD, Caller
 from podium.server.service import Service
-from podium.trace.spend import MAX_DAYS, Accuracy, Spend, SpendBy, SpendQuery
+from podium.trace.spend import MAX_DAYS, SpendBy, SpendQuery
 
 _DAYS = 30
 """Days up to today, if the query names none."""
@@ -35,7 +34,8 @@ def routes(service: Service) -> APIRouter:
             asked = query.of(caller, datetime.now(UTC).date())
         except UsageError as error:
             raise invalid(str(error), "since", code="invalid_days") from None
-        return _reply(await service.store.spend(asked)) | {"budgets": await _budgets(service, caller)}
+        found = await service.store.spend(asked)
+        return found.document | {"budgets": await _budgets(service, caller)}
 
     return router
 
@@ -78,35 +78,6 @@ class SpendParameters(BaseModel):
         until = self.until or today
         since = self.since or date.fromordinal(max(1, until.toordinal() - _DAYS + 1))
         return SpendQuery(since, until, self.by, caller.visible_owner)
-
-
-def _reply(spend: Spend) -> dict[str, Any]:
-    return {
-        "since": spend.query.since,
-        "until": spend.query.until,
-        "by": spend.query.by,
-        "total": asdict(spend.total),
-        "accuracy": _share(spend.accuracy),
-        "groups": [
-            {
-                **asdict(group.sums),
-                "name": group.name,
-                "accuracy": _share(group.accuracy),
-                "days": [
-                    {"day": day, "cost_usd": sums.cost_usd, "unpriced_calls": sums.unpriced_calls}
-                    for day, sums in group.days.items()
-                ],
-            }
-            for group in spend.groups
-        ],
-    }
-
-
-def _share(accuracy: Accuracy | None) -> dict[str, float] | None:
-    """The share of right answers with its interval; None: nothing was judged."""
-    if accuracy is None:
-        return None
-    return {name: getattr(accuracy, name) for name in ("right", "judged", "mean", "low", "high")}
 
 
 def _budget(key: str | None, period: str, limit: float, spent: float, reserved: float) -> dict[str, Any]:
