@@ -16,7 +16,7 @@ from podium.evals.charts import (
     shares,
     whisker,
 )
-from podium.evals.markup import Html, fragment, tag
+from podium.evals.markup import SafeHtml, fragment, tag
 from podium.evals.stats import Interval
 
 FINITE = st.floats(-1e6, 1e6)
@@ -96,4 +96,4 @@ def test_text_never_becomes_markup(text):
 
 
 def test_markup_is_left_as_it_is():
-    assert fragment(tag("b", "1 < 2"), " & ", [Html("<hr>")]) == "<b>1 &lt; 2</b> &amp; <hr>"
+    assert fragment(tag("b", "1 < 2"), " & ", [SafeHtml("<hr>")]) == "<b>1 &lt; 2</b> &amp; <hr>"

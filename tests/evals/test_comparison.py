@@ -35,6 +35,11 @@ def test_figures_without_end_are_read_back_and_reported(tmp_path: Path, figure: 
     assert "| inf |" in comparison_markdown(read)
 
 
+def test_a_right_answer_costs_what_all_answers_cost_for_it() -> None:
+    assert shown("ada", 0.5, 0.01).cost_of_pass == pytest.approx(0.02)
+    assert shown("bob", 0.0, 0.01).cost_of_pass == math.inf
+
+
 def test_below_the_table_stands_what_was_measured() -> None:
     made = comparison((shown("ada", 0.5, 0.01),)).model_copy(update=TOLD)
     assert next(notes(made)).startswith(

@@ -25,7 +25,7 @@ from podium.rollout.run_folder import replace_file
 from podium.study.candidates import (
     UNSORTED,
     Candidate,
-    Composition,
+    CandidateChoice,
     QuestionKinds,
     ask_candidates,
     order_of_tests,
@@ -108,7 +108,7 @@ def compose(
         if study.dry_run:
             return 0
         answers, spent_usd = asyncio.run(_ask(pool, found, kinds, study, folder=out))
-        composed = Composition.of(kinds, answers, budget, options.workers, spent_usd)
+        composed = CandidateChoice.of(kinds, answers, budget, options.workers, spent_usd)
         if composed.chosen:
             tallies = {one.worker: one.tallies for one in answers if one.worker in composed.chosen}
             tools = [worker.profile.name for worker in pool if is_tool(worker)]
@@ -196,7 +196,7 @@ def _say_plan(pool: Pool, kinds: QuestionKinds) -> None:
         console.print(f"Counted as free, since their price is 0: {printable(named)}.", soft_wrap=True)
 
 
-def _print(composed: Composition, budget: float, file: Path) -> None:
+def _print(composed: CandidateChoice, budget: float, file: Path) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("candidate")
     for name in ("tested", *map(str, range(1, len(composed.kinds) + 1)), "cost"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from podium.evals.comparison import Kind
-from podium.evals.markup import Html, tag
+from podium.evals.markup import SafeHtml, tag
 from podium.evals.stats import Interval
 
 WIDTH, HEIGHT = 360, 200
@@ -28,7 +28,7 @@ def colour(position: int) -> str:
     return COLOURS[position % len(COLOURS)]
 
 
-def curve(points: Sequence[Point], *, show: Callable[[float], str], minimum: float | None = None) -> Html:
+def curve(points: Sequence[Point], *, show: Callable[[float], str], minimum: float | None = None) -> SafeHtml:
     """A metric over iterations: its values as a faint line, and their moving mean.
 
     Args:
@@ -52,7 +52,7 @@ def curve(points: Sequence[Point], *, show: Callable[[float], str], minimum: flo
     )
 
 
-def shares(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequence[str]) -> Html:
+def shares(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequence[str]) -> SafeHtml:
     """Shares of a whole over iterations, stacked in the order of `names`, the first at the bottom."""
     if not points:
         return tag("p", "No values.", class_="none")
@@ -77,7 +77,7 @@ def shares(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequence[
     )
 
 
-def whisker(interval: Interval, position: int) -> Html:
+def whisker(interval: Interval, position: int) -> SafeHtml:
     """A bar for a share, with its confidence interval as a line across the bar's end."""
     end, low, high = (round(100 * value, 2) for value in (interval.mean, interval.low, interval.high))
     return tag(
@@ -139,12 +139,12 @@ class _Scale:
             - (y - self._y0) / ((self._y1 - self._y0) or 1) * (self._height - TOP - BOTTOM)
         )
 
-    def line(self, points: Iterable[Point], *, class_: str) -> Html:
+    def line(self, points: Iterable[Point], *, class_: str) -> SafeHtml:
         return tag("polyline", points=" ".join(self.at(x, y) for x, y in points), class_=class_)
 
     def axes(
         self, ticks: Sequence[float], show: Callable[[float], str], below: Mapping[float, str] | None = None
-    ) -> Html:
+    ) -> SafeHtml:
         """Horizontal grid lines with their values, and texts below; None: the first and the last number."""
         across = [
             (
@@ -190,7 +190,7 @@ def pareto_front(rows: Iterable[CostRow]) -> list[CostRow]:
     return front
 
 
-def pareto_chart(all_rows: Sequence[CostRow]) -> Html:
+def pareto_chart(all_rows: Sequence[CostRow]) -> SafeHtml:
     """Accuracy over dollars (logarithmic), with a point for each row and the Pareto front as a line.
 
     The oracle is left out, as are rows whose cost is zero or infinite.
@@ -222,7 +222,7 @@ def pareto_chart(all_rows: Sequence[CostRow]) -> Html:
     )
 
 
-def _dot(row: CostRow, x: float, y: float, fill: str) -> Html:
+def _dot(row: CostRow, x: float, y: float, fill: str) -> SafeHtml:
     said = f"{row.label}: {row.accuracy.mean:.1%} for ${1000 * row.cost_usd:.3g} per 1,000 questions"
     radius = 7 if row.kind == "conductor" else 4
     return tag(
@@ -230,6 +230,6 @@ def _dot(row: CostRow, x: float, y: float, fill: str) -> Html:
     )
 
 
-def _name(row: CostRow, x: float, y: float) -> Html:
+def _name(row: CostRow, x: float, y: float) -> SafeHtml:
     anchor, offset = ("end", -9) if x > _WIDE / 2 else ("start", 9)
     return tag("text", row.label, x=f"{x + offset:.1f}", y=f"{y - 7:.1f}", text_anchor=anchor)

@@ -69,6 +69,8 @@ class ComparisonRow(Value):
     """The p-value adjusted by Holm for all tested rows of the comparison; None: not tested."""
     steps: float
     calls: float
+    tokens: float = 0.0
+    """Input and output tokens, of workers and planner."""
     cost_usd: Figure
     """A cached answer counts with its original cost."""
     saved_usd: Figure = 0.0
@@ -89,6 +91,11 @@ class ComparisonRow(Value):
     """What explains the planner's accuracy if this row, a control, is as accurate."""
     unrecorded: MissingResponses | None = None
     """None: the recording has a response to every step."""
+
+    @property
+    def cost_of_pass(self) -> float:
+        """Dollars for each right answer (Erol et al. 2025, arXiv 2504.13359); infinite where none was right."""
+        return self.cost_usd / self.accuracy.mean if self.accuracy.mean > 0 else math.inf
 
 
 class Comparison(JsonFile):
@@ -162,6 +169,7 @@ def row(
         p_value=p_value,
         steps=evaluation.steps,
         calls=evaluation.calls,
+        tokens=evaluation.tokens,
         cost_usd=evaluation.cost_usd,
         saved_usd=evaluation.saved_usd,
         latency_s=evaluation.latency_s,

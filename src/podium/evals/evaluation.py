@@ -108,6 +108,11 @@ class Evaluation:
         return self.mean(lambda r: r.trace.calls)
 
     @cached_property
+    def tokens(self) -> float:
+        """Input and output tokens a question, of workers and planner."""
+        return self.mean(lambda r: r.trace.usage.tokens)
+
+    @cached_property
     def latency_s(self) -> float:
         """Seconds a question along the critical path, planning left out."""
         return self.mean(lambda r: r.trace.critical_path_s)

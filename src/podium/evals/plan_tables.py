@@ -8,7 +8,7 @@ from typing import Any
 from podium.evals.charts import colour, curve, shares
 from podium.evals.comparison import RECORDED
 from podium.evals.evaluation import Evaluation
-from podium.evals.markup import Html, data_table, fragment, table_row, tag
+from podium.evals.markup import SafeHtml, data_table, fragment, table_row, tag
 from podium.rollout.collapse import (
     PlanFacts,
     PlanShape,
@@ -47,7 +47,7 @@ COLLAPSE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 """(figure of `collapse_figures`, caption, function that formats a value)."""
 
 
-def training_section(metrics: Sequence[Mapping[str, Any]]) -> Html:
+def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     """The curves of a training, a mapping for each iteration, and where its replies were from."""
     numbered = [(float(row.get("iteration", place)), row) for place, row in enumerate(metrics)]
     figures = []
@@ -74,7 +74,7 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> Html:
     )
 
 
-def _collapse(metrics: Sequence[Mapping[str, Any]]) -> Html:
+def _collapse(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     """Whether the policy still writes different plans, beside its start."""
     start, now = ends_of(metrics)
     lines = [
@@ -83,7 +83,7 @@ def _collapse(metrics: Sequence[Mapping[str, Any]]) -> Html:
         if key in start and key in now
     ]
     if not lines:
-        return Html("")
+        return SafeHtml("")
     signs = collapses(now, start) or ["No sign of collapse beside the start."]
     return fragment(
         tag("h2", "Collapse"),
@@ -92,11 +92,11 @@ def _collapse(metrics: Sequence[Mapping[str, Any]]) -> Html:
     )
 
 
-def collapse_section(evaluations: Mapping[str, Evaluation]) -> Html:
+def collapse_section(evaluations: Mapping[str, Evaluation]) -> SafeHtml:
     """The same figures of each planner whose plans a model writes, and what its training ruined if the planner before
     training has a row, which is then called "LABEL: untrained"."""
     if not evaluations:
-        return Html("")
+        return SafeHtml("")
     figures = {label: collapse_figures(list(_plans(each))) for label, each in evaluations.items()}
     lines = (
         table_row(label, *(show(found[key]) for key, _, show in COLLAPSE), data_row=label)

@@ -46,7 +46,7 @@ class Planners:
 
     def __init__(self, team: Team, store: AsyncTraceStore | None = None) -> None:
         self._team = team
-        self.learning = Learning(store)
+        self.learning = OutcomeLearning(store)
         self._baselines = known_baselines()
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time; None: it did."""
@@ -207,7 +207,7 @@ class DirectPlanner:
         )
 
 
-class Learning:
+class OutcomeLearning:
     """Tells planners that learn while they serve how the answers to their questions turned out.
 
     What they learned is in the trace store alone: the latest judged traces. So it survives a restart, all servers of

@@ -216,7 +216,7 @@ def choose(
     return tuple(choices)
 
 
-class Composition(JsonFile):
+class CandidateChoice(JsonFile):
     """What became of all candidates."""
 
     description: ClassVar[str] = "a choice among candidates"
@@ -241,7 +241,7 @@ class Composition(JsonFile):
         budget_usd: float,
         most: int | None,
         spent_usd: float,
-    ) -> Composition:
+    ) -> CandidateChoice:
         """Choose among the candidates that answered all tests."""
         tested = choose([one for one in asked if one.complete], kinds.weights, budget_usd, most)
         outcomes = {one.worker: one for one in tested}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from podium.evals.charts import pareto_chart, whisker
-from podium.evals.markup import Html, data_table, html_page, prose, table_row, tag
+from podium.evals.markup import SafeHtml, data_table, html_page, prose, table_row, tag
 from podium.rollout.run_folder import replace_file
 from podium.study.decision import StudyRow
 from podium.study.result import Study
@@ -47,7 +47,7 @@ def study_html(study: Study) -> str:
     order = list(dict.fromkeys(row.kind for row in study.rows))
     drawn = "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats."
 
-    def line(row: StudyRow) -> Html:
+    def line(row: StudyRow) -> SafeHtml:
         label, *rest, verdict = cells(study, row)
         bar = whisker(row.accuracy, order.index(row.kind))
         chosen = "conductor" if row is study.best else None

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 
 from podium.evals.evaluation import Evaluation
-from podium.evals.measures import mean_over_repeats, right_by_repeat, stacked
 from podium.evals.stats import Interval, accuracy_interval
 from podium.types import Value
+from podium_research.measures.repeats import mean_over_repeats, right_by_repeat, stacked
 
 Position = Literal["first", "middle", "last"]
 """Which step of a plan the adversary does, among the steps that no tool does and that the answer needs. In a plan with

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.evals.measures import stacked
 from podium.ratings.answers import Floats
 from podium.types import Value
+from podium_research.measures.repeats import stacked
 
 
 class RightCount(Value):
@@ -24,7 +24,7 @@ class RightCount(Value):
     """The share of the best single worker."""
     lost: float
     """How much of its accuracy over all questions the planner loses to the oracle here; negative: it is ahead. Over all
-    counts this adds up to Gap@oracle."""
+    counts this adds up to the gap to the oracle (Gap@oracle of arXiv 2601.07206)."""
 
 
 def measure_right_counts(right_QR: Floats, single_WQR: Floats, best: int) -> tuple[RightCount, ...]:

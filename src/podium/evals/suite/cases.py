@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from podium.evals.evaluation import Evaluation, accuracy
-from podium.evals.markup import Html, data_table, fragment, prose, table_row, tag
+from podium.evals.markup import SafeHtml, data_table, fragment, prose, table_row, tag
 from podium.evals.suite.results import GOLD
 from podium.evals.table import percent
 from podium.rollout import Rollout
@@ -17,14 +17,14 @@ _SHOWN = 3
 """Questions of each sort that are shown."""
 
 
-def wins_and_losses(first: str, single: str, evaluations: Mapping[str, Evaluation]) -> Html:
+def wins_and_losses(first: str, single: str, evaluations: Mapping[str, Evaluation]) -> SafeHtml:
     """The questions on which the first planner is right and a single worker wrong, and the other way round."""
     ours, theirs = evaluations[first], evaluations[single]
     ahead = {task: share - theirs.right[task] for task, share in ours.right.items() if task in theirs.right}
     won = sorted((task for task in ahead if ahead[task] > 0), key=lambda task: -ahead[task])
     lost = sorted((task for task in ahead if ahead[task] < 0), key=lambda task: ahead[task])
 
-    def pair(task: str) -> Html:
+    def pair(task: str) -> SafeHtml:
         # Of several answers to a question those that differ are shown.
         wins = ahead[task] > 0
         our, their = _with(ours.by_question[task], wins), _with(theirs.by_question[task], not wins)
@@ -47,11 +47,11 @@ def _with(rollouts: Sequence[Rollout], correct: bool) -> Rollout:
     return next((rollout for rollout in judged if rollout.correct == correct), judged[0])
 
 
-def _folded(summary: str, content: Iterator[Html]) -> Html:
+def _folded(summary: str, content: Iterator[SafeHtml]) -> SafeHtml:
     return tag("details", tag("summary", summary), content)
 
 
-def _question(task: str, evaluation: Evaluation, *sides: tuple[str, Rollout]) -> Html:
+def _question(task: str, evaluation: Evaluation, *sides: tuple[str, Rollout]) -> SafeHtml:
     """A question with the plans that answered it, side by side."""
     gold = evaluation.facts[task].get(GOLD, "")
     return tag(
@@ -63,7 +63,7 @@ def _question(task: str, evaluation: Evaluation, *sides: tuple[str, Rollout]) ->
     )
 
 
-def _side(heading: str, rollout: Rollout) -> Html:
+def _side(heading: str, rollout: Rollout) -> SafeHtml:
     """The first plan of a rollout as it was run, and what became of it."""
     trace = rollout.trace
     first = trace.rounds[0] if trace.rounds else None
@@ -86,7 +86,7 @@ def _side(heading: str, rollout: Rollout) -> Html:
     )
 
 
-def _step(span: Span) -> Html:
+def _step(span: Span) -> SafeHtml:
     seen = f"sees {', '.join(map(str, span.reads))}" if span.reads else ""
     about = " · ".join(part for part in (seen, "" if span.status == "done" else span.status) if part)
     response = span.response or span.error
@@ -99,7 +99,7 @@ def _step(span: Span) -> Html:
     )
 
 
-def examples(after: str, before: str, evaluations: Mapping[str, Evaluation]) -> Html:
+def examples(after: str, before: str, evaluations: Mapping[str, Evaluation]) -> SafeHtml:
     """The first questions, with the plans of a Conductor before and after its training."""
     trained, untrained = evaluations[after].by_question, evaluations[before].by_question
     return fragment(
@@ -117,7 +117,7 @@ def examples(after: str, before: str, evaluations: Mapping[str, Evaluation]) -> 
     )
 
 
-def topologies(label: str, evaluation: Evaluation) -> Html:
+def topologies(label: str, evaluation: Evaluation) -> SafeHtml:
     """The shapes of a planner's first plans: how frequent, how often right, how dear, and one example each."""
     found: dict[str, list[Rollout]] = defaultdict(list)
     for rollout in evaluation.rollouts:
@@ -128,7 +128,7 @@ def topologies(label: str, evaluation: Evaluation) -> Html:
     total = sum(map(len, found.values()))
     ordered = sorted(found.items(), key=lambda item: -len(item[1]))
 
-    def line(shape: str, rollouts: Sequence[Rollout]) -> Html:
+    def line(shape: str, rollouts: Sequence[Rollout]) -> SafeHtml:
         right = accuracy(rollouts)
         usd = sum(rollout.trace.uncached_usd for rollout in rollouts) / len(rollouts)
         share = percent(len(rollouts) / total)
@@ -144,7 +144,7 @@ def topologies(label: str, evaluation: Evaluation) -> Html:
     )
 
 
-def failures(evaluations: Mapping[str, Evaluation]) -> Html:
+def failures(evaluations: Mapping[str, Evaluation]) -> SafeHtml:
     """What failed in each row, counted by kind, with the first message of each kind."""
     lines = [
         table_row(label, kind, f"{count:,}", prose(said))

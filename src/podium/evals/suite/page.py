@@ -6,26 +6,27 @@ It is drawn from the metrics of a training, and from the manifest and the kept a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from podium.errors import UsageError
 from podium.evals.charts import pareto_chart, whisker
 from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.evaluation_ledger import TEST
-from podium.evals.markup import Html, data_table, fragment, html_page, prose, table_row, tag
-from podium.evals.measures import Measures, PlannerMeasures, measure
+from podium.evals.markup import SafeHtml, data_table, fragment, html_page, prose, table_row, tag
 from podium.evals.plan_tables import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
 from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
 from podium.evals.suite.results import Results, without_garbage_collection
-from podium.evals.suite.tables import comparison_of, evaluations_of, unfinished
+from podium.evals.suite.tables import ORACLE, comparison_of, evaluations_of, unfinished
 from podium.evals.table import grid, notes, percent, points, within
 from podium.rollout.run_folder import RunFolder, replace_file
 
 REPORT = "report.html"
 """The name of the page in a run's folder."""
 _SURE = 0.05
+_LEAST_GAIN = 0.01
+"""A smaller gain of the oracle is not worth a team."""
 _LIGHT = """
 for (const one of document.querySelectorAll("[data-row]")) {
   const light = on => {
@@ -63,13 +64,13 @@ def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
         elif not metrics:
             raise UsageError(f"{run} has neither metrics nor {SUITE}; give the folder of a run.")
     heading = heading or f"Podium: {runs[0].resolve().name}"
-    page = html_page(heading, tag("h1", heading), sections, tag("script", Html(_LIGHT)))
+    page = html_page(heading, tag("h1", heading), sections, tag("script", SafeHtml(_LIGHT)))
     path = runs[0] / REPORT
     replace_file(path, page.encode())
     return path
 
 
-def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
+def _section(manifest: Manifest, table: SuiteTable, results: Results) -> SafeHtml:
     """All of one task set and pool."""
     evaluations = evaluations_of(table, results)
     lacking = unfinished(table, results)
@@ -97,7 +98,7 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> Html:
         tag("h3", "Accuracy over cost"),
         pareto_chart(comparison.rows),
         tag("p", line, class_="note"),
-        _measures(measure(evaluations, singles=singles)),
+        _prices(comparison),
         _controls(table, comparison),
         examples(first, before, evaluations) if before in evaluations else "",
         wins_and_losses(first, best, evaluations) if best not in {None, first} else "",
@@ -119,7 +120,7 @@ def _setting(manifest: Manifest, table: SuiteTable, comparison: Comparison) -> s
     )
 
 
-def _tiles(comparison: Comparison) -> Html:
+def _tiles(comparison: Comparison) -> SafeHtml:
     """The accuracy of the best row of each kind. Of several Conductors the first one counts."""
     best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
     best |= {row.kind: row for row in reversed(comparison.rows) if row.kind == "conductor"}
@@ -135,7 +136,7 @@ def _tiles(comparison: Comparison) -> Html:
     return tag("div", tiles, class_="tiles")
 
 
-def _rows(comparison: Comparison) -> Html:
+def _rows(comparison: Comparison) -> SafeHtml:
     """The table, with a last column that says which differences Holm's method lets stand."""
     headings, *rows = grid(comparison)
     kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
@@ -164,41 +165,48 @@ def _verdict(row: ComparisonRow, reference: str) -> str:
     return f"{reference} is ahead" if row.difference.mean > 0 else f"{reference} is behind"
 
 
-def _measures(measures: Measures) -> Html:
-    """Further figures of each planner, and what the pool allows."""
-
-    def cells(planner: PlannerMeasures) -> Iterator[str]:
-        gaps = planner.gaps
-        yield planner.label
-        yield f"{planner.cost_of_pass * 1000:.3f}"
-        yield f"{planner.tokens:,.0f}"
-        yield "" if gaps is None or gaps.ahead_of_best is None else points(gaps.ahead_of_best.mean)
-        yield "" if gaps is None or gaps.behind_oracle is None else points(gaps.behind_oracle.mean)
-
-    headings = (
-        "planner",
-        "$ / 1000 right answers",
-        "tokens",
-        "ahead of best single",
-        "behind oracle of one call",
+def _prices(comparison: Comparison) -> SafeHtml:
+    """What each planner's right answers cost, and whether a team of these workers can help at all."""
+    rows = [row for row in comparison.rows if row.kind != "oracle"]
+    lines = (
+        table_row(row.label, f"{row.cost_of_pass * 1000:.3f}", f"{row.tokens:,.0f}", data_row=row.label)
+        for row in rows
     )
-    lines = (table_row(*cells(planner), data_row=planner.label) for planner in measures.planners)
     return fragment(
-        tag("h3", "Further measures"),
-        data_table(headings, lines),
-        tag("p", measures.pool.statement, class_="note") if measures.pool else "",
+        tag("h3", "Price of a right answer"),
+        data_table(("planner", "$ / 1000 right answers", "tokens"), lines),
+        tag("p", _room_for_a_team(comparison), class_="note"),
     )
 
 
-def _controls(table: SuiteTable, comparison: Comparison) -> Html:
+def _room_for_a_team(comparison: Comparison) -> str:
+    """What the best worker and the oracle say of a team; empty: there are not two workers."""
+    oracle = next((row for row in comparison.rows if row.kind == "oracle" and row.label == ORACLE), None)
+    if oracle is None:
+        return ""
+    singles = (row for row in comparison.rows if row.kind == "single")
+    best = max(singles, key=lambda row: row.accuracy.mean)
+    gain = oracle.accuracy.mean - best.accuracy.mean
+    if gain < _LEAST_GAIN:
+        return (
+            f"A team cannot help on these questions: {best.label} is right on {best.accuracy.mean:.1%}, and any of the "
+            f"workers on {oracle.accuracy.mean:.1%}."
+        )
+    return (
+        f"A team may help: a planner that always chose a worker that is right would gain {gain * 100:.1f} points on "
+        f"{best.label}."
+    )
+
+
+def _controls(table: SuiteTable, comparison: Comparison) -> SafeHtml:
     """Each control beside its planner: what it would explain, and whether the figures rule that out."""
     first, entry = comparison.rows[0], table.rows[0].entry
     controls = {row.label: row.rules_out for row in table.rows if row.control and row.entry == entry}
     shown = [row for row in comparison.rows if row.label in controls]
     if not shown:
-        return Html("")
+        return SafeHtml("")
 
-    def line(row: ComparisonRow) -> Html:
+    def line(row: ComparisonRow) -> SafeHtml:
         lead = row.difference
         sure = lead is not None and lead.mean > 0 and row.adjusted_p is not None and row.adjusted_p <= _SURE
         return table_row(
@@ -219,12 +227,12 @@ def _controls(table: SuiteTable, comparison: Comparison) -> Html:
     return fragment(tag("h3", f"Controls of {first.label}"), data_table(headings, map(line, shown)))
 
 
-def _looks(table: SuiteTable) -> Html:
+def _looks(table: SuiteTable) -> SafeHtml:
     """How often the split was looked at."""
     split = table.table.split
     looks = () if table.ledger is None else table.ledger.looks(split)
     if not looks:
-        return Html("")
+        return SafeHtml("")
     lines = (
         table_row(
             f"{number}{', this one' * (look.config == table.config)}",

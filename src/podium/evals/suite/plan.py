@@ -40,7 +40,7 @@ _UNKEYED = {"label", "controls"}
 """Settings of a planner that stand in no key."""
 
 
-class Table(Value):
+class TableSettings(Value):
     """A task set and a pool, whose rows are compared with each other."""
 
     tasks: TasksEntry
@@ -53,7 +53,7 @@ class Table(Value):
         """The heading of the table."""
         return f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.title}"
 
-    def training(self, questions: int) -> Table:
+    def training(self, questions: int) -> TableSettings:
         """The same with so many questions on which choices are made. No worker turns bad during these."""
         pool = self.pool.model_copy(update={"decline": None})
         return self.model_copy(update={"split": TRAINING, "pool": pool, "questions": questions})
@@ -89,12 +89,12 @@ class Table(Value):
         return f"{written}-{digest(described)}"
 
 
-def tables_of(settings: SuiteSettings) -> Iterator[Table]:
+def tables_of(settings: SuiteSettings) -> Iterator[TableSettings]:
     """The tables, in the order of the file."""
     for tasks in settings.tasks:
         for pool in settings.pool:
             if not tasks.pools or pool.name in tasks.pools:
-                yield Table(
+                yield TableSettings(
                     tasks=tasks,
                     pool=pool,
                     split=settings.split_of(tasks),
@@ -102,7 +102,7 @@ def tables_of(settings: SuiteSettings) -> Iterator[Table]:
                 )
 
 
-class AnswerFile(Value):
+class SeedAnswersFile(Value):
     """The file of a row's answers with one seed."""
 
     key: str
@@ -118,7 +118,7 @@ class SuiteRow(Value):
     """The planner, as the suite names it."""
     control: str | None = None
     """None: the planner itself."""
-    files: tuple[AnswerFile, ...]
+    files: tuple[SeedAnswersFile, ...]
 
     @property
     def label(self) -> str:
@@ -158,7 +158,7 @@ class SuiteRow(Value):
 class SuiteTable(Value):
     """A table with its rows: each planner, followed by its controls."""
 
-    table: Table
+    table: TableSettings
     ledger_file: str | None
     """The file in which looks at the split are counted; None: looks at train are not."""
     notes: tuple[str, ...] = ()
@@ -250,7 +250,7 @@ class SuiteJob(Value):
     """A planner and its controls on the questions of one table and seed."""
 
     settings: SuiteSettings
-    table: Table
+    table: TableSettings
     entry: PlannerEntry
     """The planner of this seed."""
     seed: int
@@ -265,7 +265,7 @@ class SuiteJob(Value):
 
 
 def _jobs(
-    settings: SuiteSettings, table: Table, rows: Sequence[SuiteRow], training: Sequence[SuiteRow] = ()
+    settings: SuiteSettings, table: TableSettings, rows: Sequence[SuiteRow], training: Sequence[SuiteRow] = ()
 ) -> Iterator[SuiteJob]:
     learned = {row.entry.planner.partition(":")[2]: row.files[0].key for row in training}
     for row in rows:

@@ -10,7 +10,7 @@ from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
-from podium.evals.suite.plan import AnswerFile, SuiteRow, Table
+from podium.evals.suite.plan import SeedAnswersFile, SuiteRow, TableSettings
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.executor import Dispatcher
 from podium.planner import Planner
@@ -34,7 +34,7 @@ from podium.workers.vote import VoteWorker
 class TableSetup:
     """A table with its workers. They have a vote in any case, unless the pool of each question is drawn from them."""
 
-    table: Table
+    table: TableSettings
     pool: Pool
     team: TeamSettings
     """The settings of the pool's team, whose Conductor plans where an entry names none."""
@@ -42,7 +42,7 @@ class TableSetup:
     """Draws the pool of each question; None: all workers answer every question."""
 
     @classmethod
-    def of_pool(cls, table: Table, pool: Pool, team: TeamSettings) -> TableSetup:
+    def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> TableSetup:
         """The table over workers that are open; `ConfigError` if they lack one that is named."""
         if table.pool.draw is not None:
             return cls(table, pool, team, PoolSource(pool, table.pool.draw))
@@ -52,7 +52,7 @@ class TableSetup:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, table: Table, given: TableSetup | None = None) -> AsyncIterator[TableSetup]:
+    async def open(cls, table: TableSettings, given: TableSetup | None = None) -> AsyncIterator[TableSetup]:
         """The table, whose workers are closed at the end; or with the workers of `given`, which stay open.
 
         Raises:
@@ -123,7 +123,7 @@ class TableSetup:
         read = {seed: self._fingerprints(each) for seed, each in of_seeds.items()}
         for control in (None, *controls):
             files = (
-                AnswerFile(
+                SeedAnswersFile(
                     key=self.table.key(settings, of_seeds[seed], control, seed, read[seed]),
                     seed=seed,
                     answers=count,

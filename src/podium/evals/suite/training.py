@@ -16,7 +16,7 @@ from podium.evals.plan_selection import (
     best_fixed_plan,
     best_vote,
 )
-from podium.evals.suite.plan import SuiteJob, Table
+from podium.evals.suite.plan import SuiteJob, TableSettings
 from podium.evals.suite.results import Results, parse_answers
 from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
@@ -40,9 +40,9 @@ _CHOOSE: Mapping[str, Callable[[Answers], Planner | None]] = {
 class TrainingCache:
     """What the jobs of one process have read of training questions, so that they read and compute it once."""
 
-    answers: dict[Table, Answers | None] = field(default_factory=dict)
-    """None: not all workers are """
-    scored: dict[tuple[Table, bool], ScoredAnswers] = field(default_factory=dict)
+    answers: dict[TableSettings, Answers | None] = field(default_factory=dict)
+    """None: not all workers are recorded."""
+    scored: dict[tuple[TableSettings, bool], ScoredAnswers] = field(default_factory=dict)
     """By table and by whether votes stop early. The value keeps what planners learned from it."""
 
 
@@ -107,8 +107,8 @@ class SuiteTraining:
         samples = samples_within(cost_usd, float(self.measured.cost[best]))
         return self.measured.workers[best], max(1, samples)
 
-    async def _recorded(self) -> tuple[Table, Answers | None]:
-        """The answers of recorded workers, of which all samples are known; None: some worker is not"""
+    async def _recorded(self) -> tuple[TableSettings, Answers | None]:
+        """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
         setup = self.setup.training(len(self.measured.texts))
         if setup.table not in self.cache.answers:
             workers = [worker for worker in setup.pool if worker.profile.name in self.measured.workers]

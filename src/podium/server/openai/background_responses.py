@@ -21,7 +21,7 @@ from podium.errors import APIError, PodiumError, StoreError
 from podium.server.answers import from_trace, no_answer_error
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
-from podium.server.openai.responses_body import BACKGROUND_KEY, RepeatedFields
+from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.opened_question import OpenedQuestion
 from podium.server.service import Service
@@ -101,9 +101,7 @@ class BackgroundResponses:
             problem = "Too many responses wait in the background; ask again when some of them have ended."
             raise APIError(429, "rate_limit_error", problem, headers={"Retry-After": "30"})
         echo = {**frame.echo, "background": True}
-        repeated = RepeatedFields(
-            created=frame.created, model=frame.model, previous=frame.previous, echo=echo
-        )
+        repeated = EchoedFields(created=frame.created, model=frame.model, previous=frame.previous, echo=echo)
         metadata = {**frame.metadata, BACKGROUND_KEY: repeated.model_dump_json()}
         # `_keep` keeps the trace, if the response was not deleted meanwhile.
         question = replace(question, request=replace(question.request, metadata=metadata, keep=False))

@@ -47,11 +47,11 @@ _UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
 INSTRUCTIONS_KEY = "podium.instructions"
 """Metadata key that marks a trace whose first message is the `instructions` of a response."""
 BACKGROUND_KEY = "podium.background"
-"""Metadata key of a response that was made in the background: its `RepeatedFields`, as JSON."""
+"""Metadata key of a response that was made in the background: its `EchoedFields`, as JSON."""
 OWN_KEYS = (INSTRUCTIONS_KEY, BACKGROUND_KEY)
 
 
-class RepeatedFields(BaseModel):
+class EchoedFields(BaseModel):
     """The fields of its request that a response in the background repeats, and when it was asked for. Its trace has
     them in its metadata."""
 
@@ -61,10 +61,10 @@ class RepeatedFields(BaseModel):
     echo: dict[str, Any]
 
     @staticmethod
-    def read(trace: Trace) -> RepeatedFields | None:
+    def read(trace: Trace) -> EchoedFields | None:
         """None: the trace is no response in the background. A client of another route may have sent anything there."""
         try:
-            return RepeatedFields.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
+            return EchoedFields.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
         except ValidationError:
             return None
 

@@ -17,7 +17,7 @@ from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
-from podium.server.openai.responses_body import BACKGROUND_KEY, RepeatedFields
+from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
 from podium.server.requests import streamed_reply
 from podium.server.service import Service
@@ -118,7 +118,7 @@ def _finished(trace: Trace) -> dict[str, Any]:
 
 
 def _frame(trace: Trace) -> ResponseFrame:
-    again = RepeatedFields.read(trace)
+    again = EchoedFields.read(trace)
     started = int(datetime.fromisoformat(trace.started_at).timestamp())
     return ResponseFrame(
         trace_id=trace.id,
