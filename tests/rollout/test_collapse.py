@@ -8,7 +8,7 @@ import pytest
 
 from podium.rollout.collapse import (
     PlanFacts,
-    PlanShape,
+    PlanStructure,
     collapse_figures,
     collapses,
     ends_of,
@@ -26,7 +26,7 @@ START = {
 
 
 def plan(kind: str, *workers: str, correct: bool = False, topology: str = "-") -> PlanFacts:
-    shape = PlanShape(workers=workers, topology=topology, steps=len(workers))
+    shape = PlanStructure(workers=workers, topology=topology, steps=len(workers))
     return PlanFacts(kind, bool(workers), correct, shape)
 
 

@@ -11,7 +11,7 @@ from podium.evals.evaluation import Evaluation
 from podium.evals.markup import SafeHtml, data_table, fragment, table_row, tag
 from podium.rollout.collapse import (
     PlanFacts,
-    PlanShape,
+    PlanStructure,
     collapse_figures,
     collapses,
     ends_of,
@@ -119,5 +119,5 @@ def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:
     """What each rollout's first plan is."""
     for rollout in evaluation.rollouts:
         trace = rollout.trace
-        shape = PlanShape.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)
+        shape = PlanStructure.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)
         yield PlanFacts(question_kind(rollout.task_id), rollout.valid, rollout.correct, shape)

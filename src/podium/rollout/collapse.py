@@ -23,7 +23,7 @@ _MOST_ROWS = 5
 """Rows at each end of a training that are compared."""
 
 
-class PlanShape(Value):
+class PlanStructure(Value):
     """A plan without its subtasks; empty: it cannot be read, or accepts the answer that there is."""
 
     workers: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class PlanFacts:
     readable: bool
     correct: bool
     """Whether the answer is right."""
-    shape: PlanShape
+    shape: PlanStructure
 
 
 def question_kind(task_id: str) -> str:

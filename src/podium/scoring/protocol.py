@@ -12,7 +12,7 @@ from pydantic import Field
 
 from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, StoreError, UsageError
 from podium.rollout import Reward
-from podium.rollout.collapse import PlanShape
+from podium.rollout.collapse import PlanStructure
 from podium.types import Message, Value
 
 SETTINGS_HEADER = "X-Podium-Settings"
@@ -34,7 +34,7 @@ class RolloutRequest(Value):
     """Whether the latest plan was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
 
 
-class Score(PlanShape):
+class Score(PlanStructure):
     """The reward of a rollout's latest plan, and what happened when it ran."""
 
     reward: float | None

@@ -22,7 +22,7 @@ from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Outcome, Plan, PlanRequest, outcomes_of
 from podium.rollout import FixedPlan, RewardSettings, Rollout, roll, round_reward
-from podium.rollout.collapse import PlanShape
+from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
 from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
@@ -322,7 +322,7 @@ def _score(rollout: Rollout, reward: RewardSettings, rounds: int) -> Score:
         finished=finished(trace, rounds),
         error=last.plan_error,
         plan=None if workflow is None else render(workflow),
-        **dict(PlanShape.of(workflow, trace.pool)),
+        **dict(PlanStructure.of(workflow, trace.pool)),
         calls=trace.calls,
         cost_usd=trace.uncached_usd,
         recorded=any(span.recorded is not None for span in trace.spans),

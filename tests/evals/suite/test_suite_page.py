@@ -100,7 +100,13 @@ def test_the_page_is_whole_by_itself_and_readable_without_the_file(run: Path) ->
     verdicts = {row[0]: row[3] for row in read.rows if len(row) == 5 and row[0].startswith("ours:")}
     assert verdicts == {"ours: random-plans": "ruled out", "ours: best-worker": "ruled out"}
     assert ["1, this one", "11"] in [[row[0], row[2]] for row in read.rows if len(row) == 4]
-    for part in ("Where ours wins and loses", "ours wins:", "Topologies of ours", "What failed", "A team may help"):
+    for part in (
+        "Where ours wins and loses",
+        "ours wins:",
+        "Topologies of ours",
+        "What failed",
+        "A team may help",
+    ):
         assert part in page
     assert len(set(re.findall(r'<circle[^>]*data-row="([^"]+)"', page))) == 11, "each planner is a dot"
 
