@@ -57,10 +57,10 @@ from podium.testing import (
     WrongContentType,
     WrongModel,
 )
-from podium.trace import Trace
+from podium.trace import Reply, Trace
 from podium.trace.store import TraceStore
 from podium.types import Limits, Profile, Usage
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.pool import Pool, load_pool
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -18,8 +18,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from podium.errors import WorkerError
+from podium.trace import Reply
 from podium.types import Message, Price, Profile, Usage
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.response_cache import ResponseCache
 from podium.workers.scripted import ScriptedWorker
 

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from rows import Row, write
 
-from podium.trace import Attempt, RoundTrace, Span, Trace
+from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters, write_cursor
 from podium.trace.schema import TRACES
@@ -63,8 +63,8 @@ def make(number: int, words: int, rng: Random) -> Trace:
         spans.append(
             Span(
                 position=position, worker=worker, subtask="Add them up.", status="done",
-                messages=(Message(role="user", content=question + response),), response=response,
-                answered_by=worker, usage=Usage(input_tokens=300, output_tokens=250), cost_usd=rng.random() / 100,
+                messages=(Message(role="user", content=question + response),), answered_by=worker,
+                reply=Reply(response, Usage(input_tokens=300, output_tokens=250)), cost_usd=rng.random() / 100,
                 attempts=(Attempt(worker=worker, started_s=0.0, ended_s=1.0),),
             )
         )  # fmt: skip

@@ -17,9 +17,10 @@ from random import Random
 from podium.tasks.generated import GeneratedTasks, Split
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.trace import Reply
 from podium.types import Limits, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, VoteWorker
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.traits import WRITTEN
 
 SKILLS = ("plus", "minus", "times", "modulo")

@@ -4,11 +4,15 @@ import pytest
 from rich.console import Console
 
 from podium.cli.drawing import print_trace
-from podium.trace import Attempt, RejectedPlan, RoundTrace, Span, Trace
+from podium.trace import Attempt, RejectedPlan, Reply, RoundTrace, Span, Trace
 from podium.types import Message, Price, Profile, Question, Usage
 from podium.workflow import Access, Step, Workflow
 
 PLAN = 'model_id = [0, 1, 0, 1]\nsubtasks = ["Add.", "Doubt.", "Guess.", "Check."]\naccess_list = ...'
+
+
+def said(text, **more):
+    return Reply(text, Usage(input_tokens=100, output_tokens=20), **more)
 
 
 def span(position, **changes):
@@ -17,9 +21,8 @@ def span(position, **changes):
         "worker": ("ada", "bob")[position % 2],
         "subtask": ("Add.", "Doubt.", "Guess.", "Check.")[position],
         "status": "done",
-        "response": f"response {position}",
         "messages": (Message(role="user", content=f"message {position}"),),
-        "usage": Usage(input_tokens=100, output_tokens=20),
+        "reply": said(f"response {position}"),
         "cost_usd": 0.00012,
         "started_s": 1.0,
         "ended_s": 2.5,
@@ -39,10 +42,10 @@ def trace(**changes):
     )
     timeout = Attempt(worker="bob", started_s=1.0, ended_s=1.5, error_kind="timeout")
     spans = (
-        span(0, response="long " * 200),
-        span(1, status="failed", response=None, error="No answer within 3 s.", attempts=(timeout, timeout)),
-        span(2, status="skipped", response=None, messages=(), attempts=()),
-        span(3, reads=(0, 1), answered_by="gus", response="\x1b[31m[bold]5[/bold]"),
+        span(0, reply=said("long " * 200)),
+        span(1, status="failed", reply=None, error="No answer within 3 s.", attempts=(timeout, timeout)),
+        span(2, status="skipped", reply=None, messages=(), attempts=()),
+        span(3, reads=(0, 1), answered_by="gus", reply=said("\x1b[31m[bold]5[/bold]")),
     )
     rounds = (
         RoundTrace(
@@ -116,7 +119,7 @@ def test_a_rejected_plan_is_drawn_with_error_and_cost_and_full_shows_more():
     parameters = {"model": "m", "temperature": 0.5}
     planned = RoundTrace(
         plan_text=PLAN, plan_messages=sent, rejected=(rejected,), plan_reasoning="Well, ada.",
-        spans=(span(0, reasoning="Two and three.", parameters=parameters),),
+        spans=(span(0, reply=said("5", reasoning="Two and three.", parameters=parameters)),),
     )  # fmt: skip
     shown, whole = drawn(trace(rounds=(planned,))), drawn(trace(rounds=(planned,)), full=True)
     for drawing in (shown, whole):
@@ -153,7 +156,8 @@ def test_a_degraded_answer_says_why_before_it_is_given():
 
 
 def test_a_cached_answer_is_said_to_be():
-    kept = span(0, cached=True, cost_usd=0.0, saved_usd=0.0125, claimed_s=3.5, attempts=())
+    reply = said("5", cached=True, latency_s=3.5)
+    kept = span(0, reply=reply, cost_usd=0.0, saved_usd=0.0125, attempts=())
     shown = drawn(trace(rounds=(RoundTrace(plan_text=PLAN, spans=(kept,)),)))
     assert "120 tokens, out of the cache ($0.013 and 3.50 s when it was made)" in shown
     assert "simulated" not in shown

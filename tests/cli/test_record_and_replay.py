@@ -82,7 +82,7 @@ def test_a_recording_replays_at_the_command_line(podium: Podium) -> None:
     asked = podium("ask", question, "--pool", "made/pool.toml", "--planner", "single:able", "--json")
     assert json.loads(asked.out)["answer"] == recording.responses(question)["able"][0].text
     (span,) = json.loads(asked.out)["rounds"][0]["spans"]
-    assert span["recorded"].startswith("r#sums/test/0/")
+    assert span["reply"]["recorded"].startswith("r#sums/test/0/")
 
 
 def test_tasks_of_a_recording_end_where_it_ends(podium: Podium) -> None:

@@ -35,7 +35,7 @@ def test_a_team_is_in_the_trace_and_in_its_cost(podium):
     asked = podium("ask", "Add 2 and 3.", "--pool", "outer.toml", "--planner", "single:team", "--json")
     (round_,) = json.loads(asked.out)["rounds"]
     (span,) = round_["spans"]
-    inner = span["nested"]["rounds"][0]["spans"]
+    inner = span["reply"]["nested"]["rounds"][0]["spans"]
     assert [step["worker"] for step in inner] == ["ada", "ada", "bob"]
     assert span["cost_usd"] == sum(step["cost_usd"] for step in inner) > 0
 

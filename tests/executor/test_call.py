@@ -8,8 +8,9 @@ from podium.errors import WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.executor.ledger import Reservation
+from podium.trace import Reply
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Spent, Usage
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.response_cache import ResponseCache
 from podium.workers.scripted import ScriptedWorker
 

@@ -21,6 +21,7 @@ from podium.planners.voting import Single
 from podium.rollout.judging import JudgePayment
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
+from podium.trace import Reply
 from podium.types import (
     AnswerOptions,
     Budget,
@@ -33,7 +34,7 @@ from podium.types import (
     Spent,
     Usage,
 )
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.pool import Pool
 from podium.workers.response_cache import ResponseCache
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from podium.errors import WorkerError
 from podium.executor import Execution, ExecutionSettings, StepEnded, StepStarted
+from podium.trace import Reply
 from podium.types import Budget, Limits, Message, Price, Profile
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
 from podium.workers.vote import VoteWorker

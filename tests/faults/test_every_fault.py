@@ -193,10 +193,10 @@ async def test_the_fallback_answers_where_a_worker_cannot(pool_at, alone, case, 
 async def test_what_is_odd_but_usable_is_said_in_the_span(pool_at, alone, streamed):
     async with FaultServer(ANSWER) as server:
         for fault, check in (
-            (Length(), lambda span: span.finish == "length" and ANSWER.startswith(span.response)),
+            (Length(), lambda span: span.reply.finish == "length" and ANSWER.startswith(span.response)),
             (MissingUsage(), lambda span: span.usage.estimated and span.usage.output_tokens > 0),
             (WrongUsage(), lambda span: span.usage.estimated and 0 < span.usage.tokens < 1000),
-            (WrongModel(), lambda span: span.model == "another-model" and span.response == ANSWER),
+            (WrongModel(), lambda span: span.reply.model == "another-model" and span.response == ANSWER),
         ):
             server.rules = [Rule(fault=fault)]
             span = await ask(pool_at(server, "a", also=f"stream = {streamed}".lower()), server, alone)

@@ -10,8 +10,9 @@ import pytest
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.rollout.judging import JudgePayment
+from podium.trace import Reply
 from podium.types import Message, Price, Profile, Spent
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 
 

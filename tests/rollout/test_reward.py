@@ -1,13 +1,15 @@
 """The reward keeps its order whatever was spent, and its parts apart."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.rollout import PENALTY_CAP, Reward, RewardSettings, reward
 from podium.tasks.task import Grade
-from podium.trace import Attempt, RoundTrace, Span, Trace
-from podium.types import Question
+from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
+from podium.types import NO_USAGE, Question
 from podium.workflow import Step, Workflow
 
 WEIGHTS = st.builds(
@@ -27,9 +29,8 @@ def trace(cost: float = 0.0, seconds: float = 0.0, calls: int = 1, *, readable: 
             subtask="Do it.",
             reads=tuple(range(position)),
             status="done",
-            response="Answer: 1",
             cost_usd=cost / calls,
-            claimed_s=seconds / calls,
+            reply=Reply("Answer: 1", NO_USAGE, latency_s=seconds / calls),
             attempts=(Attempt(worker="w", started_s=0, ended_s=0),),
         )
         for position in range(calls)
@@ -125,7 +126,14 @@ def test_a_cached_answer_is_rewarded_as_if_it_had_been_paid_for():
     settings = RewardSettings(cost=1.0, calls=0.01, latency=0.001)
     paid = trace(0.02, 3.0, 2)
     spans = tuple(
-        span.model_copy(update={"cached": True, "cost_usd": 0.0, "saved_usd": span.cost_usd, "attempts": ()})
+        span.model_copy(
+            update={
+                "reply": replace(span.reply, cached=True),
+                "cost_usd": 0.0,
+                "saved_usd": span.cost_usd,
+                "attempts": (),
+            }
+        )
         for span in paid.spans
     )
     cached = paid.model_copy(update={"rounds": (paid.rounds[0].model_copy(update={"spans": spans}),)})

@@ -22,9 +22,10 @@ from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
+from podium.trace import Reply
 from podium.types import Budget, Limits, Price, Profile, Question, Usage
 from podium.workers import Pool
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker
 from scripted_team import Sums

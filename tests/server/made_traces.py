@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -157,8 +158,9 @@ def rejected_first() -> Trace:
     chief = ScriptedWorker("chief", ["No plan at all.", plan], profile=Profile(name="chief", price=vet.price))
     trace = _answered(Runner(Conductor(WorkerPolicy(chief), second_try=True), pool), "What is 6 x 7?")
     (round_,) = trace.rounds
-    span = round_.spans[0].model_copy(
-        update={"reasoning": "Six sevens.", "parameters": {"model": "vet-1", "max_tokens": 64}}
-    )
+    span = round_.spans[0]
+    assert span.reply is not None
+    reply = replace(span.reply, reasoning="Six sevens.", parameters={"model": "vet-1", "max_tokens": 64})
+    span = span.model_copy(update={"reply": reply})
     round_ = round_.model_copy(update={"plan_reasoning": "A sum: one worker will do.", "spans": (span,)})
     return trace.model_copy(update={"rounds": (round_,)})

@@ -15,8 +15,8 @@ from podium.server.conversations import Conversations
 from podium.server.keys import ANONYMOUS, Caller
 from podium.team.opening import open_pool
 from podium.testing import Answer, FaultServer, PromptCache
-from podium.trace import RoundTrace, Span, Trace
-from podium.types import AnswerOptions, Message, Question, Usage
+from podium.trace import Reply, RoundTrace, Span, Trace
+from podium.types import NO_USAGE, AnswerOptions, Message, Question, Usage
 
 POOL = """
 [conductor]
@@ -185,7 +185,7 @@ def turn(length: int, worker: str = "large", *, read: int = 0, **changed: Any) -
         subtask="",
         status="done",
         messages=sent,
-        usage=usage,
+        reply=Reply("Yes.", usage),
         **changed,
     )
     return Trace(
@@ -254,7 +254,10 @@ def test_each_workers_cache_is_remembered_and_one_that_reads_nothing_not(
     assert past.cached == {"large": 0}
 
 
-@pytest.mark.parametrize("changed", [{"cached": True}, {"status": "failed"}, {"worker": "medium"}])
+@pytest.mark.parametrize(
+    "changed",
+    [{"reply": Reply("Yes.", NO_USAGE, cached=True)}, {"status": "failed"}, {"worker": "medium"}],
+)
 def test_what_warms_no_cache_is_not_remembered(conversations: Conversations, changed: dict[str, Any]) -> None:
     trace = turn(2)
     span = trace.spans[0].model_copy(update={"answered_by": None, **changed})

@@ -63,7 +63,7 @@ def test_what_was_dropped_and_folded_is_told(
             (step,) = podium["steps"]
             assert (podium.get("dropped", []), step["dropped"], step["folded"]) == (dropped, dropped, folded)
             trace = httpx.get(f"{url}/api/traces/{podium['trace_id']}").json()
-            assert trace["rounds"][0]["spans"][0]["dropped"] == dropped
+            assert trace["rounds"][0]["spans"][0]["reply"]["dropped"] == dropped
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import Dispatcher, StepEnded, StepStarted
 from podium.planner import Outcome, Plan, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
-from podium.trace import Trace
+from podium.trace import Reply, Trace
 from podium.types import Budget, Limits, Question, Spent, Usage
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker

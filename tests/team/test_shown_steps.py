@@ -60,5 +60,5 @@ def test_a_step_sees_the_chosen_responses_without_those_that_failed(style):
     if style == "packed":
         assert read_view(look.messages).earlier == look.view.earlier
     assert trace.rounds[1].visible_responses == ((0, 1), (0, 2), (0, 0))
-    assert trace.rounds[1].spans[-1].votes.agreeing == 2  # 2, 1, 4, 1.
+    assert trace.rounds[1].spans[-1].reply.votes.agreeing == 2  # 2, 1, 4, 1.
     assert trace.answer.endswith("Answer: 1")

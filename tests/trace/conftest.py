@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podium.trace import Attempt, RoundTrace, Span, Trace
+from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.types import Message, Profile, Question, Usage
 from podium.workflow import Access, Step, Workflow
@@ -27,9 +27,8 @@ def build_trace(id_: str = "t1", *, text: str = "What is 2 + 3?", **changes: obj
             reads=tuple(range(position)),
             status="done",
             messages=(Message(role="user", content=text),),
-            response="5",
+            reply=Reply("5", Usage(input_tokens=10, output_tokens=2)),
             answered_by=name,
-            usage=Usage(input_tokens=10, output_tokens=2),
             cost_usd=0.25,
             attempts=(Attempt(worker=name, started_s=0.0, ended_s=0.5),),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import Reply, RoundTrace, Span, Trace
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import TraceStore
 from podium.types import Usage
@@ -40,7 +40,7 @@ def span(tokens: int, worker: str = "ada", **changes: object) -> Span:
         "answered_by": worker,
         "subtask": "Add.",
         "status": "done",
-        "usage": Usage(output_tokens=tokens),
+        "reply": Reply("5", Usage(output_tokens=tokens)),
         "started_s": 1.0,
         "ended_s": 3.5,
     }
@@ -48,7 +48,9 @@ def span(tokens: int, worker: str = "ada", **changes: object) -> Span:
 
 
 def test_answers_are_counted_for_who_gave_them(keep: Callable[..., Path]) -> None:
-    store = keep([span(10), span(20, "bob", claimed_s=0.5)], [span(30)])
+    store = keep(
+        [span(10), span(20, "bob", reply=Reply("5", Usage(output_tokens=20), latency_s=0.5))], [span(30)]
+    )
     assert past_answers(store) == {
         "ada": PastAnswers((30, 10), (2.5, 2.5)),
         "bob": PastAnswers((20,), (0.5,)),
@@ -58,7 +60,7 @@ def test_answers_are_counted_for_who_gave_them(keep: Callable[..., Path]) -> Non
 def test_what_was_not_answered_or_came_out_of_a_cache_is_no_past_answer(keep: Callable[..., Path]) -> None:
     store = keep(
         [
-            span(10, cached=True, saved_usd=1.0),
+            span(10, reply=Reply("5", Usage(output_tokens=10), cached=True), saved_usd=1.0),
             span(20, status="failed", answered_by=None),
             span(30, status="cancelled", answered_by=None),
             span(40),

@@ -28,11 +28,19 @@ FLAWS: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("rounds", 0, "plan_cost_usd"), float("-inf"), "rounds.0.plan_cost_usd is -inf"),
     ((*SPAN, "cost_usd"), -0.5, "rounds.0.spans.1.cost_usd is -0.5"),
     ((*SPAN, "cost_usd"), 1e300, "rounds.0.spans.1.cost_usd is 1e+300"),
-    ((*SPAN, "usage", "output_tokens"), 10**30, "rounds.0.spans.1.usage.output_tokens is too large"),
-    ((*SPAN, "usage", "input_tokens"), -3, "rounds.0.spans.1.usage.input_tokens is -3"),
+    (
+        (*SPAN, "reply", "usage", "output_tokens"),
+        10**30,
+        "rounds.0.spans.1.reply.usage.output_tokens is too large",
+    ),
+    ((*SPAN, "reply", "usage", "input_tokens"), -3, "rounds.0.spans.1.reply.usage.input_tokens is -3"),
     ((*SPAN, "attempts", 0, "ended_s"), float("nan"), "rounds.0.spans.1.attempts.0.ended_s is nan"),
-    ((*SPAN, "parameters"), {"top_p": float("nan")}, "rounds.0.spans.1.parameters.top_p is nan"),
-    ((*SPAN, "logprobs"), {"content": [{"logprob": float("-inf")}]}, "logprob is -inf"),
+    (
+        (*SPAN, "reply", "parameters"),
+        {"top_p": float("nan")},
+        "rounds.0.spans.1.reply.parameters.top_p is nan",
+    ),
+    ((*SPAN, "reply", "logprobs"), {"content": [{"logprob": float("-inf")}]}, "logprob is -inf"),
     (("pool", 0, "latency_s"), float("nan"), "pool.0.latency_s is nan"),
     (("budget",), {"usd": float("inf")}, "budget.usd is inf"),
     (("started_at",), "yesterday", "started_at is no date: 'yesterday'"),
@@ -80,8 +88,8 @@ def test_a_trace_that_does_not_fit_together_is_refused_at_its_line(
 
 def test_a_nested_teams_trace_is_looked_at_too(make_trace: Any) -> None:
     inner = json.loads(to_json(make_trace("inner", seconds=-1.0)))
-    line = changed(make_trace("outer"), (*SPAN, "nested"), inner)
-    with pytest.raises(UsageError, match=r"rounds\.0\.spans\.1\.nested\.seconds is -1"):
+    line = changed(make_trace("outer"), (*SPAN, "reply", "nested"), inner)
+    with pytest.raises(UsageError, match=r"rounds\.0\.spans\.1\.reply\.nested\.seconds is -1"):
         list(read_jsonl([line], "x"))
 
 
@@ -94,10 +102,12 @@ def test_teams_nested_too_deeply_are_refused(make_trace: Any, depth: int) -> Non
 
 
 def test_what_a_provider_and_a_caller_write_may_be_negative(make_trace: Any) -> None:
-    line = changed(make_trace(), (*SPAN, "logprobs"), {"content": [{"logprob": -9999.0}]})
-    line = changed(next(read_jsonl([line], "x")), (*SPAN, "parameters"), {"presence_penalty": -2, "seed": -7})
+    line = changed(make_trace(), (*SPAN, "reply", "logprobs"), {"content": [{"logprob": -9999.0}]})
+    line = changed(
+        next(read_jsonl([line], "x")), (*SPAN, "reply", "parameters"), {"presence_penalty": -2, "seed": -7}
+    )
     (trace,) = read_jsonl([line], "x")
-    assert trace.spans[1].parameters == {"presence_penalty": -2, "seed": -7}
+    assert trace.spans[1].reply.parameters == {"presence_penalty": -2, "seed": -7}
     assert next(read_jsonl([changed(trace, ("seconds",), MOST)], "x")).seconds == MOST
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import Reply, RoundTrace, Span, Trace
 from podium.trace.explanation import explain_answer
 from podium.types import Price, Profile, Question, Rating, Usage
 from podium.workflow import Step, Workflow, render
@@ -22,7 +22,7 @@ def rated(profile: Profile, accuracy: float, cost_usd: float = 0.01) -> Profile:
 def trace(*pool: Profile, thought: str = "", answer: str | None = "42") -> Trace:
     usage = Usage(input_tokens=900, output_tokens=50)
     span = Span(
-        position=0, worker="cheap", subtask="", status="done", response=answer, usage=usage, cost_usd=0.5,
+        position=0, worker="cheap", subtask="", status="done", reply=Reply(answer, usage), cost_usd=0.5,
         answered_by="vet",
     )  # fmt: skip
     planned = RoundTrace(plan_text=thought + render(PLAN), workflow=PLAN, spans=(span,), plan_cost_usd=0.25)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import date
+from typing import Any
 
 import pytest
 
 from podium.errors import UsageError
-from podium.trace import Attempt, Feedback, RoundTrace, Span, Trace
+from podium.trace import Attempt, Feedback, Reply, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.costs import PLANNING, Cost, costs_of
 from podium.trace.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
@@ -20,7 +21,13 @@ FIRST, LAST = date(2026, 3, 1), date(2026, 3, 31)
 POOL = (Profile(name="ada", price=Price(input=1.0, output=2.0)), Profile(name="bob"), Profile(name="cy"))
 
 
-def step(worker: str, usd: float = 0.0, *, tokens: int = 10, **changes: object) -> Span:
+def said(tokens: int = 10, **more: Any) -> Reply:
+    return Reply("5", Usage(input_tokens=tokens), **more)
+
+
+def step(
+    worker: str, usd: float = 0.0, *, tokens: int = 10, reply: Reply | None = None, **changes: object
+) -> Span:
     """A step that `worker` answered."""
     values = {
         "position": 0,
@@ -28,7 +35,7 @@ def step(worker: str, usd: float = 0.0, *, tokens: int = 10, **changes: object) 
         "subtask": "Add.",
         "status": "done",
         "answered_by": worker,
-        "usage": Usage(input_tokens=tokens),
+        "reply": reply or said(tokens),
         "cost_usd": usd,
         "attempts": (Attempt(worker=worker, started_s=0, ended_s=1),),
     }
@@ -48,13 +55,13 @@ def priced(make_trace: MakeTrace, id_: str, *spans: Span, plan_usd: float = 0.0,
 def test_what_a_worker_cost_is_told_apart_by_who_was_paid(make_trace: MakeTrace) -> None:
     lost = Attempt(worker="ada", started_s=0, ended_s=1, error_kind="timeout", cost_usd=0.1)
     answered = Attempt(worker="bob", started_s=1, ended_s=2)
-    nested = priced(make_trace, "inner", step("bob", 0.0), step("ada", 0.3, recorded="r#1/ada/0"))
+    nested = priced(make_trace, "inner", step("bob", 0.0), step("ada", 0.3, reply=said(recorded="r#1/ada/0")))
     spans = (
         step("ada", 0.4, answered_by="bob", attempts=(lost, answered)),
-        step("cy", 0.0, cached=True, attempts=(), saved_usd=0.5),
-        step("cy", 0.2, recorded="set#1/cy/0"),
+        step("cy", 0.0, reply=said(cached=True), attempts=(), saved_usd=0.5),
+        step("cy", 0.2, reply=said(recorded="set#1/cy/0")),
         step("cy", 0.0, tokens=0),
-        step("team", 0.3, nested=nested),
+        step("team", 0.3, reply=said(nested=nested)),
         step("bob", status="skipped", attempts=()),
     )
     planned = round_(spans, 0.7, plan_unpriced=True, plan_usage=Usage(output_tokens=5), plan_saved_usd=0.2)

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
 from podium.executor.estimate import estimate
 from podium.scoring import ScoringSettings
 from podium.tasks.task import Grade, Task
+from podium.trace import Reply
 from podium.trace.answers import PastAnswers
 from podium.train.estimate import (
     GIB,
@@ -31,7 +32,7 @@ from podium.train.estimate import (
 from podium.train.shape import ModelShape
 from podium.train.worker_estimate import RESPONSE_TOKENS, estimate_workers
 from podium.types import Limits, Price, Profile, Question
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.pool import Pool
 from podium.workflow import Step, Workflow
 from scripted_team import Sums, open_team

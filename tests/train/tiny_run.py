@@ -25,6 +25,7 @@ from podium.rollout import RewardSettings
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
+from podium.trace import Reply
 from podium.train.engine import open_engine
 from podium.train.ranks import Ranks
 from podium.train.rollouts import PromptCodec
@@ -35,7 +36,7 @@ from podium.train.shape import ModelShape
 from podium.train.small.checkpoints import write_model
 from podium.train.small.model import PolicyModel
 from podium.types import Limits, Message, Price, Profile, Question, Usage
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.pool import Pool
 
 PAD, BEGIN, END = 0, 1, 2

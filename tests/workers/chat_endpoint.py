@@ -15,8 +15,9 @@ from aiohttp import web
 
 from chat_worker import chat_worker
 from podium.errors import WorkerError
+from podium.trace import Reply
 from podium.types import Limits, Message, Profile
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
 
 KEY = "sk-hush-hush-0123456789"

@@ -18,7 +18,8 @@ PACKAGE = """
 from typing import Literal
 
 from podium.types import Profile, Usage
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
+from podium.trace import Reply
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.spec import WorkerSpec
 from podium.workers.traits import LOCAL_MODEL, TOOL, WRITTEN

@@ -3,7 +3,8 @@
 import pytest
 
 from evals.graded import column, graded
-from podium.trace import RoundTrace, Span
+from podium.trace import Reply, RoundTrace, Span
+from podium.types import NO_USAGE
 from podium_research.measures.first_token import first_token_s
 
 
@@ -14,9 +15,7 @@ def _span(position: int, seconds: float, *, reads=(), first: float | None = None
         subtask="Do it.",
         reads=reads,
         status="done",
-        claimed_s=seconds,
-        cached=True,
-        first_token_s=first,
+        reply=Reply("", NO_USAGE, latency_s=seconds, cached=True, first_token_s=first),
     )
 
 

@@ -8,8 +8,8 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.trace import Reply
 from podium.types import Budget, Limits, Price, Profile, Question, Usage
-from podium.workers.base import Reply
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view

@@ -178,11 +178,11 @@ def _draw_span(span: Span, previous: int, full: bool) -> RenderableType:
     if full:
         for message in span.messages:
             label.append(f"\n{message.role}: ", "dim bold").append(printable(message.content), "dim")
-        if span.parameters is not None:
-            sent = json.dumps(span.parameters, ensure_ascii=False)
+        if span.reply is not None and span.reply.parameters is not None:
+            sent = json.dumps(span.reply.parameters, ensure_ascii=False)
             label.append("\nparameters: ", "dim bold").append(printable(sent), "dim")
-        if span.reasoning:
-            label.append("\n").append(_thought(span.reasoning))
+        if span.reply is not None and span.reply.reasoning:
+            label.append("\n").append(_thought(span.reply.reasoning))
     if span.response is not None:
         label.append("\n→ ", _COLOURS["done"]).append(_cut(span.response, _RESPONSE, full), "cyan")
     if span.error is not None:

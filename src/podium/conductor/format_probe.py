@@ -31,8 +31,9 @@ from podium.errors import UsageError, WorkerError
 from podium.executor.state_file import default_state_path
 from podium.per_loop import PerLoop
 from podium.sqlite_files import SQLiteSchema
+from podium.trace import Reply
 from podium.types import AnswerOptions, Message
-from podium.workers.base import Reply, Worker
+from podium.workers.base import Worker
 
 DAY_S = 86_400.0
 """How long a verdict holds, in seconds."""

@@ -19,8 +19,9 @@ from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
 from podium.thoughts import ThoughtSplitter, split_thoughts
+from podium.trace import Reply
 from podium.types import Limits, Message, Price, Profile
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Request, Worker
 from podium.workers.build import BuildContext
 from podium.workers.spec import LocalSpec
 from podium.workers.traits import LOCAL_MODEL

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from podium.trace import Reply
 from podium.types import AnswerOptions
-from podium.workers.base import Reply, Worker
+from podium.workers.base import Worker
 from podium.workflow import AccessRule, SchemaKind, plan_schema
 
 PlanFormat = Literal["exact", "portable", "own", "tool", "json", "text"]

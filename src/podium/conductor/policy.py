@@ -16,6 +16,7 @@ from podium.errors import WorkerError
 from podium.executor import Dispatcher, Ledger, Reservation
 from podium.executor.question_context import CallContext
 from podium.executor.worker_call import WorkerCall, reservation_for
+from podium.trace import Reply
 from podium.types import (
     DEFAULT_OPTIONS,
     AnswerOptions,
@@ -24,7 +25,7 @@ from podium.types import (
     Spent,
     sent_tokens,
 )
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Request, Worker
 from podium.workers.chat.request_body import seed_number
 
 

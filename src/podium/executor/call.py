@@ -13,9 +13,9 @@ from itertools import count
 from podium.errors import RefusalError, WorkerError
 from podium.executor.question_context import QuestionContext
 from podium.executor.worker_call import Listeners, WorkerCall
-from podium.trace import Attempt
+from podium.trace import Attempt, Reply
 from podium.types import NO_USAGE, Spent
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 
 

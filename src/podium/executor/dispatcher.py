@@ -22,8 +22,9 @@ from podium.executor.breaker import Breaker, Cooldown, State
 from podium.executor.input_bound import InputBound
 from podium.executor.rate_limiter import RateLimiter, RetryBudget
 from podium.executor.state_file import CooldownFile
+from podium.trace import Reply
 from podium.types import Usage
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Request, Worker
 from podium.workers.failing import FailingWorker
 from podium.workers.response_cache import ResponseCache
 

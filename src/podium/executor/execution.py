@@ -104,7 +104,13 @@ class Execution:
                     self._question_context, worker, request, attempts, self._stream(position)
                 )
                 if isinstance(outcome, WorkerAnswer):
-                    result.update(_answer(outcome))
+                    result.update(
+                        status="done",
+                        reply=outcome.reply,
+                        answered_by=outcome.worker,
+                        cost_usd=outcome.spent.cost_usd,
+                        saved_usd=outcome.spent.saved_usd,
+                    )
                 else:
                     refused = outcome.refused or self._is_starved(position, attempts)
                     result.update(status="refused" if refused else "failed", error=outcome.error)
@@ -297,33 +303,3 @@ class Execution:
     @property
     def _why_stopped(self) -> str:
         return self._question_context.ledger.time_is_up if self._limit.expired() else _GONE
-
-
-def _answer(answered: WorkerAnswer) -> dict[str, Any]:
-    """The fields of the span of a step that was answered."""
-    reply = answered.reply
-    return {
-        "status": "done",
-        "response": reply.text,
-        "answered_by": answered.worker,
-        "usage": answered.spent.usage,
-        "cost_usd": answered.spent.cost_usd,
-        "saved_usd": answered.spent.saved_usd,
-        "claimed_s": reply.latency_s,
-        "recorded": reply.recorded,
-        "cached": reply.cached,
-        "finish": reply.finish,
-        "model": reply.model,
-        "fingerprint": reply.fingerprint,
-        "context_tokens": reply.context_tokens,
-        "dropped": reply.dropped,
-        "folded": reply.folded,
-        "first_token_s": reply.first_token_s,
-        "votes": reply.votes,
-        "tool_calls": reply.tool_calls,
-        "nested": reply.nested,
-        "reasoning": reply.reasoning,
-        "provider_state": reply.provider_state,
-        "parameters": reply.parameters,
-        "logprobs": reply.logprobs,
-    }

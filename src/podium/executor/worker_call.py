@@ -17,9 +17,9 @@ from podium.executor.input_bound import InputBound
 from podium.executor.ledger import LedgerAccount, Reservation
 from podium.executor.question_context import CallContext
 from podium.executor.rate_limiter import Permit
-from podium.trace import Attempt
+from podium.trace import Attempt, Reply
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Receipt, Spent, Usage
-from podium.workers.base import Reply, Request, Worker, time_limit
+from podium.workers.base import Request, Worker, time_limit
 from podium.workers.retry import attempts
 from podium.workers.traits import traits_of
 

@@ -13,8 +13,9 @@ from podium.executor import Dispatcher, Ledger
 from podium.executor.worker_call import first_reservation
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
+from podium.trace import Reply
 from podium.types import Budget, Spent
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Request, Worker
 from podium.workers.spend_limit import SpendLimit
 
 

@@ -18,7 +18,7 @@ from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
 from podium.team import Event, PlanReady, RoundEnded
 from podium.team.faults import TOOL_ANSWERS
-from podium.trace import Span, Trace
+from podium.trace import Reply, Span, Trace
 from podium.types import Profile, ProviderState, ToolCall, Usage, total_usage
 from podium.workflow import Acceptance, Workflow, render
 
@@ -59,7 +59,7 @@ def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
     Args:
         ignored: fields of the request that had no effect.
     """
-    last = trace.spans[-1] if trace.planner.startswith("straight:") and trace.spans else None
+    direct = trace.spans[-1].reply if trace.planner.startswith("straight:") and trace.spans else None
     return ServedAnswer(
         trace_id=trace.id,
         text=trace.answer or "",
@@ -69,8 +69,8 @@ def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
         podium=to_details(trace) | ({"ignored": list(ignored)} if ignored else {}),
         tool_calls=trace.tool_calls,
         worker=(trace.spans[-1].answered_by or trace.spans[-1].worker) if trace.tool_calls else "",
-        reasoning="" if last is None else last.reasoning,
-        logprobs=None if last is None else last.logprobs,
+        reasoning="" if direct is None else direct.reasoning,
+        logprobs=None if direct is None else direct.logprobs,
         state=trace.answer_state,
     )
 
@@ -123,7 +123,7 @@ def encode_reply(reply: Mapping[str, Any]) -> bytes:
 def _finish(trace: Trace) -> str:
     if trace.tool_calls:
         return "tool_calls"
-    reason = next((span.finish for span in reversed(trace.spans) if span.status == "done"), None)
+    reason = next((span.reply.finish for span in reversed(trace.spans) if span.reply is not None), None)
     return reason if reason in _PASSED_ON else "stop"
 
 
@@ -201,7 +201,8 @@ def _dropped(trace: Trace) -> Iterator[str]:
     for round_ in trace.rounds:
         yield from round_.plan_dropped
     for span in trace.spans:
-        yield from span.dropped
+        if span.reply is not None:
+            yield from span.reply.dropped
         if span.nested is not None:
             yield from _dropped(span.nested)
 
@@ -274,18 +275,19 @@ def _step_row(round: int, span: Span) -> dict[str, Any]:
 
 
 def _step_facts(span: Span) -> dict[str, Any]:
+    reply = span.reply or Reply("", span.usage)
     return {
         "worker": span.worker,
         "answered_by": span.answered_by,
         "cost_usd": span.cost_usd,
         "seconds": span.seconds,
-        "cached": span.cached,
+        "cached": reply.cached,
         "status": span.status,
-        "model": span.model,
-        "fingerprint": span.fingerprint,
-        "context_tokens": span.context_tokens,
-        "dropped": list(span.dropped),
-        "folded": span.folded,
+        "model": reply.model,
+        "fingerprint": reply.fingerprint,
+        "context_tokens": reply.context_tokens,
+        "dropped": list(reply.dropped),
+        "folded": reply.folded,
         "attempts": [
             attempt.model_dump(include={"worker", "error_kind", "error", "cost_usd"})
             for attempt in span.attempts

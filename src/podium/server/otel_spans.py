@@ -157,15 +157,18 @@ class SpanExporter:
             "podium.attempts": len(span.attempts),
             "podium.cached": span.cached,
             "podium.cost_usd": span.cost_usd,
-            "gen_ai.response.model": span.model,
-            "gen_ai.response.finish_reasons": None if span.finish is None else [span.finish],
-            "gen_ai.response.time_to_first_chunk": span.first_token_s,
             "server.address": model.address,
         }
+        if (reply := span.reply) is not None:
+            attributes |= {
+                "gen_ai.response.model": reply.model,
+                "gen_ai.response.finish_reasons": None if reply.finish is None else [reply.finish],
+                "gen_ai.response.time_to_first_chunk": reply.first_token_s,
+            }
         if self._texts:
             attributes["gen_ai.input.messages"] = _messages(span.messages)
-            if span.response is not None:
-                attributes["gen_ai.output.messages"] = _answer(span.response, span.finish)
+            if reply is not None:
+                attributes["gen_ai.output.messages"] = _answer(reply.text, reply.finish)
         error = _ERROR_TYPES.get(span.status)
         if span.status == "failed" and span.attempts:
             error = span.attempts[-1].error_kind or error

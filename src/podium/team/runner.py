@@ -210,7 +210,8 @@ class _QuestionRun:
                 case Workflow() as workflow:
                     with self._recorded(number, plan, workflow, seconds, error) as execution:
                         await execution.run()
-                    if error is not None or self._rounds[-1].spans[-1].tool_calls:
+                    last = self._rounds[-1].spans[-1].reply
+                    if error is not None or (last is not None and last.tool_calls):
                         return  # After calls of its tools the caller continues with the same worker.
                 case Acceptance():
                     self._accept(number, plan, seconds)
@@ -317,8 +318,8 @@ class _QuestionRun:
         finally:  # Also after cancellation: the trace has the answers so far.
             spans = execution.spans
             latest = answering_step(spans, self._runner.pool)
-            response = None if latest is None else spans[latest].response
-            votes = None if latest is None else spans[latest].votes
+            reply = None if latest is None else spans[latest].reply
+            response, votes = (None, None) if reply is None else (reply.text, reply.votes)
             responses = tuple(span.response for span in spans)
             self._outcomes = (*self._outcomes, Outcome(workflow, response or "", votes, responses))
             self._answer = self._answer if response is None else response

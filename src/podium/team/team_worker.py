@@ -16,9 +16,9 @@ from podium.executor import StepText
 from podium.team.events import Event, QuestionEnded
 from podium.team.planning import OpenedPlanner
 from podium.team.runner import Runner
-from podium.trace import Trace
+from podium.trace import Reply, Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 from podium.workers.traits import Traits, has_paid_workers, has_real_workers, real_workers
 

@@ -20,8 +20,8 @@ NEWEST = 500
 """How many traces are read, the newest first."""
 _QUERY = """
 SELECT json_extract(span.value, '$.answered_by') AS worker,
-       json_extract(span.value, '$.usage.output_tokens'),
-       coalesce(json_extract(span.value, '$.claimed_s'),
+       json_extract(span.value, '$.reply.usage.output_tokens'),
+       coalesce(json_extract(span.value, '$.reply.latency_s'),
                 json_extract(span.value, '$.ended_s') - json_extract(span.value, '$.started_s'))
 FROM (SELECT CASE WHEN json_valid(document) THEN document ELSE '{}' END AS document
       FROM traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
@@ -30,7 +30,7 @@ FROM (SELECT CASE WHEN json_valid(document) THEN document ELSE '{}' END AS docum
      json_each(round.value, '$.spans') AS span
 WHERE json_extract(span.value, '$.status') = 'done'
   AND worker IS NOT NULL
-  AND NOT coalesce(json_extract(span.value, '$.cached'), 0)
+  AND NOT coalesce(json_extract(span.value, '$.reply.cached'), 0)
 """
 
 

@@ -76,16 +76,19 @@ def _of_answer(span: Span, tried_usd: float, pool: tuple[Profile, ...]) -> Cost:
     worker = span.answered_by or span.worker
     usd = span.cost_usd - tried_usd
     usd = usd if usd > _NOTHING_USD else 0.0
-    if span.nested is not None:
-        inner = costs_of(span.nested)
+    reply = span.reply
+    if reply is None:
+        return Cost(worker, 1, 0, 0, usd, 0.0, span.saved_usd)
+    if reply.nested is not None:
+        inner = costs_of(reply.nested)
         unpriced = any(cost.unpriced for cost in inner)
         unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in inner))
     else:
-        recorded = span.recorded is not None
-        paid = span.status == "done" and not (span.cached or recorded)
-        unpriced = paid and not usd and span.usage.tokens > 0 and _has_no_price(worker, pool)
+        recorded = reply.recorded is not None
+        paid = not (reply.cached or recorded)
+        unpriced = paid and not usd and reply.usage.tokens > 0 and _has_no_price(worker, pool)
         unpaid_usd = usd if recorded else 0.0
-    return Cost(worker, 1, int(unpriced), span.usage.tokens, usd, unpaid_usd, span.saved_usd)
+    return Cost(worker, 1, int(unpriced), reply.usage.tokens, usd, unpaid_usd, span.saved_usd)
 
 
 def _has_no_price(worker: str, pool: tuple[Profile, ...]) -> bool:

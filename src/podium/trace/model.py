@@ -5,6 +5,7 @@ Values are frozen, and totals are properties. Times are in seconds since the tra
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
@@ -38,6 +39,60 @@ class VoteCount(Value):
     """Responses that gave the winning answer."""
     of: int
     """Responses that gave any answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a worker answered."""
+
+    text: str
+    usage: Usage
+    latency_s: float | None = None
+    """Seconds that the answer once took, or 0 of a tool; None: the executor measures them."""
+    recorded: str | None = None
+    """Which recorded response this is, as recording#question/worker/sample; None: it is not from a recording."""
+    finish: str | None = None
+    """Why it ended, in the words of `read_finish` of the chat workers; "length": it was cut off at max_tokens."""
+    model: str | None = None
+    """The model that the provider says answered."""
+    fingerprint: str | None = None
+    """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
+    context_tokens: int | None = None
+    """The context of the model: as its server has said in an error, else as the profile has it."""
+    dropped: tuple[str, ...] = ()
+    """Keys of the request that were left out, since the endpoint refuses them."""
+    folded: bool = False
+    """Whether messages were joined or moved into the form that the endpoint's chat template needs."""
+    first_token_s: float | None = None
+    """Seconds until a streamed reply began."""
+    cost_usd: float | None = None
+    """Dollars of the call; None: computed from usage and price."""
+    cached: bool = False
+    """Whether it comes from the response cache, or from an identical call in flight, and so costs nothing now."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Calls of the caller's tools that the worker requests; its text may be empty then."""
+    reasoning: str = ""
+    """The model's visible reasoning."""
+    provider_state: str = ""
+    """What the provider wants back with this message (`ProviderState.fields`); the tool calls have their own."""
+    parameters: dict[str, Any] | None = None
+    """The request to the endpoint as it was sent, without messages and without secrets: model, sampling, tools;
+    `system` is the worker's own system prompt. None: the worker does not tell, or the reply is from the response
+    cache."""
+    logprobs: dict[str, Any] | None = None
+    """Log probabilities of the tokens, in OpenAI's form, where the caller asked for them."""
+    votes: VoteCount | None = None
+    """The count, if the worker held a vote that has a winner."""
+    nested: Trace | None = None
+    """The trace of the nested team, if the worker is a team."""
+
+    def price(self, profile: Profile) -> float:
+        """Dollars that the call cost, at the prices of `profile`."""
+        return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
+
+    def spent(self, profile: Profile) -> Spent:
+        """Tokens and dollars of the call, at the prices of `profile`."""
+        return Spent(self.usage, self.price(profile))
 
 
 class Attempt(Value):
@@ -75,56 +130,50 @@ class Span(Value):
     """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
     when the time was up, or the caller went away."""
     messages: tuple[Message, ...] = ()
-    """Exactly what was sent to the worker; `folded` says whether its endpoint needed another form."""
-    response: str | None = None
+    """Exactly what was sent to the worker; `Reply.folded` says whether its endpoint needed another form."""
+    reply: Reply | None = None
+    """None: nobody answered."""
     answered_by: str | None = None
     """Name of the worker that answered: the chosen one or a fallback."""
-    usage: Usage = Usage()
-    """Tokens of the answer."""
     cost_usd: float = 0.0
     """Dollars paid for the answer, and for tries without one; an answer from the response cache costs nothing."""
-    cached: bool = False
-    """The answer was in the response cache, or an identical call in flight gave it."""
     saved_usd: float = 0.0
     """Dollars that a cached answer had cost when it was made."""
-    finish: str | None = None
-    """Why the response ends (`read_finish` of the chat workers); "length": it was cut off at max_tokens."""
-    model: str | None = None
-    """The model that the provider says answered."""
-    fingerprint: str | None = None
-    """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
-    context_tokens: int | None = None
-    """The context of the model: as its server has said in an error, else as the profile has it."""
-    dropped: tuple[str, ...] = ()
-    """Keys of the request that were left out, since the endpoint refuses them."""
-    folded: bool = False
-    """Whether the endpoint got `messages` joined or moved into the form that its chat template needs."""
-    first_token_s: float | None = None
-    """Seconds until a streamed response began."""
-    reasoning: str = ""
-    """The visible reasoning of the worker's model."""
-    provider_state: str = ""
-    """What the worker's provider wants back with the response (`ProviderState.fields`)."""
-    parameters: dict[str, Any] | None = None
-    """The request to the worker's endpoint without its messages, as it was sent: model, sampling, tools. `system` is
-    the worker's own system prompt. None: no request was sent, or the worker does not tell."""
-    logprobs: dict[str, Any] | None = None
-    """Log probabilities of the response's tokens, where the caller asked for them."""
-    votes: VoteCount | None = None
-    """The result of the vote, if the worker is a vote that was decided."""
-    tool_calls: tuple[ToolCall, ...] = ()
-    """Calls that the worker wants its caller to make; its response may be empty then."""
-    nested: Trace | None = None
-    """The trace of another team, if the worker is one."""
     started_s: float = 0.0
     ended_s: float = 0.0
-    claimed_s: float | None = None
-    """Seconds that the reply claims, as of a tool, a cached or a recorded one; they count instead of the clock's."""
-    recorded: str | None = None
-    """Which recorded response this is, as recording#question/worker/sample; None: it was made for this step."""
     attempts: tuple[Attempt, ...] = ()
     error: str | None = None
     """One sentence: why the step failed or was refused, or why a vote did not need it."""
+
+    @property
+    def response(self) -> str | None:
+        """The text of the reply; None: nobody answered."""
+        return None if self.reply is None else self.reply.text
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the answer."""
+        return NO_USAGE if self.reply is None else self.reply.usage
+
+    @property
+    def cached(self) -> bool:
+        """Whether the answer was in the response cache, or an identical call in flight gave it."""
+        return self.reply is not None and self.reply.cached
+
+    @property
+    def recorded(self) -> str | None:
+        """Which recorded response it is; None: the answer was made for this step."""
+        return None if self.reply is None else self.reply.recorded
+
+    @property
+    def nested(self) -> Trace | None:
+        """The trace of another team, if the worker that answered is one."""
+        return None if self.reply is None else self.reply.nested
+
+    @property
+    def claimed_s(self) -> float | None:
+        """Seconds that the reply claims, as of a tool, a cached or a recorded one; the clock's do not count then."""
+        return None if self.reply is None else self.reply.latency_s
 
     @property
     def seconds(self) -> float:
@@ -299,15 +348,15 @@ class Trace(Value):
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """Tool calls that the answering worker wants its caller to make; empty if the answer is final."""
         spans = self.rounds[-1].spans if self.rounds else ()
-        return spans[-1].tool_calls if spans else ()
+        return spans[-1].reply.tool_calls if spans and spans[-1].reply is not None else ()
 
     @property
     def answer_state(self) -> ProviderState | None:
         """What the provider of the worker that wrote the answer wants back with it; None: no worker wrote it."""
-        span = next((span for span in reversed(self.spans) if span.status == "done"), None)
-        if span is None or span.response != self.answer:
+        span = next((span for span in reversed(self.spans) if span.reply is not None), None)
+        if span is None or span.reply is None or span.reply.text != self.answer:
             return None
-        return ProviderState(worker=span.answered_by or span.worker, fields=span.provider_state)
+        return ProviderState(worker=span.answered_by or span.worker, fields=span.reply.provider_state)
 
     @property
     def calls(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from podium.trace.model import RoundTrace, Trace
+from podium.trace.model import Reply, RoundTrace, Trace
 
 MOST = 10**12
 """No count, no dollars and no seconds of one trace are more. Sums of millions of traces fit into a database."""
@@ -67,9 +67,9 @@ def _flaws_of_round(round_: RoundTrace, workers: int, depth: int) -> Iterator[st
         ):
             yield f"{place}.waited names a step that the plan does not have"
         if span.nested is not None and depth == _DEEPEST:
-            yield f"{place}.nested: more than {_DEEPEST} teams are nested"
+            yield f"{place}.reply.nested: more than {_DEEPEST} teams are nested"
         elif span.nested is not None:
-            yield from (f"{place}.nested.{flaw}" for flaw in _flaws(span.nested, depth + 1))
+            yield from (f"{place}.reply.nested.{flaw}" for flaw in _flaws(span.nested, depth + 1))
 
 
 def _not_earlier(steps: tuple[int, ...], position: int) -> int | None:
@@ -86,8 +86,9 @@ def _is_date(text: str) -> bool:
 
 def _numbers(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
     """All numbers with their places, without those of nested teams."""
-    if isinstance(value, BaseModel):
-        for name in type(value).model_fields:
+    if isinstance(value, BaseModel | Reply):
+        names = Reply.__dataclass_fields__ if isinstance(value, Reply) else type(value).model_fields
+        for name in names:
             if name != "nested":
                 yield from _numbers(getattr(value, name), (*place, name))
     elif isinstance(value, dict):

@@ -3,7 +3,8 @@
 Endpoints (`openai`) are imported from their own module, since it brings more with it.
 """
 
-from podium.workers.base import Reply, Request, Worker
+from podium.trace import Reply
+from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool, load_pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker

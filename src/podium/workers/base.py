@@ -1,4 +1,4 @@
-"""The worker protocol: what every worker has, the request that it gets, and the reply that it returns."""
+"""The worker protocol: what every worker has, and the request that it gets. Its reply is part of the trace."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from podium.errors import WorkerError
-from podium.trace import Trace, VoteCount
-from podium.types import AnswerOptions, Limits, Message, Profile, Receipt, Spent, ToolCall, Usage
+from podium.trace import Reply
+from podium.types import AnswerOptions, Limits, Message, Profile, Receipt
 from podium.workers.spend_limit import SpendLimit
 from podium.workers.view import View, read_view
 
@@ -55,59 +55,6 @@ class Request:
     def view(self) -> View:
         """What the worker is shown: `structured`, else parsed from the messages."""
         return read_view(self.messages) if self.structured is None else self.structured
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a worker answered."""
-
-    text: str
-    usage: Usage
-    latency_s: float | None = None
-    """Seconds that the answer once took, or 0 of a tool; None: the executor measures them."""
-    recorded: str | None = None
-    """Which recorded response this is; None: it is not from a recording."""
-    finish: str | None = None
-    """Why it ended, in the words of `read_finish` of the chat workers; "length": it was cut off at max_tokens."""
-    model: str | None = None
-    """The model that the provider says answered."""
-    fingerprint: str | None = None
-    """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
-    context_tokens: int | None = None
-    """The context of the model: as its server has said in an error, else as the profile has it."""
-    dropped: tuple[str, ...] = ()
-    """Keys of the request that were left out, since the endpoint refuses them."""
-    folded: bool = False
-    """Whether messages were joined or moved into the form that the endpoint's chat template needs."""
-    first_token_s: float | None = None
-    """Seconds until a streamed reply began."""
-    cost_usd: float | None = None
-    """Dollars of the call; None: computed from usage and price."""
-    cached: bool = False
-    """Whether it comes from the response cache, and so costs nothing now."""
-    tool_calls: tuple[ToolCall, ...] = ()
-    """Calls of the caller's tools that the worker requests."""
-    reasoning: str = ""
-    """The model's visible reasoning."""
-    provider_state: str = ""
-    """What the provider wants back with this message (`ProviderState.fields`); the tool calls have their own."""
-    parameters: dict[str, Any] | None = None
-    """The request to the endpoint as it was sent, without messages and without secrets; None: the worker does not tell,
-    or the reply is from the response cache."""
-    logprobs: dict[str, Any] | None = None
-    """Log probabilities of the tokens, in OpenAI's form, where the caller asked for them."""
-    votes: VoteCount | None = None
-    """The count, if the worker held a vote that has a winner."""
-    nested: Trace | None = None
-    """The trace of the nested team, if the worker is a team."""
-
-    def price(self, profile: Profile) -> float:
-        """Dollars that the call cost, at the prices of `profile`."""
-        return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
-
-    def spent(self, profile: Profile) -> Spent:
-        """Tokens and dollars of the call, at the prices of `profile`."""
-        return Spent(self.usage, self.price(profile))
 
 
 @asynccontextmanager

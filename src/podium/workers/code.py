@@ -13,10 +13,11 @@ from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.pool import SandboxPools
 from podium.sandbox.sandbox import Exit
+from podium.trace import Reply
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
 from podium.workers.answer import final_answer
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.fences import is_program, last_program
 from podium.workers.traits import TOOL
 

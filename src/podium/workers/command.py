@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import ConfigError, WorkerError
-from podium.workers.base import Reply, Request
+from podium.trace import Reply
+from podium.workers.base import Request
 from podium.workers.program import CompletedProgram, Program
 from podium.workers.reply_form import read_form, text_reply
 from podium.workers.spec import CommandSpec

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from podium.errors import WorkerError
+from podium.trace import Reply
 from podium.types import Limits
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Request, Worker
 from podium.workers.traits import WRITTEN, traits_of
 
 ENVIRONMENT = "environment"

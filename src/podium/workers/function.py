@@ -21,8 +21,9 @@ from types import ModuleType
 from typing import Any
 
 from podium.errors import ConfigError, WorkerError
+from podium.trace import Reply
 from podium.types import Limits, Price, Profile
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.reply_form import read_form, text_reply
 
 Function = Callable[..., Any]

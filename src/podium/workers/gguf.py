@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import ConfigError
-from podium.workers.base import Reply, Request
+from podium.trace import Reply
+from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
 from podium.workers.connections import Connections
 from podium.workers.gguf_servers import HUB, GgufServer, GgufServers, check_sum

@@ -21,8 +21,9 @@ import aiohttp
 from pydantic import SecretStr
 
 from podium.errors import ConfigError, WorkerError
+from podium.trace import Reply
 from podium.types import Message, Spent, Usage, sent_tokens
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.failures import Failures, ProviderError
 from podium.workers.chat.reply_builder import ReplyBuilder

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from podium.trace import Reply
 from podium.types import Message
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
 from podium.workers.spec import ChatSpec
 from podium.workers.traits import ENDPOINT

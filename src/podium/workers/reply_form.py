@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from podium.trace import Reply
 from podium.types import Message, Usage, Value, estimate_tokens
-from podium.workers.base import Reply
 
 _SHOWN = 60
 """Characters of a key that a message repeats."""

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from podium.errors import WorkerError
+from podium.trace import Reply
 from podium.types import Limits, Profile, Spent, Usage, estimate_tokens
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.traits import WRITTEN
 
 

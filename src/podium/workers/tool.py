@@ -7,8 +7,9 @@ that sentence as an answer.
 from __future__ import annotations
 
 from podium.errors import WorkerError
+from podium.trace import Reply
 from podium.types import Usage
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.view import View
 
 _NO_RESULT = "There is no result: "

@@ -102,7 +102,7 @@ def test_a_reader_gets_every_event_as_it_happens(url: str, writer: Writer) -> No
             pieces += data["text"]
             assert pieces == "".join(writer.text.split("|")[: writer.allowed])
         _, kind, data = next(told)
-        assert (kind, data["span"]["response"]) == ("step_ended", "Six sevens are 42.")
+        assert (kind, data["span"]["reply"]["text"]) == ("step_ended", "Six sevens are 42.")
         assert next(told)[1:] == (
             "round_ended",
             {"round": 0, "response": "Six sevens are 42.", "accepted": False},

@@ -23,7 +23,7 @@ def paid(days: int = 3) -> list[Trace]:
     for number, trace in enumerate(of_sums(days)):
         round_ = trace.rounds[0]
         ada, bram = (
-            span.model_copy(update={"cost_usd": usd, "claimed_s": None, "answered_by": name, "worker": name})
+            span.model_copy(update={"cost_usd": usd, "answered_by": name, "worker": name})
             for span, usd, name in zip(round_.spans, (1.0, 0.0), ("ada", "bram"), strict=True)
         )
         pool = tuple(one.model_copy(update={"price": Price()}) for one in trace.pool)

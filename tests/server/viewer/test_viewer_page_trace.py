@@ -6,7 +6,8 @@ from pathlib import Path
 
 from made_traces import WRITABLE, hundred_steps, keep, plain, poisoned, troubled, two_rounds
 
-from podium.trace import Trace
+from podium.trace import Reply, Trace
+from podium.types import NO_USAGE
 
 
 def opened_trace(kept_server, opened, tmp_path: Path, trace: Trace):
@@ -45,14 +46,16 @@ def test_a_step_shows_which_model_it_was_and_what_its_endpoint_refused(
     kept_server, opened, tmp_path: Path
 ) -> None:
     trace = plain()
-    told = {
-        "model": "m-2",
-        "fingerprint": "fp_1",
-        "context_tokens": 8192,
-        "dropped": ("top_p", "stop"),
-        "folded": True,
-    }
-    span = trace.rounds[0].spans[0].model_copy(update=told)
+    reply = Reply(
+        "42",
+        NO_USAGE,
+        model="m-2",
+        fingerprint="fp_1",
+        context_tokens=8192,
+        dropped=("top_p", "stop"),
+        folded=True,
+    )
+    span = trace.rounds[0].spans[0].model_copy(update={"reply": reply})
     rounds = (trace.rounds[0].model_copy(update={"spans": (span,)}),)
     page = opened_trace(kept_server, opened, tmp_path, trace.model_copy(update={"rounds": rounds}))
     page.click(".step-box >> nth=0")

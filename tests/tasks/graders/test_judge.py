@@ -12,7 +12,8 @@ from aiohttp import web
 from podium.config import build
 from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.judge import RETRY_PROMPT, RUBRIC, Judge
-from podium.workers.base import Reply, Request, Worker
+from podium.trace import Reply
+from podium.workers.base import Request, Worker
 
 FENCE = re.compile(r"<<<(?:end|[a-z ]+) ([0-9a-f]{16})>>>")
 BUSY = {"error": "status", "retryable": True, "retry_after_s": 0.01}

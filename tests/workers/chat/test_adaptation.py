@@ -11,8 +11,9 @@ import pytest
 from chat_worker import chat_worker
 from podium.errors import WorkerError
 from podium.testing import Fault, FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
+from podium.trace import Reply
 from podium.types import AnswerOptions, Limits, Message, Profile
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker
 

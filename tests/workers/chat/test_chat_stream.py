@@ -6,8 +6,8 @@ import json
 import pytest
 from chat_endpoint import DONE, GOOD, KEY, USAGE, Endpoint, ask, delta, event, failure
 
+from podium.trace import Reply
 from podium.types import Usage
-from podium.workers.base import Reply
 from podium.workers.chat.client import ChatClient
 
 WHOLE = [event(chunk) for chunk in (delta("", role="assistant"), delta("The answer"), delta(" is 4."))]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from podium.trace import Reply
 from podium.types import Message, Price, Profile, Usage
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 
 IDENTITY = {"kind": "openai", "url": "http://here/v1", "model": "big", "extra": {"top_p": 0.9}}

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from paid import Paid, reply, request
 
 from podium.errors import StoreError, UsageError, WorkerError
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import Reply, RoundTrace, Span, Trace
 from podium.types import Message, Question, ToolCall, Usage
-from podium.workers.base import Reply
 from podium.workers.response_cache import ResponseCache
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Step, Workflow
@@ -51,7 +50,9 @@ async def test_a_reply_that_cannot_be_stored_is_given_and_told(cache, caplog):
 
 
 async def test_a_kept_reply_says_all_that_the_reply_said(cache):
-    span = Span(position=0, worker="w", subtask="Do \ud800.", status="done", response="7", cost_usd=0.1)
+    span = Span(
+        position=0, worker="w", subtask="Do \ud800.", status="done", reply=Reply("7", Usage()), cost_usd=0.1
+    )
     nested = Trace(
         id="n",
         question=Question(text="?\0", history=(Message(role="user", content="hm"),)),

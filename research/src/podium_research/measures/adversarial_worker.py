@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from podium.trace import Reply
 from podium.types import Limits, Message
-from podium.workers.base import Reply, Request, Worker
+from podium.workers.base import Request, Worker
 from podium.workers.replay import ReplayWorker, with_answer
 from podium.workers.traits import traits_of
 

@@ -19,10 +19,10 @@ def first_token_s(trace: Trace) -> float | None:
         return planning + trace.critical_path_s
     last = run[-1]
     answering = next((span for span in reversed(last.spans) if span.status == "done"), None)
-    if answering is None or answering.first_token_s is None:
+    if answering is None or answering.reply is None or answering.reply.first_token_s is None:
         return None
     earlier = sum(round_.critical_path_s for round_ in run[:-1])
-    return planning + earlier + _waiting_s(last, answering.position) + answering.first_token_s
+    return planning + earlier + _waiting_s(last, answering.position) + answering.reply.first_token_s
 
 
 def _waiting_s(round_: RoundTrace, position: int) -> float:

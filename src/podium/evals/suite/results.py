@@ -10,6 +10,7 @@ import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -94,8 +95,11 @@ def _short(trace: Trace) -> Trace:
 
 
 def _short_span(span: Span) -> Span:
-    nested = None if span.nested is None else _short(span.nested)
-    return span.model_copy(update={"messages": (), "parameters": None, "logprobs": None, "nested": nested})
+    reply = span.reply
+    if reply is not None:
+        nested = None if reply.nested is None else _short(reply.nested)
+        reply = replace(reply, parameters=None, logprobs=None, nested=nested)
+    return span.model_copy(update={"messages": (), "reply": reply})
 
 
 class Results:

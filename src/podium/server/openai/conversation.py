@@ -331,7 +331,7 @@ def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> 
     """The worker's messages, its response and the tool results. None: a result is for another call."""
     for answer in answers:
         found = CallId.parse(answer.tool_call_id or "")
-        if found is None or found.trace_id != trace.id or found.number >= len(span.tool_calls):
+        if found is None or found.trace_id != trace.id or found.number >= len(trace.tool_calls):
             return None
     served = from_trace(trace)
     response = Message(

@@ -126,7 +126,7 @@ function Box({ step, place, names, critical, chosen, onChoose }) {
     <text class="state" x=${BOX.width - 12} y="22" text-anchor="end">${sign(state)}</text>
     <text class="what" x="14" y="39">${line(subtask, 27)}</text>
     <text class="figure" x="14" y="53">
-      ${fallback ? `↪ ${line(fallback, 9)}  ·  ` : ""}${span ? `${seconds(took(span))}  ·  ${money(span.cost_usd)}${span.cached ? "  ·  cached" : ""}` : word(status)}
+      ${fallback ? `↪ ${line(fallback, 9)}  ·  ` : ""}${span ? `${seconds(took(span))}  ·  ${money(span.cost_usd)}${span.reply?.cached ? "  ·  cached" : ""}` : word(status)}
     </text>
   </g>`;
 }

@@ -8,6 +8,7 @@ import { Text, line } from "./text.js";
 
 export function StepDetail({ step, onClose, nested }) {
   const { span } = step;
+  const reply = span?.reply;
   return html`<section class="step-detail" aria-label=${`Step ${step.position}`}>
     <header>
       <h3>Step ${step.position}: ${line(step.worker, 60)}</h3>
@@ -16,22 +17,22 @@ export function StepDetail({ step, onClose, nested }) {
     </header>
     ${span && html`<${Facts} span=${span} step=${step} />`} ${span?.error && html`<p class=${span.status === "skipped" ? "none" : "trouble"}>${line(span.error, 2000)}</p>`}
     <${Part} title="Subtask"><${Text} text=${step.subtask} /><//>
-    ${span?.reasoning && html`<${Part} title="Thoughts"><${Text} text=${span.reasoning} /><//>`}
+    ${reply?.reasoning && html`<${Part} title="Thoughts"><${Text} text=${reply.reasoning} /><//>`}
     <${Part} title="Response">
-      <${Text} text=${span ? span.response : step.text} quiet=${span ? "no response" : "not yet"} />
-      <${WantedCalls} calls=${span?.tool_calls ?? []} />
+      <${Text} text=${span ? reply?.text : step.text} quiet=${span ? "no response" : "not yet"} />
+      <${WantedCalls} calls=${reply?.tool_calls ?? []} />
     <//>
     ${span &&
     html`<${Part} title="What the worker saw" hint="exactly as it was sent">
       ${span.messages.length === 0 && html`<p class="none">nothing was sent</p>`}
       <${Messages} messages=${span.messages} />
     <//>`}
-    ${span?.parameters &&
+    ${reply?.parameters &&
     html`<${Part} title="Parameters and tools" hint="the rest of the request, as it was sent">
-      <${Text} text=${JSON.stringify(span.parameters, null, 2)} />
+      <${Text} text=${JSON.stringify(reply.parameters, null, 2)} />
     <//>`}
     ${span && span.attempts.length > 0 && html`<${Part} title="Attempts"><${Attempts} attempts=${span.attempts} /><//>`}
-    ${span?.nested && html`<${Nested} trace=${span.nested} nested=${nested} />`}
+    ${reply?.nested && html`<${Nested} trace=${reply.nested} nested=${nested} />`}
   </section>`;
 }
 
@@ -43,30 +44,31 @@ function Part({ title, hint, children }) {
 }
 
 function Facts({ span, step }) {
-  const { usage } = span;
+  const reply = span.reply ?? {};
+  const usage = reply.usage ?? {};
   const marks = [
-    span.cached && "from the response cache",
+    reply.cached && "from the response cache",
     span.attempts.some((attempt) => attempt.hedge) && "hedged",
     fallbackOf(step) && `answered by the fallback ${fallbackOf(step)}`,
-    span.finish === "length" && "cut off at its limit of tokens",
-    span.recorded && `recorded: ${span.recorded}`,
+    reply.finish === "length" && "cut off at its limit of tokens",
+    reply.recorded && `recorded: ${reply.recorded}`,
     usage.estimated && "tokens estimated",
-    span.dropped?.length > 0 && `its endpoint refuses: ${span.dropped.join(", ")}`,
-    span.folded && "messages folded for its chat template",
+    reply.dropped?.length > 0 && `its endpoint refuses: ${reply.dropped.join(", ")}`,
+    reply.folded && "messages folded for its chat template",
   ].filter(Boolean);
   const facts = [
     ["time", seconds(took(span))],
-    ["first token", span.first_token_s == null ? null : seconds(span.first_token_s)],
+    ["first token", reply.first_token_s == null ? null : seconds(reply.first_token_s)],
     ["cost", money(span.cost_usd)],
     ["saved", span.saved_usd ? money(span.saved_usd) : null],
-    ["tokens in", count(usage.input_tokens) + (usage.cached_tokens ? ` (${count(usage.cached_tokens)} cached)` : "")],
+    ["tokens in", count(usage.input_tokens ?? 0) + (usage.cached_tokens ? ` (${count(usage.cached_tokens)} cached)` : "")],
     ["cache writes", usage.cache_write_tokens ? count(usage.cache_write_tokens) : null],
-    ["tokens out", count(usage.output_tokens) + (usage.reasoning_tokens ? ` (${count(usage.reasoning_tokens)} thought)` : "")],
+    ["tokens out", count(usage.output_tokens ?? 0) + (usage.reasoning_tokens ? ` (${count(usage.reasoning_tokens)} thought)` : "")],
     ["attempts", count(span.attempts.length)],
     ["reads", reading(step)],
-    ["model", span.model && line(span.model, 60)],
-    ["fingerprint", span.fingerprint && line(span.fingerprint, 60)],
-    ["context", span.context_tokens && `${count(span.context_tokens)} tokens`],
+    ["model", reply.model && line(reply.model, 60)],
+    ["fingerprint", reply.fingerprint && line(reply.fingerprint, 60)],
+    ["context", reply.context_tokens && `${count(reply.context_tokens)} tokens`],
   ].filter(([, value]) => value != null);
   return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${marks.length > 0 && html`<p class="tags">${marks.map((mark) => html`<span class="tag">${line(mark, 80)}</span>`)}</p>`}`;

@@ -40,7 +40,7 @@ function Item({ step, steps, names, plain, chosen, onChoose }) {
     <dl>
       <div><dt>told</dt><dd><${Text} text=${subtask} /></dd></div>
       <div><dt>saw</dt><dd>${saw(step, steps)}</dd></div>
-      ${span?.reasoning && html`<div><dt>thought</dt><dd class="thought"><${Text} text=${span.reasoning} fold=${THOUGHT} /></dd></div>`}
+      ${span?.reply?.reasoning && html`<div><dt>thought</dt><dd class="thought"><${Text} text=${span.reply.reasoning} fold=${THOUGHT} /></dd></div>`}
       <div><dt>said</dt><dd class="said">${said(step, plain)}</dd></div>
       ${span && called(span) && html`<div><dt>cost</dt><dd>${cost(span)}</dd></div>`}
     </dl>
@@ -59,17 +59,18 @@ function earlier(shown) {
 
 function said({ status, span }, plain) {
   if (!span) return html`<span class="none">${status === "running" ? "…" : "not yet"}</span>`;
-  return html`${span.response != null && html`<${Markdown} text=${span.response} plain=${plain} quiet="an empty response" />`}
-    <${WantedCalls} calls=${span.tool_calls} />
+  return html`${span.reply && html`<${Markdown} text=${span.reply.text} plain=${plain} quiet="an empty response" />`}
+    <${WantedCalls} calls=${span.reply?.tool_calls ?? []} />
     ${span.error && html`<p class=${status === "skipped" ? "none" : "trouble"}>${line(span.error, 2000)}</p>`}
-    ${span.response == null && !span.error && html`<span class="none">nothing: no step needs it</span>`}`;
+    ${!span.reply && !span.error && html`<span class="none">nothing: no step needs it</span>`}`;
 }
 
 function cost(span) {
-  const { usage, attempts } = span;
+  const { attempts, reply } = span;
+  const usage = reply?.usage;
   return [
-    span.cached ? `${money(span.cost_usd)}, out of the cache` : money(span.cost_usd),
-    `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out${usage.estimated ? ", estimated" : ""}`,
+    reply?.cached ? `${money(span.cost_usd)}, out of the cache` : money(span.cost_usd),
+    usage && `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out${usage.estimated ? ", estimated" : ""}`,
     seconds(took(span)),
     attempts.length > 1 && `${attempts.length} attempts`,
   ]

@@ -13,7 +13,7 @@ export function calls(rounds) {
 }
 
 export function tokens(rounds) {
-  return sum(rounds, (round) => spent(round.plan_usage) + sum(spans(round), (span) => spent(span.usage)));
+  return sum(rounds, (round) => spent(round.plan_usage) + sum(spans(round), (span) => spent(span.reply?.usage)));
 }
 
 export function spent(usage) {
@@ -21,7 +21,7 @@ export function spent(usage) {
 }
 
 export function called(span) {
-  return span.attempts.length > 0 || span.cached;
+  return span.attempts.length > 0 || span.reply?.cached === true;
 }
 
 /** The worker that answered in place of the chosen one; null where none did. */
@@ -36,7 +36,7 @@ export function stateOf(step) {
 
 /** Seconds that a step took: as its reply claims, else measured. */
 export function took(span) {
-  return span.claimed_s ?? span.ended_s - span.started_s;
+  return span.reply?.latency_s ?? span.ended_s - span.started_s;
 }
 
 function spans(round) {
@@ -64,7 +64,7 @@ export function timing(steps) {
   const begins = new Map();
   const ends = new Map();
   const before = new Map();
-  const claimed = steps.some(({ span }) => span?.claimed_s != null);
+  const claimed = steps.some(({ span }) => span?.reply?.latency_s != null);
   // A step may have waited for one that the plan names after it.
   for (const { position, span, reads } of [...steps].sort((a, b) => (a.span?.started_s ?? 0) - (b.span?.started_s ?? 0))) {
     if (!span || !called(span)) continue;

@@ -20,7 +20,7 @@ export function TraceView({ view, elapsed, actions, steady, explained }) {
       <${Text} text=${view.question} fold=${1200} quiet="…" />
       <${Past} trace=${view.trace} />
       <${Answer} view=${view} steady=${steady} />
-      ${(view.trace?.rounds.at(-1)?.spans.at(-1)?.tool_calls ?? []).length > 0 &&
+      ${(view.trace?.rounds.at(-1)?.spans.at(-1)?.reply?.tool_calls ?? []).length > 0 &&
       html`<p class="note">The last worker wants tools to be called; see its step.</p>`}
     </section>
     <${Rounds}

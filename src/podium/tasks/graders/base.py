@@ -11,7 +11,8 @@ from typing import Self
 
 from podium.config import Settings
 from podium.tasks.task import Grade
-from podium.workers.base import Reply, Request, Worker
+from podium.trace import Reply
+from podium.workers.base import Request, Worker
 
 Pay = Callable[[Worker, Request, Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
 """Makes the call of a grader's worker, and books its dollars. It may keep the reply and give it again."""

@@ -19,8 +19,9 @@ import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
 from podium.errors import WorkerError
+from podium.trace import Reply
 from podium.types import Spent, ToolCall, Usage, sent_tokens
-from podium.workers.base import Reply, Request
+from podium.workers.base import Request
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures, RequestRejectedError

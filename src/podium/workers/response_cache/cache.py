@@ -20,7 +20,8 @@ from typing import Self, TypeVar
 
 from podium.errors import StoreError, WorkerError
 from podium.sqlite_files import BUSY_TIMEOUT_S
-from podium.workers.base import Reply, Request, Worker
+from podium.trace import Reply
+from podium.workers.base import Request, Worker
 from podium.workers.response_cache import table
 from podium.workers.response_cache.entry import as_kept, read_reply, request_key, write_reply
 from podium.workers.response_cache.table import WorkerSummary

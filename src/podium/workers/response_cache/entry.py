@@ -12,9 +12,10 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from podium.trace import Trace
-from podium.types import ToolCall, Usage
-from podium.workers.base import Reply, Request
+from pydantic import BaseModel
+
+from podium.trace import Reply
+from podium.workers.base import Request
 
 FORMAT = 1
 """Part of every key: after a change of the format, replies of the older one are not found."""
@@ -60,20 +61,10 @@ def from_json(written: bytes) -> Any:
     return json.loads(written.decode("utf-8", "surrogatepass"))
 
 
-_PLAIN = (
-    *(
-        "latency_s",
-        "recorded",
-        "finish",
-        "model",
-        "fingerprint",
-        "context_tokens",
-        "first_token_s",
-        "cost_usd",
-    ),
-    "logprobs",
-)
-"""Fields that are stored as they are; those that are None are left out."""
+class _Entry(BaseModel, defer_build=True):
+    """A reply as it is stored; `write_reply` cuts its text into pieces. Its schema is built when a cache is used."""
+
+    reply: Reply
 
 
 def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
@@ -83,24 +74,10 @@ def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
         mark: the mark of the question.
         seconds: wall time of the call; the latency that the reply claims replaces it.
     """
-    document: dict[str, Any] = {
-        "text": to_pieces(reply.text, mark),
-        "usage": reply.usage.model_dump(exclude_defaults=True),
-    }
-    document |= {name: value for name in _PLAIN if (value := getattr(reply, name)) is not None}
+    entry = _Entry(reply=reply).model_dump(exclude_defaults=True, exclude={"reply": {"cached", "parameters"}})
+    document = entry["reply"]
+    document["text"] = to_pieces(reply.text, mark)
     document.setdefault("latency_s", round(seconds, 6))
-    if reply.dropped:
-        document["dropped"] = list(reply.dropped)
-    if reply.folded:
-        document["folded"] = True
-    if reply.reasoning:
-        document["reasoning"] = reply.reasoning
-    if reply.provider_state:
-        document["provider_state"] = reply.provider_state
-    if reply.tool_calls:
-        document["tool_calls"] = [call.model_dump(exclude_defaults=True) for call in reply.tool_calls]
-    if reply.nested is not None:
-        document["nested"] = reply.nested.model_dump()
     return to_canonical_json(document)
 
 
@@ -110,19 +87,8 @@ def read_reply(written: bytes, mark: str) -> Reply:
     Its `latency_s` is that of the original call, so a cached reply makes no plan look faster.
     """
     document = from_json(written)
-    nested = document.get("nested")
-    return Reply(
-        mark.join(document["text"]),
-        Usage(**document["usage"]),
-        **{name: document.get(name) for name in _PLAIN},
-        cached=True,
-        dropped=tuple(document.get("dropped", ())),
-        folded=document.get("folded", False),
-        reasoning=document.get("reasoning", ""),
-        provider_state=document.get("provider_state", ""),
-        tool_calls=tuple(ToolCall(**call) for call in document.get("tool_calls", ())),
-        nested=None if nested is None else Trace.model_validate(nested),
-    )
+    reply = document | {"text": mark.join(document["text"]), "cached": True}
+    return _Entry.model_validate({"reply": reply}).reply
 
 
 def as_kept(paid: Reply, kept: Reply) -> Reply:
