@@ -12,7 +12,6 @@ runs/study-check, so that a stopped run goes on, and pools can be run one by one
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import subprocess
 import sys
@@ -32,8 +31,7 @@ from podium.evals.stats import Interval, accuracy_interval, paired_difference  #
 from podium.evals.table import percent, points, within  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
 from podium.ratings.answers import Answers, select  # noqa: E402
-from podium.recordings import Recording  # noqa: E402
-from podium.study.answering import RECORDING, read_recorded  # noqa: E402
+from podium.study.answering import StudyAnswers, WorkerAnswers  # noqa: E402
 from podium.study.crossfit import crossfit  # noqa: E402
 from podium.study.decision import StudyRow, decide  # noqa: E402
 from podium.study.methods import TrainingAnswers, methods_for, served  # noqa: E402
@@ -124,12 +122,11 @@ def run_study(name: str, seed: int, questions: int | None = None) -> Path:
     return folder
 
 
-def answers_of(name: str, full: Path) -> Answers:
-    """What all workers answered to all training questions, from the recording that the full study made."""
+def answers_of(name: str, folder: Path) -> StudyAnswers:
+    """What all workers answered to the training questions that the study in a folder asked."""
     pool_name, recording = study_files(name)
     pool = open_pool(pool_name, rated=False)
-    questions = questions_of(recording, split="train", pool=pool)
-    return asyncio.run(read_recorded(full, pool, questions)).answers
+    return WorkerAnswers(folder, pool, questions_of(recording, split="train", pool=pool)).read()
 
 
 def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
@@ -137,8 +134,8 @@ def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
     size = len(answers.texts) // 10
     folder = run_study(name, seed, size)
     found = Study.load(folder / RESULT)
-    asked = texts_of(folder)
-    asked_Q = np.array([text.strip() in asked for text in answers.texts])
+    asked = set(answers_of(name, folder).answers.texts)
+    asked_Q = np.array([text in asked for text in answers.texts])
     own, rest = (select(answers, np.flatnonzero(part_Q)) for part_Q in (asked_Q, ~asked_Q))
     assert len(rest.texts) == len(answers.texts) - found.questions
     best = found.best.planner
@@ -173,12 +170,6 @@ def needed(row: StudyRow) -> str:
     return f"{row.questions * (_POWER * half / row.difference.mean) ** 2:,.0f}"
 
 
-def texts_of(folder: Path) -> set[str]:
-    """The texts of the questions that a study asked."""
-    recording = Recording.open(folder / RECORDING)
-    return {q.text.strip() for split in recording.header.splits for q in recording.of_split(split)}
-
-
 def compared_row(full: Study) -> StudyRow:
     """The method that all questions recommend, or the most accurate team where that is a single worker."""
     teams = [row for row in full.rows if row.is_team and row.verdict != "same"]
@@ -194,7 +185,7 @@ def pool_section(name: str, seeds: int) -> Iterator[str]:
     """The section of one pool."""
     folder = run_study(name, 0)
     full = Study.load(folder / RESULT)
-    answers = answers_of(name, folder)
+    answers = answers_of(name, folder).answers
     yield f"## {name}"
     yield f"{full.questions:,} training questions, {len(full.workers)} workers. All of them together find:"
     yield table(

@@ -73,8 +73,8 @@ def endpoint() -> Iterator[FaultServer]:
 def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint: FaultServer) -> None:
     done = podium(*STUDY, "--yes")
     assert done.status == 0, done.err
-    # A vote of more is right as often, and costs more.
-    assert done.out.startswith("Use a cascade of ")
+    # A cascade is right as often, and costs as much.
+    assert done.out.startswith("Use a vote of ")
     assert "The Conductor is left out" in done.err
     assert len(endpoint.requests) == CALLS
     result = Study.load(Path("found/study.json"))
@@ -85,7 +85,12 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
     assert result.bounds.repeated == QUESTIONS // 5
     page = Path("found/study.md").read_text()
     html = Path("found/study.html").read_text()
-    for part in ("Use a cascade of", "| vote: a vote of", "$0.00 was spent", "at least one worker was right"):
+    for part in (
+        "Use a vote of",
+        "| cascade: a cascade of",
+        "$0.00 was spent",
+        "at least one worker was right",
+    ):
         assert part in page
     assert html.count("<svg") > len(result.rows)
     assert not re.search(r'(?:src|href)="', html)
@@ -95,8 +100,8 @@ def test_a_team_that_pays_is_found_explained_and_served(podium: Podium, endpoint
     assert len(endpoint.requests) == CALLS
 
     settings = Path("found/team.toml").read_text()
-    assert 'planner = "cascade:' in settings
-    assert "rounds = 2" in settings
+    assert 'planner = "committee:' in settings
+    assert 'kind = "vote"' in Path("found/pool.toml").read_text()
     with Served("--team", "found/team.toml") as url:
         asked = {"model": "podium", "messages": [{"role": "user", "content": "What is 123 plus 1000?"}]}
         request = urllib.request.Request(
@@ -204,7 +209,7 @@ def test_a_budget_that_ends_early_leaves_a_study_of_fewer_questions(
     done = podium(*less, "--yes")
     assert done.status == 0, done.err
     assert "of which the budget reaches about" in done.err
-    assert "Recording ended" in done.err
+    assert "Asking ended" in done.err
     found = Study.load(Path("found/study.json"))
     assert 2 <= found.questions < QUESTIONS
     assert found.spent_usd <= 0.0004

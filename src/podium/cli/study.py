@@ -61,7 +61,7 @@ def study(
             shadow, the stored questions are taken.
         split: Use this split alone. Default: all questions; the study divides them itself.
         questions: The most questions. Default: all; of generated questions 300.
-        out: The folder of the study: its recording, page and settings files. Default: the preset, or study.
+        out: The folder of the study: its answers, page and settings files. Default: the preset, or study.
     """
     options.check()
     if questions is not None and questions < 1:

@@ -1,4 +1,4 @@
-"""Runs a study for `podium study`: says what will be paid, asks, records, decides and prints.
+"""Runs a study for `podium study`: says what will be paid, asks, decides and prints.
 
 The work is `podium.study`'s. Nothing is paid before the user has said yes.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
@@ -23,11 +23,9 @@ from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.executor.dispatcher import RESPONSES, SPENDING, open_dispatcher
-from podium.ratings import recorder
 from podium.ratings.rating import require_sklearn
-from podium.recordings.files import require_pyarrow
 from podium.rollout.run_folder import RunFolder
-from podium.study.answering import read_recorded, record_answers
+from podium.study.answering import AskingProgress, WorkerAnswers
 from podium.study.conducting import (
     conducting,
     run_conductors,
@@ -70,7 +68,7 @@ class StudyOptions:
     judge: str | None = None
     """The worker of the pool that judges answers where no right answer is known."""
     conductor: str | None = None
-    """The checkpoint of a trained Conductor that reads ratings, to try over the recorded answers."""
+    """The checkpoint of a trained Conductor that reads ratings, which plans every question in the end."""
     margin: float = MARGIN
     """How much accuracy a cheaper method may lose and still count as good, from 0 to 1."""
     concurrency: int = 16
@@ -119,7 +117,6 @@ def run_study(
         made_of: where the questions come from. A folder with a study of other questions is refused.
     """
     require_sklearn()
-    require_pyarrow()
     _check_names(pool, options)
     spending = forecast_cost(
         pool,
@@ -270,25 +267,23 @@ async def _measure(
             before = 0.0 if account is None else account.spent_usd
             if options.judge is not None:
                 questions = questions.judged(PoolJudge(pool, options.judge, dispatcher))
+            worker_answers = WorkerAnswers(out, pool, questions)
             with progress_bar() as show:
-                runs = await record_answers(
-                    out,
-                    pool,
-                    questions,
+                progress = await worker_answers.ask(
                     samples=options.samples,
                     reached=spending.reached,
                     budget_usd=None if limit is None else max(0.0, limit - spending.conductor_usd - before),
                     dispatcher=dispatcher,
                     concurrency=options.concurrency,
-                    on_progress=lambda made: show("Recording", made.kept, made.wanted),
+                    on_progress=lambda made: show("Asking", made.kept, made.wanted),
                 )
-                _say_what_is_missing(runs)
-                recorded = await read_recorded(out, pool, questions)
+                _say_what_is_missing(progress)
+                known = worker_answers.read()
                 conducted = await run_conductors(
                     team,
                     pool,
                     questions,
-                    recorded,
+                    known,
                     count=spending.conductor_questions,
                     checkpoint=options.conductor,
                     dispatcher=dispatcher,
@@ -296,7 +291,7 @@ async def _measure(
                     seed=seed,
                     on_progress=show,
                 )
-            answers = recorded.answers
+            answers = known.answers
             methods = methods_for(answers, teams=questions.judged_by != "agreement")
             measured = [*crossfit(answers, methods, seed=seed), *conducted.measured]
             decision = decide(measured, margin=options.margin)
@@ -312,13 +307,13 @@ async def _measure(
                 judged_by=questions.judged_by,
                 judge=options.judge if questions.judged_by == "judge" else None,
                 workers=answers.workers,
-                bounds=Bounds.of(recorded.repeated),
-                spent_usd=sum(run.usd for run in runs) if account is None else account.spent_usd,
+                bounds=Bounds.of(known.repeated),
+                spent_usd=worker_answers.cost_usd if account is None else account.spent_usd,
                 recorded=any(isinstance(worker, ReplayWorker) for worker in pool)
                 or not has_real_workers(pool),
                 notes=tuple(
                     filter(
-                        None, (*questions.notes, *recorded.notes, spending.conductor_reason, *conducted.notes)
+                        None, (*questions.notes, *known.notes, spending.conductor_reason, *conducted.notes)
                     )
                 ),
                 files=tuple(written),
@@ -333,20 +328,17 @@ def _account_of(dispatcher: Dispatcher, out: Path) -> Account | None:
     return next((account for account in accounts if account.path == out / SPENDING), None)
 
 
-def _say_what_is_missing(runs: Sequence[recorder.RecordingProgress]) -> None:
+def _say_what_is_missing(progress: AskingProgress) -> None:
     console = open_console(stderr=True)
-    for sentence in dict.fromkeys(sentence for run in runs for sentence in run.left_out):
-        console.print(f"Left out: {printable(sentence)}.", soft_wrap=True)
-    for worker, error in sorted({name: error for run in runs for name, error in run.errors.items()}.items()):
+    for worker, error in sorted(progress.errors.items()):
         reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
         console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
-    if sum(run.failed for run in runs):
-        failed = counted(sum(run.failed for run in runs), "call")
+    if progress.failed:
+        failed = counted(progress.failed, "call")
         console.print(f"{failed} failed; the same command makes them again.", soft_wrap=True)
-    refusal = next((run.refusal for run in runs if run.refusal is not None), None)
-    if refusal is not None:
+    if progress.refusal is not None:
         console.print(
-            f"Recording ended: {printable(refusal)} The same command with a larger --budget-usd goes on.",
+            f"Asking ended: {printable(progress.refusal)} The same command with a larger --budget-usd goes on.",
             soft_wrap=True,
         )
 

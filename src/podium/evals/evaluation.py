@@ -5,18 +5,18 @@ It runs the rollouts and counts. `stats` computes intervals, `comparison` compar
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
-from podium.errors import BudgetError, UsageError, flatten_group
+from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Learner, Planner
 from podium.recordings import names_conditioned
-from podium.rollout import Rollout, roll
+from podium.rollout import Rollout
+from podium.rollout.rollout import RolloutJob, roll_all
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Span, Trace
@@ -223,21 +223,15 @@ async def evaluate(
     jobs = [(task, repeat) for repeat in range(repeats) for task in tasks]
     pools = {task.id: pool if isinstance(pool, Pool) else pool(task) for task in tasks}
     shared = dispatcher or Dispatcher()
-    rollouts = {
-        index: kept[task.id, repeat] for index, (task, repeat) in enumerate(jobs) if (task.id, repeat) in kept
-    }
-    refusals: list[BudgetError] = []
+    rollouts = {place: kept[place] for task, repeat in jobs if (place := (task.id, repeat)) in kept}
     learner = planner if isinstance(planner, Learner) else None
-    pending = enumerate(jobs)
 
-    async def work() -> None:
-        for index, (task, repeat) in pending:
-            if refusals:
-                return
+    def missing() -> Iterator[RolloutJob]:
+        for index, (task, repeat) in enumerate(jobs):
             if learner and index % len(tasks) == 0:  # A repeat begins.
                 learner.forget()
-            if index in rollouts:
-                _teach(learner, rollouts[index])
+            if (task.id, repeat) in rollouts:
+                _teach(learner, rollouts[task.id, repeat])
                 continue
             runner = Runner(
                 planner,
@@ -247,37 +241,31 @@ async def evaluate(
                 settings=execution or ExecutionSettings(),
                 dispatcher=shared,
             )
-            try:
-                rollouts[index] = await roll(
-                    runner, task, seed=rollout_seed(seed, task.id, repeat), sample=repeat
-                )
-            except BudgetError as error:
-                # Not raised here: calls in flight are paid for, so they may end, and a cache keeps their answers.
-                refusals.append(error)
-                return
-            _teach(learner, rollouts[index])
-            if on_rollout:
-                on_rollout(repeat, rollouts[index])
-            if on_progress:
-                on_progress(len(rollouts), len(jobs))
+            yield RolloutJob(runner, task, rollout_seed(seed, task.id, repeat), repeat)
+
+    def finished(job: RolloutJob, rollout: Rollout) -> None:
+        rollouts[job.task.id, job.sample] = rollout
+        _teach(learner, rollout)
+        if on_rollout:
+            on_rollout(job.sample, rollout)
+        if on_progress:
+            on_progress(len(rollouts), len(jobs))
 
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(1 if learner else min(concurrency, len(jobs))):
-                group.create_task(work())
+        await roll_all(
+            missing(), concurrency=1 if learner else min(concurrency, len(jobs)), on_rollout=finished
+        )
     except BaseExceptionGroup as errors:
         # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
         usage_errors, _ = errors.split(UsageError)
         if usage_errors is None:
             raise
         raise next(flatten_group(usage_errors)) from None
-    if refusals:
-        raise refusals[0]
     return Evaluation(
         planner=planner.name,
         pool=tuple(dict.fromkeys(name for offered in pools.values() for name in offered.names)),
         seed=seed,
-        rollouts=tuple(rollouts[index] for index in range(len(jobs))),
+        rollouts=tuple(rollouts[task.id, repeat] for task, repeat in jobs),
         facts={task.id: task.facts for task in tasks},
     )
 

@@ -5,10 +5,11 @@ Evaluation and every trainer call `roll`, so they run, charge and grade in the s
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from podium.errors import BudgetError
-from podium.executor import Dispatcher
 from podium.rollout.judging import grade_answer
 from podium.rollout.reward import Reward, RewardSettings, reward
 from podium.tasks.task import Grade, Task
@@ -96,11 +97,11 @@ async def roll(
         trace_id: as for `Runner.answer`.
 
     Raises:
-        BudgetError: an account of the dispatcher refused a call. Then the rollout is no evidence about its plan.
+        BudgetError: an account refused a call. Then the rollout is no evidence about its plan.
     """
     trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
-    _check_accounts(runner.dispatcher, trace)
-    grade = await grade_answer(task, trace.answer, runner.dispatcher)
+    _check_accounts(runner, trace)
+    grade = await grade_answer(task, trace.answer, runner.dispatcher, runner.accounts)
     return Rollout(
         task_id=task.id,
         trace=trace,
@@ -109,11 +110,47 @@ async def roll(
     )
 
 
-def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
+@dataclass(frozen=True, slots=True)
+class RolloutJob:
+    """A rollout that is to be made: the arguments of `roll`."""
+
+    runner: Runner
+    task: Task
+    seed: str
+    sample: int = 0
+
+
+async def roll_all(
+    jobs: Iterable[RolloutJob], *, concurrency: int, on_rollout: Callable[[RolloutJob, Rollout], None]
+) -> None:
+    """Make rollouts, at most `concurrency` at once. The next job is taken when there is room for it.
+
+    Raises:
+        BudgetError: an account refused a call. The others in flight have ended: they are paid for, and kept.
+    """
+    waiting, refusals = iter(jobs), list[BudgetError]()
+
+    async def work() -> None:
+        while not refusals and (job := next(waiting, None)) is not None:
+            try:
+                rollout = await roll(job.runner, job.task, seed=job.seed, sample=job.sample)
+            except BudgetError as error:
+                refusals.append(error)
+                return
+            on_rollout(job, rollout)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(work())
+    if refusals:
+        raise refusals[0]
+
+
+def _check_accounts(runner: Runner, trace: Trace) -> None:
     """Raise if an account refused a call that this question needed. If every step was answered, none was refused."""
-    refusal = next((account.refusal for account in dispatcher.accounts if account.refusal is not None), None)
+    refusal = next((account.refusal for account in runner.spend_limits if account.refusal is not None), None)
     unanswered = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(unanswered):
-        if dispatcher.cache is not None:
+        if runner.dispatcher.cache is not None:
             refusal += " The answers that were paid for are kept; run the same command again to continue."
         raise BudgetError(refusal)

@@ -1,202 +1,222 @@
-"""Records what the workers answer, within the budget, and reads the recording as arrays.
+"""Has each worker answer every question, within the budget, and reads the answers as arrays.
 
-`podium.ratings.recorder` calls and saves. A study that was killed or ran out of money goes on with the same command and
-asks nothing twice. Questions that some worker has not answered are left out.
+The answers are kept as a suite keeps its own, in a file for each worker. A study that was killed or ran out of money
+goes on with the same command and asks nothing twice. Questions that some worker has not answered are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from podium.errors import UsageError
+from podium.errors import BudgetError, UsageError
+from podium.evals.evaluation import rollout_seed
+from podium.evals.suite.answer_arrays import answer_arrays
+from podium.evals.suite.results import GradedAnswer, Results, answers_key, kept_gold, parse_answers
 from podium.executor import Dispatcher
-from podium.ratings.answers import Answers, read_answers
-from podium.ratings.recorder import RecordingProgress, record
-from podium.recordings import RecordedWorker, Recording, RecordingWriter, unfinished_path
-from podium.study.judging import NoVerdictGrader, by_agreement
+from podium.executor.accounts import UNLIMITED_USD, Account
+from podium.planners import Single
+from podium.ratings.answers import Answers
+from podium.ratings.recorder import failure_of
+from podium.rollout import Rollout
+from podium.rollout.rollout import RolloutJob, roll_all
+from podium.study.judging import by_agreement
 from podium.study.questions import StudyQuestions
 from podium.study.spending import REPEATED, most_samples
 from podium.tasks import Task
-from podium.tasks.recorded import RecordedTasks
-from podium.types import Budget, Question
+from podium.team import Runner
 from podium.workers.pool import Pool
-from podium.workers.replay import ReplayWorker
 from podium.workers.traits import is_tool
 
-RECORDING = "answers.parquet"
-"""The recording's name in a study's folder. It can be used like any recording."""
 _ENOUGH = 0.5
 """A worker that answered less than this share of what the busiest worker answered is left out of the
 study."""
 
+Kept = Mapping[tuple[str, int], GradedAnswer]
+"""The answers of one worker, by task and repeat."""
+
 
 @dataclass(frozen=True)
 class StudyAnswers:
-    """The recorded answers of a study."""
+    """The answers of a study."""
 
     answers: Answers
     """The answers to questions that every worker answered; with one sample each, unless all have more."""
     repeated: Answers
     """The same, with second answers where there are any."""
-    replay: Pool
-    """The workers, answering from the recording."""
     tasks: tuple[Task, ...]
-    """These questions, graded by the recorded verdicts."""
+    """These questions, in the same order."""
     notes: tuple[str, ...]
 
 
-async def record_answers(
-    folder: Path,
-    pool: Pool,
-    questions: StudyQuestions,
-    *,
-    samples: int,
-    reached: int,
-    budget_usd: float | None,
-    dispatcher: Dispatcher,
-    concurrency: int,
-    on_progress: Callable[[RecordingProgress], None],
-) -> tuple[RecordingProgress, ...]:
-    """Ask every worker every question, and a fifth of the questions twice if `samples` is 1; then write the recording.
+@dataclass(slots=True)
+class AskingProgress:
+    """How far a start of a study has come."""
 
-    Args:
-        reached: how many questions the budget is likely to reach; a fifth of these is repeated.
-        budget_usd: the most dollars of this start; None: no limit but that of the dispatcher's accounts.
+    wanted: int
+    """Answers that the whole study has."""
+    kept: int
+    """Answers that are kept, those of earlier starts included."""
+    failed: int = 0
+    """Calls of this start that failed for good. The next start makes them again."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """Why the latest failed call of each worker failed."""
+    refusal: str | None = None
+    """Why no more calls are made; None: all were made."""
 
-    Raises:
-        RunMismatchError: an earlier start of this study asked other questions under the same ids.
-        UsageError: no worker answered anything.
-    """
-    path = folder / RECORDING
-    runs: list[RecordingProgress] = []
-    spent = 0.0
-    repeated = questions.tasks[: round(REPEATED * reached)] if samples == 1 < most_samples(pool) else ()
-    with RecordingWriter(unfinished_path(path)) as writer:
+
+@dataclass(frozen=True)
+class WorkerAnswers:
+    """The answers of each worker alone, in a study's folder."""
+
+    folder: Path
+    pool: Pool
+    questions: StudyQuestions
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The names of the workers that answer: all but tools."""
+        return tuple(worker.profile.name for worker in self.pool if not is_tool(worker))
+
+    async def ask(
+        self,
+        *,
+        samples: int,
+        reached: int,
+        budget_usd: float | None,
+        dispatcher: Dispatcher,
+        concurrency: int,
+        on_progress: Callable[[AskingProgress], None],
+    ) -> AskingProgress:
+        """Ask every worker every question, and a fifth of the questions twice if `samples` is 1.
+
+        Args:
+            reached: how many questions the budget is likely to reach; a fifth of these is repeated.
+            budget_usd: the most dollars of this start; None: no limit but that of the dispatcher's accounts.
+
+        Raises:
+            UsageError: no worker answered anything.
+        """
+        results, kept = Results(self.folder), self._kept()
+        twice = round(REPEATED * reached) if samples == 1 < most_samples(self.pool) else 0
         # The repeats come first, for the same questions: a budget that ends early then still has both.
-        for tasks, count in ((repeated, 2), (questions.tasks, samples)):
-            if not tasks or (runs and runs[-1].refusal is not None):
-                continue
-            left = None if budget_usd is None else max(0.0, budget_usd - spent)
-            progress = await record(
-                pool,
-                tasks,
-                writer,
-                samples=count,
-                concurrency=concurrency,
-                budget=Budget(usd=left),
-                seed="study",
-                dispatcher=dispatcher,
-                on_progress=on_progress,
+        wanted = [
+            (task, name, repeat)
+            for place, task in enumerate(self.questions.tasks)
+            for name in self.workers
+            for repeat in range(2 if place < twice else samples)
+        ]
+        missing = [one for one in wanted if self._is_missing(kept[one[1]].get((one[0].id, one[2])))]
+        progress = AskingProgress(len(wanted), len(wanted) - len(missing))
+
+        def answered(job: RolloutJob, rollout: Rollout) -> None:
+            name = job.runner.pool.names[0]
+            if rollout.trace.answer is None:
+                progress.failed += 1
+                progress.errors[name] = failure_of(rollout.trace)
+            else:
+                results.append(self._key(name), GradedAnswer.of(job.task, job.sample, rollout).line)
+                progress.kept += 1
+            on_progress(progress)
+
+        with closing(Account(None, "run", UNLIMITED_USD if budget_usd is None else budget_usd)) as account:
+            runners = {name: self._alone(name, dispatcher, account) for name in self.workers}
+            jobs = (
+                RolloutJob(runners[name], task, rollout_seed("study", task.id, repeat), repeat)
+                for task, name, repeat in missing
             )
-            spent += progress.usd
-            runs.append(progress)
-        if not writer.workers:
-            raise UsageError(f"No worker answered. {_reasons(runs)}")
-        writer.write(
-            path,
-            name=questions.name,
-            source="recorded by podium study",
-            known={
-                p.name: RecordedWorker(name=p.name, description=p.description, price=p.price)
-                for p in pool.profiles
-            },
+            try:
+                await roll_all(jobs, concurrency=concurrency, on_rollout=answered)
+            except BudgetError as error:
+                progress.refusal = str(error)
+        if not progress.kept:
+            reasons = [
+                f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in progress.errors.items()
+            ]
+            raise UsageError(
+                f"No worker answered. {' '.join(reasons) or progress.refusal or 'There was nothing to ask.'}"
+            )
+        return progress
+
+    def read(self) -> StudyAnswers:
+        """Read what is kept.
+
+        Raises:
+            UsageError: fewer than two questions have an answer with a verdict from every worker.
+        """
+        by_others = self.questions.judged_by == "agreement"
+        kept = self._kept()
+        counts = {name: len({task for task, _ in answers}) for name, answers in kept.items()}
+        enough = _ENOUGH * max(counts.values())
+        notes = [
+            f"{name} is left out of the study: it answered {count:,} questions."
+            for name, count in counts.items()
+            if count < enough
+        ]
+        given: dict[str, dict[str, list[GradedAnswer]]] = {
+            name: {} for name, count in counts.items() if count >= enough
+        }
+        for name, by_task in given.items():
+            for (task, _), answer in kept[name].items():
+                if by_others or answer.failure is None:
+                    by_task.setdefault(task, []).append(answer)
+        tasks = tuple(
+            task for task in self.questions.tasks if all(task.id in by_task for by_task in given.values())
         )
-    return tuple(runs)
+        asked = Counter(task for answers in kept.values() for task in {task for task, _ in answers})
+        if left_out := len(asked) - len(tasks):
+            notes.append(
+                f"{left_out:,} of {len(asked):,} questions are left out, since a worker did not answer them or an "
+                "answer has no verdict."
+            )
+        if len(tasks) < 2:
+            judging = ", and the judge has to end its replies with RIGHT or WRONG" * (
+                self.questions.judged_by == "judge"
+            )
+            raise UsageError(
+                f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
+                f"questions or a larger --budget-usd{judging}."
+            )
+        repeated = answer_arrays({name: [by_task[t.id] for t in tasks] for name, by_task in given.items()})
+        answers = repeated
+        if repeated.own_samples_QW is not None:  # Votes must not count a copy as a second answer.
+            answers = answer_arrays(
+                {name: [by_task[t.id][:1] for t in tasks] for name, by_task in given.items()}
+            )
+        if by_others:
+            answers, repeated = by_agreement(answers), by_agreement(repeated)
+        return StudyAnswers(answers, repeated, tasks, tuple(notes))
 
+    def _kept(self) -> dict[str, Kept]:
+        """The answers of each worker to the questions as they are now."""
+        results, known = Results(self.folder), {task.id: task for task in self.questions.tasks}
+        return {
+            name: {
+                place: answer
+                for place, answer in parse_answers(results.lines(key), key).items()
+                if (task := known.get(answer.task)) is not None
+                and (answer.trace.question, answer.gold) == (task.question, kept_gold(task))
+            }
+            for name in self.workers
+            for key in (self._key(name),)
+        }
 
-async def read_recorded(folder: Path, pool: Pool, questions: StudyQuestions) -> StudyAnswers:
-    """Read what was recorded.
+    def _is_missing(self, answer: GradedAnswer | None) -> bool:
+        """Whether there is no answer, or none with a verdict where there can be one."""
+        return answer is None or (answer.failure is not None and self.questions.judged_by != "agreement")
 
-    Raises:
-        UsageError: fewer than two questions have an answer with a verdict from every worker.
-    """
-    recording = Recording.open(folder / RECORDING)
-    kept, notes = _workers(pool, recording)
-    replay = Pool(kept)
-    by_others = questions.judged_by == "agreement"
-    tasks = tuple(_ungraded(recording, kept)) if by_others else _judged(recording, replay)
-    left_out = recording.header.questions - len(tasks)
-    if left_out:
-        notes.append(
-            f"{left_out:,} of {recording.header.questions:,} recorded questions are left out, since a worker did not "
-            "answer them or an answer has no verdict."
-        )
-    if len(tasks) < 2:
-        judging = ", and the judge has to end its replies with RIGHT or WRONG" * (
-            questions.judged_by == "judge"
-        )
-        raise UsageError(
-            f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more questions "
-            f"or a larger --budget-usd{judging}."
-        )
-    repeated = await read_answers(tasks, kept)
-    if by_others:
-        repeated = by_agreement(repeated)
-    return StudyAnswers(
-        answers=_first_samples(repeated) if repeated.own_samples_QW is not None else repeated,
-        repeated=repeated,
-        replay=replay,
-        tasks=tasks,
-        notes=tuple(notes),
-    )
+    def _key(self, name: str) -> str:
+        return answers_key(name, self.pool.named(name).identity)
 
+    def _alone(self, name: str, dispatcher: Dispatcher, account: Account) -> Runner:
+        """The worker without a fallback, whose answer would not be its own."""
+        alone = self.pool.subset([self.pool.names.index(name)])
+        return Runner(Single(name), alone, dispatcher=dispatcher, accounts=(account,))
 
-def _workers(pool: Pool, recording: Recording) -> tuple[list[ReplayWorker], list[str]]:
-    """The workers that answered enough, and a sentence about each other one."""
-    counts = {worker.name: worker.responses for worker in recording.header.workers}
-    enough = _ENOUGH * max(counts.values())
-    kept, notes = [], []
-    for worker in pool:
-        name = worker.profile.name
-        if is_tool(worker):
-            continue
-        if counts.get(name, 0) >= enough:
-            kept.append(ReplayWorker(worker.profile, recording, name))
-        else:
-            notes.append(f"{name} is left out of the study: it answered {counts.get(name, 0):,} questions.")
-    return kept, notes
-
-
-def _judged(recording: Recording, replay: Pool) -> tuple[Task, ...]:
-    found: list[Task] = []
-    for split in recording.header.splits:
-        try:
-            found += RecordedTasks(recording, split, pool=replay)
-        except UsageError:  # No question of this split was answered by all.
-            continue
-    return tuple(found)
-
-
-def _ungraded(recording: Recording, workers: list[ReplayWorker]) -> list[Task]:
-    return [
-        Task(f"{recording.name}/{question.id}", Question(text=question.text), "", NoVerdictGrader())
-        for split in recording.header.splits
-        for question in recording.of_split(split)
-        if all(worker.knows(question.text) for worker in workers)
-    ]
-
-
-def _first_samples(answers: Answers) -> Answers:
-    """The answers with the first sample of each worker alone: votes must not count a copy as a second answer."""
-    size = answers.alone_QWR.shape
-    return replace(
-        answers,
-        answer_QWR=np.broadcast_to(answers.answer_QWR[:, :, :1], size),
-        alone_QWR=np.broadcast_to(answers.alone_QWR[:, :, :1], size),
-        voted_QWR=np.broadcast_to(answers.voted_QWR[:, :, :1], size),
-        score_QW=answers.alone_QWR[:, :, 0],
-        samples=1,
-        own_samples=(),
-        own_samples_QW=None,
-    )
-
-
-def _reasons(runs: list[RecordingProgress]) -> str:
-    errors = {worker: error for run in runs for worker, error in run.errors.items()}
-    sentences = [f"{worker}: {error.removeprefix(f'{worker}: ')}" for worker, error in sorted(errors.items())]
-    refusals = [run.refusal for run in runs if run.refusal is not None]
-    return " ".join([*sentences, *refusals[:1]]) or "There was nothing to ask."
+    @property
+    def cost_usd(self) -> float:
+        """Dollars of all kept answers, as if nothing had been cached."""
+        return sum(answer.trace.uncached_usd for kept in self._kept().values() for answer in kept.values())

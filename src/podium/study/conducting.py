@@ -1,13 +1,15 @@
-"""Measures the pool's Conductor by really running its plans, without and with the workers' ratings in its prompt.
+"""Measures Conductors by really running their plans: the pool's own without and with ratings in its prompt, and a
+trained one.
 
-Their plans rewrite subtasks and let workers read one another, which no recording can answer. So planner and workers are
-called and paid, within what the budget has left. A Conductor's ratings of a question come from other questions.
-A trained checkpoint that asks the bare question alone can be run over the recorded answers, which costs nothing.
+Their plans rewrite subtasks and let workers read one another. So planner and workers are called and paid, within what
+the budget has left; only a step that asks the bare question finds its answer in the response cache. A Conductor's
+ratings of a question come from other questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.ratings.answers import Answers, select
+from podium.ratings.answers import select
 from podium.rollout import Rollout
 from podium.study.answering import StudyAnswers
 from podium.study.crossfit import MethodResult, folds_of, others
@@ -35,8 +37,6 @@ from podium.workers.vote import VOTE, VoteWorker
 PLAIN = "Conductor"
 READING = "Conductor that reads ratings"
 TRAINED = "trained Conductor that reads ratings"
-_CHUNK = 10
-"""Questions between two looks at what was spent."""
 
 OnConductor = Callable[[str, int, int], None]
 """Called with (name of the Conductor, questions done, all)."""
@@ -48,6 +48,18 @@ class ConductorResults:
 
     measured: tuple[MethodResult, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Conductor:
+    """A Conductor that is to be measured."""
+
+    name: str
+    opened: OpenedPlanner
+    pool_for: Callable[[Task], Pool]
+    """The workers of a question, with their ratings if its prompt has any."""
+    tasks: Sequence[Task]
+    early_stop: bool = False
 
 
 def conducting(team: TeamSettings) -> TeamSettings:
@@ -74,7 +86,7 @@ async def run_conductors(
     team: TeamSettings,
     pool: Pool,
     questions: StudyQuestions,
-    recorded: StudyAnswers,
+    known: StudyAnswers,
     *,
     count: int,
     checkpoint: str | None,
@@ -83,85 +95,77 @@ async def run_conductors(
     seed: str = "0",
     on_progress: OnConductor = lambda name, done, total: None,
 ) -> ConductorResults:
-    """Run the pool's Conductor twice, without and with ratings, and a trained one over the recorded answers.
+    """Run the pool's Conductor twice, without and with ratings, and then a trained one.
 
     Args:
         team: says which Conductor plans.
-        pool: the live workers.
-        questions: with graders that can judge new answers. Those that were not recorded are skipped.
-        recorded: the recorded answers; ratings of a question are made of the other folds' answers.
+        pool: the workers.
+        questions: with graders that can judge new answers.
+        known: the workers' own answers; ratings of a question are made of the other folds' answers.
         count: how many questions the pool's Conductor gets; 0: it is not run.
-        checkpoint: the trained Conductor; None: there is none.
+        checkpoint: the trained Conductor, which gets all questions; None: there is none.
         dispatcher: its accounts end the run where the budget does; its cache keeps what was paid.
 
     Raises:
         UsageError: the checkpoint cannot be opened, or must not conduct this pool.
     """
-    answers = recorded.answers
-    places = {text.strip(): q for q, text in enumerate(answers.texts)}
     measured: list[MethodResult] = []
     notes: list[str] = []
-    tasks = [task for task in questions.tasks if task.question.text.strip() in places][:count]
-    # With ratings of its own, ratings would choose instead of a Conductor.
-    voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
-    conductors: dict[str, Callable[[Task], Pool]] = {}
-    if tasks:
-        conductors = {PLAIN: lambda task: voting, READING: _rated_by_fold(voting, answers, seed)}
-    for name, pool_for in conductors.items():
-        opened = open_planner(conducting(team), voting, seed="study", dispatcher=dispatcher)
-        runs = await _run(
-            name,
-            opened,
-            tasks,
-            pool_for,
-            dispatcher=dispatcher,
-            concurrency=concurrency,
-            on_progress=on_progress,
-        )
-        if len(runs) < FEWEST:
-            notes.append(f"The {name} is left out: the budget ended after {len(runs)} questions.")
-            continue
-        note = f"It is {opened.description}. Its price includes its own planning."
-        if len(runs) < len(answers.texts):
-            note = f"{note} It was measured on {len(runs):,} questions, and is compared on these."
-        measured.append(_measured(name, runs, places, note))
-    if checkpoint is not None and questions.judged_by != "agreement":
-        found = await _run_checkpoint(checkpoint, recorded, seed)
-        share = found.beyond_recording
-        note = "Its plans were run over the recorded answers." + (
-            f" {share:.0%} of these stand where a live worker would have answered something else."
-            if share
-            else ""
-        )
-        measured.append(_measured(TRAINED, found.rollouts, places, note))
+    for conductor in _conductors(
+        team,
+        pool,
+        questions,
+        known,
+        count=count,
+        checkpoint=checkpoint,
+        dispatcher=dispatcher,
+        seed=seed,
+    ):
+        found = await _run(conductor, dispatcher=dispatcher, concurrency=concurrency, on_progress=on_progress)
+        runs = len(found.rollouts)
+        if runs < min(FEWEST, len(conductor.tasks)):
+            notes.append(f"The {conductor.name} is left out: the budget ended after {runs} questions.")
+        else:
+            measured.append(_measured(conductor, found, known))
     return ConductorResults(tuple(measured), tuple(notes))
 
 
-async def _run_checkpoint(checkpoint: str, recorded: StudyAnswers, seed: str) -> Evaluation:
-    """A trained Conductor over the recorded answers. It costs nothing."""
-    voting = Pool([VoteWorker(VOTE), *recorded.replay])
-    everything = _rated(voting, TrainingAnswers(recorded.answers).ratings)
-    opened = open_planner(TeamSettings().with_checkpoint(checkpoint), everything, seed="study")
-    try:
-        return await evaluate(
-            opened.planner,
-            recorded.tasks,
-            _rated_by_fold(voting, recorded.answers, seed),
-            seed="study",
-            budget=Budget(rounds=opened.trained.rounds),
-            max_steps=opened.trained.max_steps,
-            execution=ExecutionSettings(early_stop=True),
-        )
-    finally:
-        await opened.close()
+def _conductors(
+    team: TeamSettings,
+    pool: Pool,
+    questions: StudyQuestions,
+    known: StudyAnswers,
+    *,
+    count: int,
+    checkpoint: str | None,
+    dispatcher: Dispatcher,
+    seed: str,
+) -> Iterator[_Conductor]:
+    """Opens each when its turn comes."""
+    answered = {task.id for task in known.tasks}
+    tasks = [task for task in questions.tasks if task.id in answered]
+    if count:
+        # With ratings of its own, ratings would choose instead of a Conductor.
+        voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
+        pools = {PLAIN: lambda task: voting, READING: _rated_by_fold(voting, known, seed)}
+        for name, pool_for in pools.items():
+            opened = open_planner(conducting(team), voting, seed="study", dispatcher=dispatcher)
+            yield _Conductor(name, opened, pool_for, tasks[:count])
+    if checkpoint is not None and questions.judged_by != "agreement":
+        own = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
+        rated = _rated(own, TrainingAnswers(known.answers).ratings)
+        opened = open_planner(TeamSettings().with_checkpoint(checkpoint), rated, seed="study")
+        # Votes of a served team stop early, and an untrained Conductor's do not.
+        yield _Conductor(TRAINED, opened, _rated_by_fold(own, known, seed), tasks, early_stop=True)
 
 
-def _rated_by_fold(pool: Pool, answers: Answers, seed: str) -> Callable[[Task], Pool]:
+def _rated_by_fold(pool: Pool, known: StudyAnswers, seed: str) -> Callable[[Task], Pool]:
     """From a task to the pool with ratings that are made without the task's fold."""
-    folds = folds_of(len(answers.texts), seed)
-    pools = [_rated(pool, TrainingAnswers(select(answers, others(folds, fold))).ratings) for fold in folds]
-    fold_of = {answers.texts[q].strip(): number for number, fold in enumerate(folds) for q in fold}
-    return lambda task: pools[fold_of[task.question.text.strip()]]
+    folds = folds_of(len(known.tasks), seed)
+    ratings = (TrainingAnswers(select(known.answers, others(folds, fold))).ratings for fold in folds)
+    pools = [_rated(pool, each) for each in ratings]
+    fold_of = {known.tasks[q].id: number for number, fold in enumerate(folds) for q in fold}
+    return lambda task: pools[fold_of[task.id]]
 
 
 def _rated(pool: Pool, ratings: Ratings | None) -> Pool:
@@ -169,44 +173,46 @@ def _rated(pool: Pool, ratings: Ratings | None) -> Pool:
 
 
 async def _run(
-    name: str,
-    opened: OpenedPlanner,
-    tasks: Sequence[Task],
-    pool_for: Callable[[Task], Pool],
-    *,
-    dispatcher: Dispatcher,
-    concurrency: int,
-    on_progress: OnConductor,
-) -> list[Rollout]:
-    """The rollouts of as many tasks as the budget pays for."""
+    conductor: _Conductor, *, dispatcher: Dispatcher, concurrency: int, on_progress: OnConductor
+) -> Evaluation:
+    """As many of its tasks as the budget pays for."""
+    opened, tasks = conductor.opened, conductor.tasks
     done: list[Rollout] = []
+
+    def finished(repeat: int, rollout: Rollout) -> None:
+        done.append(rollout)
+        on_progress(conductor.name, len(done), len(tasks))
+
     try:
-        for start in range(0, len(tasks), _CHUNK):
-            try:
-                found = await evaluate(
-                    opened.planner,
-                    tasks[start : start + _CHUNK],
-                    pool_for,
-                    seed=f"study/{name}",
-                    concurrency=concurrency,
-                    budget=Budget(rounds=opened.trained.rounds),
-                    max_steps=opened.trained.max_steps,
-                    dispatcher=dispatcher,
-                )
-            except BudgetError:
-                break
-            done += found.rollouts
-            on_progress(name, len(done), len(tasks))
+        with suppress(BudgetError):
+            await evaluate(
+                opened.planner,
+                tasks,
+                conductor.pool_for,
+                seed=f"study/{conductor.name}",
+                concurrency=concurrency,
+                budget=Budget(rounds=opened.trained.rounds),
+                max_steps=opened.trained.max_steps,
+                execution=ExecutionSettings(early_stop=conductor.early_stop),
+                dispatcher=dispatcher,
+                on_rollout=finished,
+            )
     finally:
         await opened.close()
-    return done
+    return Evaluation(opened.planner.name, (), "study", tuple(done), {})
 
 
-def _measured(name: str, runs: Sequence[Rollout], places: Mapping[str, int], note: str) -> MethodResult:
+def _measured(conductor: _Conductor, found: Evaluation, known: StudyAnswers) -> MethodResult:
+    note = f"It is {conductor.opened.description}. Its price includes its own planning."
+    if len(found.rollouts) < len(known.tasks):
+        note += f" It was measured on {len(found.rollouts):,} questions, and is compared on these."
+    if share := found.beyond_recording:
+        note += f" {share:.0%} of the recorded answers stand where a live worker would have answered something else."
+    places = {task.id: place for place, task in enumerate(known.tasks)}
     score_Q, cost_Q = np.full(len(places), np.nan), np.full(len(places), np.nan)
-    for rollout in runs:
-        place = places[rollout.trace.question.text.strip()]
+    for rollout in found.rollouts:
+        place = places[rollout.task_id]
         cost_Q[place] = rollout.trace.uncached_usd
         if rollout.grade.failure is None:
             score_Q[place] = float(rollout.correct)
-    return MethodResult(name, score_Q, cost_Q, None, note=note)
+    return MethodResult(conductor.name, score_Q, cost_Q, None, note=note)

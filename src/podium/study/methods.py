@@ -2,7 +2,7 @@
 
 A method makes its choices (which workers, which pair, which price of accuracy) on the answers that it is given. What it
 chose is a `FittedMethod`: it can be scored on other answers, and its planner can be served. All of it is computed from
-recorded answers; nothing here calls a worker.
+known answers; nothing here calls a worker.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def questions_of_traces(
     left_out: Counter[str] = Counter()
     for trace in traces:
         if trace.question.history or trace.question.images:
-            left_out["with a chat history or images, which a recording cannot keep"] += 1
+            left_out["with a chat history or images, which make another question of the same text"] += 1
         elif chance("shadow", seed, trace.question.text.strip()) < share:
             asked.setdefault(trace.question.text.strip(), []).append(trace)
     tasks = [_traffic_task(text, found) for text, found in asked.items()]

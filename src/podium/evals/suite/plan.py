@@ -16,6 +16,7 @@ from podium.evals.comparison import Kind
 from podium.evals.evaluation_ledger import EvaluationLedger, LedgerEntry
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
+from podium.evals.suite.results import answers_key
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
 from podium.types import Value
@@ -85,8 +86,7 @@ class TableSettings(Value):
         }
         unlabelled = entry.model_copy(update={"label": ""})
         name = "-".join(filter(None, (unlabelled.row, control, f"seed {seed}")))
-        written = "".join(c if c.isalnum() or c in "-." else "_" for c in name)[:80]
-        return f"{written}-{digest(described)}"
+        return answers_key(name, described)
 
 
 def tables_of(settings: SuiteSettings) -> Iterator[TableSettings]:

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import Evaluation
+from podium.evals.fingerprints import digest
 from podium.rollout import Rollout
 from podium.rollout.reward import RewardSettings, reward
 from podium.rollout.run_folder import cut_torn_line
@@ -60,7 +62,7 @@ class GradedAnswer(Value):
             found=grade.found,
             failure=grade.failure,
             grading_usd=grade.cost_usd,
-            gold=task.gold[:_LONGEST],
+            gold=kept_gold(task),
             facts=dict(task.facts),
             trace=_short(rollout.trace),
         )
@@ -74,14 +76,28 @@ class GradedAnswer(Value):
             return clean(json.dumps(self.model_dump(exclude_defaults=True), ensure_ascii=False))
 
     @property
+    def grade(self) -> Grade:
+        """The verdict."""
+        return Grade(self.score, self.found, self.grading_usd, self.failure)
+
+    @property
+    def correct(self) -> bool:
+        """Whether the answer is right."""
+        return self.grade.correct
+
+    @property
     def rollout(self) -> Rollout:
         """The rollout, without what the line leaves out."""
-        grade = Grade(self.score, self.found, self.grading_usd, self.failure)
-        return Rollout(self.task, self.trace, grade, reward(self.trace, grade, RewardSettings()))
+        return Rollout(self.task, self.trace, self.grade, reward(self.trace, self.grade, RewardSettings()))
 
 
 _LONGEST = 2000
 """Most characters of a gold answer: tests of programs may have megabytes."""
+
+
+def kept_gold(task: Task) -> str:
+    """What a line has of a task's right answer."""
+    return task.gold[:_LONGEST]
 
 
 def _short(trace: Trace) -> Trace:
@@ -100,6 +116,12 @@ def _short_span(span: Span) -> Span:
         nested = None if reply.nested is None else _short(reply.nested)
         reply = replace(reply, parameters=None, logprobs=None, nested=nested)
     return span.model_copy(update={"messages": (), "reply": reply})
+
+
+def answers_key(name: str, described: Any) -> str:
+    """The name of a file of answers: whose they are, and a digest of all on which they depend."""
+    written = "".join(c if c.isalnum() or c in "-." else "_" for c in name)[:80]
+    return f"{written}-{digest(described)}"
 
 
 class Results:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-
-import numpy as np
 
 from podium.errors import UsageError
 from podium.evals.plan_selection import (
@@ -16,15 +14,14 @@ from podium.evals.plan_selection import (
     best_fixed_plan,
     best_vote,
 )
+from podium.evals.suite.answer_arrays import answer_arrays
 from podium.evals.suite.plan import SuiteJob, TableSettings
 from podium.evals.suite.results import Results, parse_answers
 from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.scored import ScoredAnswers
-from podium.ratings.answers import NO_ANSWER, Answers, measurable, read_answers, scored_answers
-from podium.workers.answer import final_answer
-from podium.workers.same_answer import answer_key
+from podium.ratings.answers import Answers, measurable, read_answers, scored_answers
 
 MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""
@@ -63,20 +60,11 @@ class SuiteTraining:
         """Read the workers' answers; None: nobody learns on this table."""
         if not job.training:
             return None
-        columns = [[*parse_answers(results.lines(key), key).values()] for key in job.training.values()]
-        rows = list(zip(*columns, strict=True))
-        score_QW = np.array([[answer.score for answer in row] for row in rows])
-        measured = Answers(
-            workers=tuple(job.training),
-            answer_QWR=np.array([_equal_answers(a.trace.answer for a in row) for row in rows])[:, :, None],
-            alone_QWR=score_QW[:, :, None],
-            voted_QWR=score_QW[:, :, None],
-            score_QW=score_QW,
-            cost_QW=np.array([[answer.trace.uncached_usd for answer in row] for row in rows]),
-            samples=1,
-            texts=tuple(answer.trace.question.text for answer in columns[0]),
-        )
-        return cls(setup, job, measured, cache)
+        columns = [
+            [(answer,) for answer in parse_answers(results.lines(key), key).values()]
+            for key in job.training.values()
+        ]
+        return cls(setup, job, answer_arrays(dict(zip(job.training, columns, strict=True))), cache)
 
     async def planner(self) -> Planner | None:
         """The job's planner, if it makes its choices on training questions.
@@ -142,13 +130,3 @@ def samples_within(cost_usd: float, single_usd: float) -> int:
     if single_usd <= 0:
         return MAX_SAMPLES
     return min(MAX_SAMPLES, int(cost_usd / single_usd * COST_TOLERANCE))
-
-
-def _equal_answers(responses: Iterable[str | None]) -> list[int]:
-    """A number for each response to a question; equal answers have equal numbers."""
-    numbers: dict[str, int] = {}
-    found = (None if response is None else final_answer(response) for response in responses)
-    return [
-        NO_ANSWER if answer is None else numbers.setdefault(answer_key(answer), len(numbers))
-        for answer in found
-    ]
