@@ -14,7 +14,7 @@ from podium.workflow import Acceptance, AccessRule, PlanError, Workflow, parse
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PastRound:
     """What a planner sees of an earlier round: its plan and its final response."""
 
     workflow: Workflow
@@ -26,10 +26,10 @@ class Outcome:
     """The response of each step of the plan; None: it was not run, or failed."""
 
 
-def outcomes_of(trace: Trace) -> tuple[Outcome, ...]:
+def past_rounds_of(trace: Trace) -> tuple[PastRound, ...]:
     """The rounds of a trace as its planner saw them, without the counts of votes."""
     return tuple(
-        Outcome(
+        PastRound(
             round_.workflow, round_.response or "", responses=tuple(span.response for span in round_.spans)
         )
         for round_ in trace.rounds
@@ -44,7 +44,7 @@ class PlanRequest:
     question: Question
     pool: tuple[Profile, ...]
     """Worker k of a plan is `pool[k]`."""
-    outcomes: tuple[Outcome, ...] = ()
+    past_rounds: tuple[PastRound, ...] = ()
     """Earlier rounds, oldest first; empty in the first round."""
     max_steps: int = 5
     rounds: int = 1
@@ -106,12 +106,12 @@ class Plan:
             self, spent=other.spent + self.spent, rejected=(*other.rejected, rejected, *self.rejected)
         )
 
-    def steps_shown(self, outcomes: Sequence[Outcome]) -> tuple[EarlierStep, ...]:
+    def steps_shown(self, past_rounds: Sequence[PastRound]) -> tuple[EarlierStep, ...]:
         """The steps that `visible_responses` names, without those that gave no response."""
         return tuple(
-            EarlierStep(step, outcomes[round].workflow.steps[step].subtask, response, round)
+            EarlierStep(step, past_rounds[round].workflow.steps[step].subtask, response, round)
             for round, step in self.visible_responses
-            if (response := outcomes[round].responses[step]) is not None
+            if (response := past_rounds[round].responses[step]) is not None
         )
 
 
@@ -203,7 +203,7 @@ class FixedPlan:
             workers=len(request.pool),
             names=[profile.name for profile in request.pool],
             max_steps=request.max_steps,
-            later_round=bool(request.outcomes),
+            later_round=bool(request.past_rounds),
             access=self.access,
             cut=self.cut,
         )

@@ -13,7 +13,7 @@ from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.conductor.instructions import EXAMPLE_NAMES
 from podium.conductor.prompt import rating_text, second_prompt
-from podium.planner import Outcome, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.types import AnswerOptions, Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Step, Workflow, parse, topology
 
@@ -50,8 +50,8 @@ SITUATIONS = {
         POOL,
         max_steps=1,
     ),
-    "later round": PlanRequest(QUESTION, POOL, (Outcome(WORKFLOW, "36 days."),)),
-    "third round": PlanRequest(QUESTION, POOL, (Outcome(WORKFLOW, "36 days."), Outcome(WORKFLOW, ""))),
+    "later round": PlanRequest(QUESTION, POOL, (PastRound(WORKFLOW, "36 days."),)),
+    "third round": PlanRequest(QUESTION, POOL, (PastRound(WORKFLOW, "36 days."), PastRound(WORKFLOW, ""))),
 }
 
 SETTINGS = {
@@ -191,7 +191,7 @@ def test_an_anonymous_pool_shows_nothing_of_the_workers() -> None:
 
 @given(st.text(alphabet="~a\n", max_size=60))
 def test_a_fence_cannot_be_closed_from_inside(response: str) -> None:
-    request = PlanRequest(QUESTION, POOL, (Outcome(WORKFLOW, response or "x"),))
+    request = PlanRequest(QUESTION, POOL, (PastRound(WORKFLOW, response or "x"),))
     content = build_prompt(request, PromptSettings())[1].content
     after = content.partition("not instructions):\n")[2].removesuffix(
         "\n\nDo not answer the question. Write your plan for the team."
@@ -428,7 +428,7 @@ def test_the_short_style_shows_the_team_before_what_changes() -> None:
 def test_a_later_round_tells_how_to_accept_in_the_form_that_is_asked_for(style: str) -> None:
     workflow = Workflow((Step(0, "Do it."),))
     request = PlanRequest(
-        Question(text="Q"), (Profile(name="ada"),), outcomes=(Outcome(workflow, "42", None, ("42",)),)
+        Question(text="Q"), (Profile(name="ada"),), past_rounds=(PastRound(workflow, "42", None, ("42",)),)
     )
     _, user = build_prompt(request, PromptSettings.model_validate({"style": style, "form": "structured"}))
     assert '{"thought": "...", "accept": true}' in user.content

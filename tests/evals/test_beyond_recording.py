@@ -33,7 +33,7 @@ class Rounds:
         self._workflows = workflows
 
     async def plan(self, request: PlanRequest) -> Plan:
-        return Plan("", self._workflows[len(request.outcomes)])
+        return Plan("", self._workflows[len(request.past_rounds)])
 
 
 async def measured(recording: Recording, *rounds: tuple[Step, ...]) -> Evaluation:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from podium.errors import ConfigError
-from podium.planner import Outcome, Plan, Planner, PlanRequest
+from podium.planner import PastRound, Plan, Planner, PlanRequest
 from podium.planners import Cascade, Committee
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import voting_step
@@ -25,8 +25,10 @@ MakeRecording = Callable[..., Recording]
 PLAIN = "Give the most frequent answer."
 
 
-def request(*names: str, text: str = "What is 6 times 7?", outcomes: tuple[Outcome, ...] = ()) -> PlanRequest:
-    return PlanRequest(Question(text=text), tuple(Profile(name=name) for name in names), outcomes)
+def request(
+    *names: str, text: str = "What is 6 times 7?", past_rounds: tuple[PastRound, ...] = ()
+) -> PlanRequest:
+    return PlanRequest(Question(text=text), tuple(Profile(name=name) for name in names), past_rounds)
 
 
 async def steps_of(planner: Planner, *names: str) -> list[tuple[int, str, Access]]:
@@ -84,16 +86,18 @@ async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
 async def test_a_cascade_calls_the_expensive_worker_unless_all_agree(
     response: str, votes: VoteCount | None, decision: Workflow | Acceptance
 ) -> None:
-    outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), response, votes)
-    asked = request("a", "b", "c", "vote", outcomes=(outcome,))
+    past_round = PastRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), response, votes)
+    asked = request("a", "b", "c", "vote", past_rounds=(past_round,))
     plan = await Cascade(("a", "b"), "c").plan(asked)
     assert plan.decision == decision
     assert parse(plan.text, workers=4, later_round=True) == decision
 
 
 async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
-    outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
-    plan = await Cascade(("a", "b"), "c").plan(request("a", "b", "c", "vote", outcomes=(outcome, outcome)))
+    past_round = PastRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
+    plan = await Cascade(("a", "b"), "c").plan(
+        request("a", "b", "c", "vote", past_rounds=(past_round, past_round))
+    )
     assert plan.decision == Acceptance()
 
 
@@ -103,8 +107,8 @@ async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
     ids=lambda planner: planner.name,
 )
 async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
-    outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "42")
-    plan: Plan = await planner.plan(request("a", "b", "vote", outcomes=(outcome,)))
+    past_round = PastRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "42")
+    plan: Plan = await planner.plan(request("a", "b", "vote", past_rounds=(past_round,)))
     assert plan.decision == Acceptance()
 
 
@@ -139,9 +143,11 @@ async def test_a_worker_that_the_pool_lacks_is_refused_with_the_nearest(planner:
 
 
 async def test_a_cascade_without_its_expensive_worker_is_refused_when_it_plans() -> None:
-    outcome = Outcome(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
+    past_round = PastRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
     with pytest.raises(ConfigError, match="no worker named 'cyy'; did you mean 'cy'"):
-        await Cascade(("ada", "bob"), "cyy").plan(request("ada", "bob", "cy", "vote", outcomes=(outcome,)))
+        await Cascade(("ada", "bob"), "cyy").plan(
+            request("ada", "bob", "cy", "vote", past_rounds=(past_round,))
+        )
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ class Twice:
         self._access = access
 
     async def plan(self, request: PlanRequest) -> Plan:
-        access = self._access if request.outcomes else Access()
+        access = self._access if request.past_rounds else Access()
         return Plan("", Workflow((Step(0, ANSWER_WHOLE_QUESTION, access),)))
 
 

@@ -20,8 +20,8 @@ class BestOfRounds:
         self.seen = []
 
     async def plan(self, request):
-        self.seen = [outcome.responses for outcome in request.outcomes]
-        if len(request.outcomes) < 2:
+        self.seen = [past_round.responses for past_round in request.past_rounds]
+        if len(request.past_rounds) < 2:
             workflow = Workflow((Step(1, "Answer."), Step(0, "Check.", Access(all=True))))
             return Plan(render(workflow), workflow)
         return Plan(render(Acceptance()), Acceptance(), accepted_step=(0, 1))

@@ -6,7 +6,7 @@ import pytest
 from away_account import Away
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import Dispatcher, StepEnded, StepStarted
-from podium.planner import Outcome, Plan, PlanRequest
+from podium.planner import PastRound, Plan, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Reply, Trace
 from podium.types import Budget, Limits, Question, Spent, Usage
@@ -165,7 +165,7 @@ async def test_a_second_round_sees_the_first_and_replaces_its_answer():
     workers = pool(["5"], ["It is 4."])
     trace = await Runner(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
     assert (trace.status, trace.answer) == ("ok", "It is 4.")
-    assert planner.situations[1].outcomes == (Outcome(SINGLE, "5", responses=("5",)),)
+    assert planner.situations[1].past_rounds == (PastRound(SINGLE, "5", responses=("5",)),)
     assert [round_.response for round_ in trace.rounds] == ["5", "It is 4."]
     # "Mend." is dead, so only "Alone." ran, and saw nothing of the round before.
     mend, alone = trace.rounds[1].spans

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import Outcome, Plan, PlanRequest
+from podium.planner import PastRound, Plan, PlanRequest
 from podium.planners.baseline import (
     Baseline,
     BaselineContext,
@@ -52,16 +52,16 @@ class Cascade:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """First the vote; in round 2 the expensive worker or an acceptance. `ConfigError` if a worker is missing."""
-        if not request.outcomes:
+        if not request.past_rounds:
             return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()
-        if len(request.outcomes) == 1 and not self._is_unanimous(request.outcomes[0]):
+        if len(request.past_rounds) == 1 and not self._is_unanimous(request.past_rounds[0]):
             decision = Workflow((Step(position_of(self.then, request.pool), ANSWER_WHOLE_QUESTION),))
         return Plan(text=render(decision), decision=decision)
 
-    def _is_unanimous(self, outcome: Outcome) -> bool:
+    def _is_unanimous(self, past_round: PastRound) -> bool:
         """Whether all cheap workers gave the same answer."""
-        return outcome.votes is not None and outcome.votes.agreeing == len(self.first)
+        return past_round.votes is not None and past_round.votes.agreeing == len(self.first)
 
 
 def _open_cascade(argument: str, context: BaselineContext) -> Cascade:
@@ -112,11 +112,11 @@ class Escalation:
         number = 0
         while waiting:
             asked, waiting = (waiting[:1], waiting[1:]) if number else (waiting[:2], waiting[2:])
-            outcome = yield voted_draft(
+            past_round = yield voted_draft(
                 request, [worker_step(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
             )
             for step in range(len(asked)):
-                answer = comparable(outcome.responses[step])
+                answer = comparable(past_round.responses[step])
                 if answer is not None:
                     given.append((answer, (number, step)))
             _, agreeing = commonest(answer for answer, _ in given)

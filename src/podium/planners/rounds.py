@@ -1,8 +1,8 @@
 """What planners of several rounds share: one generator writes the plans of all rounds of a question.
 
 A planner keeps nothing between two calls. Its generator yields the `Draft` of a round and is sent the round's
-`Outcome`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all outcomes so
-far, so it has to be a function of the question, the pool and the outcomes alone: it draws with `random_of`.
+`PastRound`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all rounds so
+far, so it has to be a function of the question, the pool and these rounds alone: it draws with `random_of`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from podium.planner import Outcome, Plan, PlanRequest
+from podium.planner import PastRound, Plan, PlanRequest
 from podium.planners.plans import position_of, voting_step
 from podium.types import SEED_PREFIX_CHARS
 from podium.workers.answer import final_answer
@@ -40,19 +40,19 @@ class Draft:
     max_tokens: tuple[int | None, ...] = ()
 
 
-Rounds = Generator[Draft, Outcome, StepOf | None]
-"""Yields a plan, is sent its outcome, and returns the step to accept; None: the latest response."""
+Rounds = Generator[Draft, PastRound, StepOf | None]
+"""Yields a plan, is sent the `PastRound` of it, and returns the step to accept; None: the latest response."""
 
 
 def plan_rounds(request: PlanRequest, rounds: Rounds) -> Plan:
     """The plan of this round. If an earlier plan was changed before it ran, its responses count by position; if it was
     given another number of steps, the generator cannot go on, and the plan accepts."""
     draft = next(rounds)
-    for outcome in request.outcomes:
-        if len(outcome.workflow.steps) != len(draft.workflow.steps):
+    for past_round in request.past_rounds:
+        if len(past_round.workflow.steps) != len(draft.workflow.steps):
             return _accept(None)
         try:
-            draft = rounds.send(outcome)
+            draft = rounds.send(past_round)
         except StopIteration as end:
             return _accept(end.value)
     workflow = draft.workflow
@@ -67,7 +67,7 @@ def _accept(step: StepOf | None) -> Plan:
 
 def all_rounds(request: PlanRequest) -> int:
     """How many rounds the question has in total, those that are over included."""
-    return len(request.outcomes) + request.rounds
+    return len(request.past_rounds) + request.rounds
 
 
 def random_of(request: PlanRequest, name: str) -> Random:

@@ -20,7 +20,7 @@ from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.planner import Outcome, Plan, PlanRequest, outcomes_of
+from podium.planner import PastRound, Plan, PlanRequest, past_rounds_of
 from podium.rollout import FixedPlan, RewardSettings, Rollout, roll, round_reward
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSource
@@ -55,7 +55,7 @@ class WrittenPlans:
     name: str = "policy"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        number = len(request.outcomes)
+        number = len(request.past_rounds)
         cut = self.cut and number == len(self.texts) - 1
         return await FixedPlan(self.texts[number], self.name, self.access, cut).plan(request)
 
@@ -129,29 +129,29 @@ class ScoringSession:
         task = self.task(request.task)
         if len(request.plans) >= self.settings.rounds:
             return None
-        outcomes: tuple[Outcome, ...] = ()
+        past_rounds: tuple[PastRound, ...] = ()
         if request.plans:
             rollout = await self._roll(request, task)
             if rollout.infrastructure_failed or finished(rollout.trace, self.settings.rounds):
                 return None
-            outcomes = outcomes_of(rollout.trace)
-        return self.messages(task.question, request, outcomes)
+            past_rounds = past_rounds_of(rollout.trace)
+        return self.messages(task.question, request, past_rounds)
 
     def messages(
-        self, question: Question, request: RolloutRequest, outcomes: tuple[Outcome, ...] = ()
+        self, question: Question, request: RolloutRequest, past_rounds: tuple[PastRound, ...] = ()
     ) -> tuple[Message, ...]:
         """The prompt for the next plan. `question` need not belong to one of the session's tasks.
 
         Args:
             request: names the pool and the level of cost sensitivity.
-            outcomes: of the rounds before.
+            past_rounds: of the rounds before.
         """
         plan_request = PlanRequest(
             question=question,
             pool=self.pool_of(request).profiles_for(question.text),
-            outcomes=outcomes,
+            past_rounds=past_rounds,
             max_steps=self.settings.max_steps,
-            rounds=self.settings.rounds - len(outcomes),
+            rounds=self.settings.rounds - len(past_rounds),
         )
         prompt = self.settings.prompt
         if prompt.levels:

@@ -18,7 +18,7 @@ from secrets import token_hex
 from podium import __version__
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
-from podium.planner import Outcome, Plan, Planner, PlanRequest, round_trace, rounds_of
+from podium.planner import PastRound, Plan, Planner, PlanRequest, round_trace, rounds_of
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
@@ -160,7 +160,7 @@ class _QuestionRun:
         self._trace_id = trace_id or token_hex(16)
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._rounds: list[RoundTrace] = []
-        self._outcomes: tuple[Outcome, ...] = ()
+        self._past_rounds: tuple[PastRound, ...] = ()
         self._answer: str | None = None
         self._concern: str | None = None
         """Why the answer is not that of the latest plan's last step; None: it is."""
@@ -226,7 +226,7 @@ class _QuestionRun:
         response = None
         if plan.accepted_step is not None:
             round, step = plan.accepted_step
-            response = self._answer = self._outcomes[round].responses[step]
+            response = self._answer = self._past_rounds[round].responses[step]
             self._concern = None
         self._close(number, round_trace(plan, seconds, accepted=True, response=response))
 
@@ -240,7 +240,7 @@ class _QuestionRun:
     def _fallback_workflow(self, error: PlanError) -> Workflow | None:
         """A workflow that sends the whole question to the fallback worker; None: there is none, or no need for it."""
         names, name = self._question_context.pool.names, self._runner.plan_fallback
-        if self._outcomes or name not in names or error.kind == "time_is_up":
+        if self._past_rounds or name not in names or error.kind == "time_is_up":
             return None
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
@@ -287,7 +287,7 @@ class _QuestionRun:
         return PlanRequest(
             question=context.question,
             pool=context.profiles,
-            outcomes=self._outcomes,
+            past_rounds=self._past_rounds,
             max_steps=self._runner.max_steps,
             rounds=self._runner.budget.rounds - number,
             seed=f"{context.seed}/{number}/plan",
@@ -308,8 +308,8 @@ class _QuestionRun:
             self._question_context,
             workflow,
             round=number,
-            previous=(self._outcomes[-1].response or None) if self._outcomes else None,
-            shown=plan.steps_shown(self._outcomes),
+            previous=(self._past_rounds[-1].response or None) if self._past_rounds else None,
+            shown=plan.steps_shown(self._past_rounds),
             earlier_calls=earlier_calls,
             max_tokens=() if error is not None else plan.max_tokens,
         )
@@ -321,7 +321,7 @@ class _QuestionRun:
             reply = None if latest is None else spans[latest].reply
             response, votes = (None, None) if reply is None else (reply.text, reply.votes)
             responses = tuple(span.response for span in spans)
-            self._outcomes = (*self._outcomes, Outcome(workflow, response or "", votes, responses))
+            self._past_rounds = (*self._past_rounds, PastRound(workflow, response or "", votes, responses))
             self._answer = self._answer if response is None else response
             self._concern = answer_concern(spans, latest)
             if error is not None:

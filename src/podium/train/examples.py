@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from podium.conductor.prompt import renumbered
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planner import Outcome
+from podium.planner import PastRound
 from podium.planners.controls import random_workflow
 from podium.rollout.judging import grade_answer
 from podium.scoring import RolloutRequest, ScoringSession
@@ -184,19 +184,19 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
     if request is None:
         return
     shown = session.pool_of(request).names
-    outcomes: tuple[Outcome, ...] = ()
+    past_rounds: tuple[PastRound, ...] = ()
     for round_ in trace.rounds:
         if round_.plan_error is not None or round_.plan_reason is not None:
             return  # What ran is not what the planner wrote.
         completion = _as_shown(round_.plan_text, round_.workflow, names, shown)
         longest = settings.sft.max_plan_chars
         fits = longest is None or len(completion) <= longest
-        plan = _parse(completion, settings, len(shown), later_round=bool(outcomes))
+        plan = _parse(completion, settings, len(shown), later_round=bool(past_rounds))
         if fits and not isinstance(plan, PlanError):
-            yield Demonstration(session.messages(trace.question, request, outcomes), completion)
+            yield Demonstration(session.messages(trace.question, request, past_rounds), completion)
         if round_.workflow is not None:
             workflow = renumbered(round_.workflow, _numbers(names, shown))
-            outcomes = (*outcomes, Outcome(workflow, round_.response or ""))
+            past_rounds = (*past_rounds, PastRound(workflow, round_.response or ""))
 
 
 def _parse(

@@ -14,7 +14,7 @@ from random import Random
 from podium.conductor.checkpoint import TrainedFor
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
-from podium.planner import Outcome, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.rollout.random_pools import NAMES
 from podium.team.opening import open_pool
 from podium.types import Profile, Question
@@ -95,7 +95,7 @@ class WorldLaboratory:
         else:
             accepts = 0.4
             answer, left = _draw_answer(rng, problem.problem)
-        request = replace(request, outcomes=(Outcome(workflow, answer),), rounds=rng.choice((1, 1, 2)))
+        request = replace(request, past_rounds=(PastRound(workflow, answer),), rounds=rng.choice((1, 1, 2)))
         if rng.random() < accepts:
             return PlanCase(request, problem, Acceptance(), _accepting(problem, team, rng), prompt)
         asked, again, thought = _draw_round(rng, left, team, request, level=level, shares=shares)
@@ -116,11 +116,11 @@ class WorldLaboratory:
         if finished:
             plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, level=level, shares=shares)
             told = _answer(parts.problem, path)
-            request = replace(request, outcomes=(Outcome(plan, told),), rounds=rng.choice((1, 1, 2)))
+            request = replace(request, past_rounds=(PastRound(plan, told),), rounds=rng.choice((1, 1, 2)))
             return PlanCase(request, parts, Acceptance(), _accepting(parts, team, rng), prompt)
         begins = range(0, len(path.relations), max_steps)
         chosen, thing = rng.choice(begins), path.thing
-        outcomes: list[Outcome] = []
+        past_rounds: list[PastRound] = []
         for begin in begins:
             part = Path(thing, path.relations[begin : begin + max_steps])
             asked = WorldParts(Problem((part,)))
@@ -132,10 +132,10 @@ class WorldLaboratory:
             (*_, thing) = part.values(facts)
             if rng.random() < _MISLED:
                 thing = _any_value(rng, part.last)
-            outcomes.append(Outcome(plan, state_fact(part.last, part.subject(facts), thing)))
-        rounds = len(begins) - len(outcomes) + rng.choice((0, 0, 1))
+            past_rounds.append(PastRound(plan, state_fact(part.last, part.subject(facts), thing)))
+        rounds = len(begins) - len(past_rounds) + rng.choice((0, 0, 1))
         return PlanCase(
-            replace(request, outcomes=tuple(outcomes), rounds=rounds), asked, plan, thought, prompt
+            replace(request, past_rounds=tuple(past_rounds), rounds=rounds), asked, plan, thought, prompt
         )
 
     def reading_text(self, problem: WorldParts) -> str:

@@ -69,11 +69,12 @@ class WithAdversary(PlannerWrapper):
         adversaries = {k: numbers.get(request.pool[k].name + _SUFFIX) for k in honest}
         shown = {k: number for number, k in enumerate(honest)}
         shown |= {adversary: shown[k] for k, adversary in adversaries.items() if adversary is not None}
-        outcomes = tuple(
-            replace(outcome, workflow=_renumbered(outcome.workflow, shown)) for outcome in request.outcomes
+        past_rounds = tuple(
+            replace(past_round, workflow=_renumbered(past_round.workflow, shown))
+            for past_round in request.past_rounds
         )
         pool = tuple(request.pool[k] for k in honest)
-        plan = await self.planner.plan(replace(request, pool=pool, outcomes=outcomes))
+        plan = await self.planner.plan(replace(request, pool=pool, past_rounds=past_rounds))
         if not isinstance(plan.decision, Workflow):
             return plan
         workflow = _renumbered(plan.decision, dict(enumerate(honest)))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planner import Outcome, Plan, PlanRequest
+from podium.planner import PastRound, Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
@@ -97,8 +97,8 @@ class CEO:
             for _ in range(_DISCUSSIONS):
                 if number >= last:
                     break
-                outcome = yield self._discuss(request, decision, _shown(solution, remarks))
-                written, *said = outcome.responses[: len(decision.experts)]
+                past_round = yield self._discuss(request, decision, _shown(solution, remarks))
+                written, *said = past_round.responses[: len(decision.experts)]
                 if written is not None:
                     solution = (number, 0)
                     remarks = [(number, step) for step, text in enumerate(said, start=1) if text is not None]
@@ -148,9 +148,9 @@ def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, 
     return () if solution is None else (solution, *remarks)
 
 
-def _decision(outcome: Outcome) -> TurnDecision:
+def _decision(past_round: PastRound) -> TurnDecision:
     """The decision with its experts. What cannot be read is as in an easy case: one expert, no limit."""
-    decided, recruited = (first_object(response) or {} for response in outcome.responses)
+    decided, recruited = (first_object(response) or {} for response in past_round.responses)
     width = decided.get("recruit_number")
     count = min(_MOST_EXPERTS, max(1, width)) if type(width) is int else 1
     named = recruited.get("experts")

@@ -15,7 +15,7 @@ from random import Random
 from typing import Self
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest, outcomes_of
+from podium.planner import Plan, PlanRequest, past_rounds_of
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.planners.rounds import (
     Draft,
@@ -108,7 +108,7 @@ class DyLAN:
         had, in the share of the points that they gave it. The result sums over the turns. The mean over many questions
         ranks the workers.
         """
-        request = PlanRequest(trace.question, trace.pool, outcomes_of(trace), seed=trace.seed)
+        request = PlanRequest(trace.question, trace.pool, past_rounds_of(trace), seed=trace.seed)
         turns: list[list[MemberReply]] = []
         plan_rounds(request, self._rounds(request, turns))
         shares = importance_of([turn for turn in turns if turn], comparable(trace.answer))
@@ -133,10 +133,10 @@ class DyLAN:
             waiting, enough = random.sample(active, len(active)), _majority(active)
             while waiting:
                 asked, waiting = _next(said, waiting, enough)
-                outcome = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
+                past_round = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
                 said += [
                     MemberReply.read(member, (number, place), text, shown)
-                    for place, (member, text) in enumerate(zip(asked, outcome.responses, strict=False))
+                    for place, (member, text) in enumerate(zip(asked, past_round.responses, strict=False))
                 ]
                 number += 1
                 if commonest(reply.answer for reply in said)[1] >= enough:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
-from podium.planner import Outcome, Plan, PlanRequest
+from podium.planner import PastRound, Plan, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import voting_step
@@ -76,24 +76,24 @@ class RectifyOrReject:
         steps = [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         for answer in range(count):
             steps += self._audits(request, answer)
-        outcome = yield Draft(Workflow((*steps, _vote(request, count))))
+        past_round = yield Draft(Workflow((*steps, _vote(request, count))))
         survivors: list[tuple[StepOf, str]] = []
-        first, number = outcome, 0
+        first, number = past_round, 0
         for answer, member in enumerate(self.members):
-            outcome, at, place = first, 0, answer
+            past_round, at, place = first, 0, answer
             start = count + len(AUDITS) * answer
-            findings = _findings(outcome, start)
+            findings = _findings(past_round, start)
             for _ in range(RETRIES):
-                if not findings or outcome.responses[place] is None:
+                if not findings or past_round.responses[place] is None:
                     break
                 shows = ((at, place), *((at, step) for step in findings))
                 retry = worker_step(request, member, RETRY, sees=True)
                 audits = self._audits(request, 0)
-                outcome = yield Draft(Workflow((retry, *audits, _vote(request, 1))), shows)
+                past_round = yield Draft(Workflow((retry, *audits, _vote(request, 1))), shows)
                 number += 1
                 at, place = number, 0
-                findings = _findings(outcome, 1)
-            response = outcome.responses[place]
+                findings = _findings(past_round, 1)
+            response = past_round.responses[place]
             if response is not None and not findings:
                 survivors.append(((at, place), response))
         if len(survivors) < min(2, count):
@@ -119,10 +119,10 @@ def _vote(request: PlanRequest, answers: int) -> Step:
     return replace(voting_step(request.pool, weights), access=Access(steps=tuple(range(len(weights)))))
 
 
-def _findings(outcome: Outcome, start: int) -> tuple[int, ...]:
+def _findings(past_round: PastRound, start: int) -> tuple[int, ...]:
     """Positions of the audits from `start` on whose finding counts. An audit that cannot be read has none."""
     return tuple(
-        step for step in range(start, start + len(AUDITS)) if counts_as_finding(outcome.responses[step])
+        step for step in range(start, start + len(AUDITS)) if counts_as_finding(past_round.responses[step])
     )
 
 
