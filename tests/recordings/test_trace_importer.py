@@ -52,9 +52,7 @@ async def store_of(path: Path, *asked: tuple[Planner, Pool, Question]) -> list[T
         return list(store.iterate())
 
 
-def gathered(
-    traces: Sequence[Trace], folder: Path, golds: dict[str, str], *, conditioned: bool = False
-) -> tuple[Recording, ImportReport]:
+def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tuple[Recording, ImportReport]:
     with RecordingWriter() as writer:
         import_report = import_from_traces(
             traces,
@@ -62,7 +60,6 @@ def gathered(
             is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
             golds=golds,
             judge=lambda response, gold: Exact().judge(response, gold).score,
-            conditioned=conditioned,
         )
         writer.write(folder / "traced.parquet", name="traced")
     return Recording.open(folder / "traced.parquet"), import_report
@@ -229,26 +226,3 @@ async def test_a_trace_that_cannot_be_read_hides_no_other(tmp_path: Path) -> Non
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE podium_documents SET document = '{}' WHERE document LIKE '%What?%'")
     assert [trace.question.text for trace in read_traces(path)] == ["Why?"]
-
-
-async def test_with_conditioned_responses_the_same_plan_is_replayed_whole(tmp_path: Path) -> None:
-    question = Question(text="What is 2 + 2?")
-    said = ["Answer: 5", "It is 4.", "Answer: 4", "Answer: 6", "Is it?", "Answer: four", "Answer: 7"]
-    plan = Fixed(
-        Step(0, ANSWER_WHOLE_QUESTION),
-        Step(0, "Find a fault.", Access(steps=(0,))),
-        Step(0, "Mend.", Access(all=True)),
-    )
-    live = Pool([ScriptedWorker("ada", said), VoteWorker()])
-    two_rounds = Runner(plan, live, budget=Budget(rounds=2))
-    trace = await two_rounds.answer(question, seed="0")
-    voted = await Runner(Fixed(Step(0, "Again."), Step(1, "Vote.", Access(all=True))), live).answer(
-        question, seed="1"
-    )
-    recording, import_report = gathered([trace, voted], tmp_path, {}, conditioned=True)
-    assert import_report.sentences == ("results of tools, which a replay runs again (1)",)
-    replay = Pool([ReplayWorker(Profile(name="ada"), recording, "ada"), VoteWorker()])
-    again = await Runner(plan, replay, budget=Budget(rounds=2)).answer(question, seed="7")
-    assert again.answer == trace.answer
-    assert [span.response for span in again.spans] == [span.response for span in trace.spans]
-    assert all(span.recorded is not None for span in again.spans)

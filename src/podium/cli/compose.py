@@ -59,8 +59,6 @@ class ComposeOptions:
     """The most workers of the team. Default: as many as the kinds of questions need."""
     key_env: str | None = None
     """The environment variable with the endpoint's API key, where --pool is an address."""
-    kinds: int = _KINDS
-    """The most kinds of similar wording that the questions are sorted into."""
 
 
 DEFAULT_COMPOSE = ComposeOptions()
@@ -88,8 +86,8 @@ def compose(
         raise UsageError("--preset compose pays for tests; say with --budget-usd how much it may spend.")
     if candidates is None:
         raise UsageError("No candidates are named; give a pool file or an endpoint's address with --pool.")
-    if (options.workers is not None and options.workers < 1) or options.kinds < 1:
-        raise UsageError("--workers and --kinds are at least 1.")
+    if options.workers is not None and options.workers < 1:
+        raise UsageError(f"--workers {options.workers}: give at least 1.")
     if file.exists() and not file.read_bytes().startswith(_HEADER.encode()):
         raise UsageError(f"{file} exists, and no study composed it; give another --out.")
     if file.resolve() == pool_file(candidates).resolve():
@@ -103,7 +101,7 @@ def compose(
             raise UsageError(
                 f"{tasks} has no column answer; add one, or name the candidate that judges answers with --judge."
             )
-        kinds = QuestionKinds.of(found.tasks, options.kinds)
+        kinds = QuestionKinds.of(found.tasks, _KINDS)
         _say_plan(pool, kinds)
         if study.dry_run:
             return 0

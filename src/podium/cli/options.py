@@ -37,8 +37,6 @@ class DispatchOptions:
 
     cache: Path | None = None
     """The SQLite file of the response cache. A run with paid workers has one by default: RUN/responses.sqlite."""
-    replay: Flag = False
-    """Answer from the response cache alone: call no worker, and fail if the cache lacks an answer."""
     day_budget_usd: float | None = None
     """The most dollars that all commands of a day (UTC) may cost together. Default: $PODIUM_DAY_BUDGET_USD."""
 
@@ -57,7 +55,6 @@ class DispatchOptions:
         return open_dispatcher(
             paid_workers=has_paid_workers(pool),
             cache=self.cache,
-            replay=self.replay,
             day_usd=self.day_budget_usd,
             run_usd=run_budget_usd,
             pays=pays,

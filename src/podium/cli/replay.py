@@ -43,7 +43,6 @@ def import_recording(
     name: str | None = None,
     folder: Path | None = None,
     golds: Path | None = None,
-    conditioned: Flag = False,
     replace: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -57,7 +56,6 @@ def import_recording(
         name: The recording's name. Default: the name in the table's TOML file, or that of the recording's file.
         folder: For a table: the folder of the files that the TOML file names. Default: the TOML file's folder.
         golds: For traces: a .jsonl, .csv or .parquet file of right answers, with the columns question and gold.
-        conditioned: For traces: import also what workers answered to a part of the question or to other answers.
         replace: Replace an existing recording.
         json: Print the header as one line of JSON.
     """
@@ -68,10 +66,6 @@ def import_recording(
         raise UsageError(f"{source}: there is no such file or folder; check the path.")
     if golds is not None and kind != "traces":
         raise UsageError("--golds is only for traces; the other sources have verdicts. Leave it out.")
-    if conditioned and kind != "traces":
-        raise UsageError(
-            "--conditioned is only for traces; the other sources say what they have. Leave it out."
-        )
     if folder is not None and kind != "table":
         raise UsageError(
             "--folder is only for a table; the other sources are one folder or file. Leave it out."
@@ -89,9 +83,7 @@ def import_recording(
         tempfile.TemporaryDirectory() as scratch,
         RecordingWriter(Path(scratch) / "rows.sqlite") as writer,
     ):
-        import_report = _import(
-            kind, source, writer, report, golds=golds, conditioned=conditioned, mapping=mapping
-        )
+        import_report = _import(kind, source, writer, report, golds=golds, mapping=mapping)
         header = writer.write(
             out,
             name=name or (out.stem if mapping is None else mapping.name),
@@ -164,7 +156,6 @@ def _import(
     report: Callable[[str], None],
     *,
     golds: Path | None,
-    conditioned: bool,
     mapping: TableMapping | None,
 ) -> ImportReport:
     match kind:
@@ -178,7 +169,6 @@ def _import(
                 is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
                 golds={} if golds is None else _golds(golds),
                 judge=lambda response, gold: Exact().judge(response, gold).score,
-                conditioned=conditioned,
             )
         case _:
             return find_importer(kind)(source, writer, report)

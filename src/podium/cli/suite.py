@@ -143,14 +143,13 @@ def _on_answer(show: Callable[[str, int, int], None], left: int) -> OnAnswer:
     return on_answer
 
 
-def report(*runs: Path, title: str | None = None) -> int:
+def report(*runs: Path) -> int:
     """Write a run's report.html, and print its path. Several runs make one page, in the first one's folder.
 
     Args:
         runs: The folders of trainings and evaluations.
-        title: The heading. Default: the folder's name, or the suite's title.
     """
     if not runs:
         raise UsageError("A report needs the folder of a run.")
-    print(write_report(runs, title=title))
+    print(write_report(runs))
     return 0

@@ -6,8 +6,7 @@ Whatever a team file has can be set by `key=value` on the command line. `SPELLIN
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.cli.options import Flag
+from podium.config import overrides_of
 from podium.errors import UsageError
 
 SPELLINGS: Mapping[str, str] = {
@@ -71,13 +71,10 @@ class TeamOptions:
         ),
     ] = None
 
-    def overrides(self) -> Iterator[str]:
+    def overrides(self) -> list[str]:
         """The short options as `key=value`."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and field.name in SPELLINGS:
-                text = json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
-                yield f"{SPELLINGS[field.name]}={text}"
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return overrides_of({SPELLINGS[name]: value for name, value in given.items() if name in SPELLINGS})
 
 
 @Parameter(name="*", group="Team")
@@ -128,7 +125,7 @@ class PlannerOptions(CallOptions):
         None
     )
 
-    def overrides(self) -> Iterator[str]:
+    def overrides(self) -> list[str]:
         """As before.
 
         Raises:
@@ -136,7 +133,7 @@ class PlannerOptions(CallOptions):
         """
         if self.conductor is not None and self.planner not in (None, "conductor"):
             raise UsageError(f"--planner {self.planner} names who plans; leave --conductor out.")
-        yield from super().overrides()
+        return super().overrides()
 
 
 @Parameter(name="*", group="Team")

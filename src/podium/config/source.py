@@ -212,6 +212,21 @@ def build(
     return SettingsSource.of(data, overrides, source).into(model)
 
 
+def overrides_of(keys: Mapping[str, Any]) -> list[str]:
+    """Keys, dotted or with tables in them, as overrides of the form `key=value`. What is None is left out."""
+    return list(_overrides(keys, ""))
+
+
+def _overrides(keys: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for key, value in keys.items():
+        plain = value.model_dump(mode="json", exclude_unset=True) if isinstance(value, BaseModel) else value
+        if isinstance(plain, Mapping):
+            yield from _overrides(plain, f"{prefix}{key}.")
+        elif plain is not None:
+            text = json.dumps(str(plain) if isinstance(plain, Path) else plain, ensure_ascii=False)
+            yield f"{prefix}{key}={text}"
+
+
 MOST_NUMBER = 10**15
 """No number of a settings file or an option is larger: no count, limit or amount of anybody is."""
 

@@ -16,12 +16,13 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput,
 from inspect_ai.tool import ToolChoice, ToolInfo
 from rich.markup import escape
 
+from podium.config import overrides_of
 from podium.errors import QuestionFailedError, UsageError
 from podium.planners import baseline_forms
 from podium.tasks.sets.inspect_samples import to_question
 from podium.team.opening import read_team
 from podium.team.settings import TeamSettings
-from podium.team.team import open_team, overrides_of
+from podium.team.team import open_team
 from podium.trace import Trace
 
 _UNSUPPORTED = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")

@@ -98,8 +98,6 @@ def _add_middleware(app: FastAPI, service: Service, in_flight: InFlightRequests)
         BodyLimits,
         max_bytes=settings.body_bytes,
         max_seconds=settings.body_seconds,
-        max_depth=settings.depth,
-        max_values=settings.values,
     )
     app.add_middleware(RequestTimeLimit, in_flight=in_flight, seconds=settings.timeout)
     if settings.cors:

@@ -20,6 +20,11 @@ from podium.server.streaming import client_disconnected
 
 _MAX_DIGITS = 19
 """Digits of a Content-Length that are read at all."""
+_MAX_DEPTH = 32
+"""Nesting of lists and objects."""
+_MAX_VALUES = 30_000
+"""Values in all lists and objects together: as many as are checked in about 20 ms, while no other request is answered.
+The longest conversation with the most tools has fewer."""
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 _DEPTH_CHANGE = tuple(1 if byte in b"[{" else -1 if byte in b"]}" else 0 for byte in range(256))
 
@@ -30,18 +35,12 @@ class BodyLimits:
     Args:
         max_bytes: size of a body, as it is sent and as it is decoded.
         max_seconds: from the application's first read until the body is complete.
-        max_depth: nesting of lists and objects.
-        max_values: values in all lists and objects together.
     """
 
-    def __init__(
-        self, app: ASGIApp, max_bytes: int, max_seconds: float, max_depth: int, max_values: int
-    ) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, max_seconds: float) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._max_seconds = max_seconds
-        self._max_depth = max_depth
-        self._max_values = max_values
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
@@ -90,7 +89,7 @@ class BodyLimits:
                         if size > self._max_bytes:
                             raise self._too_large()
                         shape.feed(piece)
-                        shape.check(self._max_depth, self._max_values)
+                        shape.check()
                         pieces.append(piece)
                     more = message.get("more_body", False)
                 decoder.end()
@@ -160,20 +159,20 @@ class JsonShape:
         self._open, deepest = depths[-1], max(depths)
         self.deepest = max(self.deepest, deepest)
 
-    def check(self, max_depth: int, max_values: int) -> None:
+    def check(self) -> None:
         """Refuse what is too deep or has too many values.
 
         Raises:
             APIError: 400.
         """
-        if self.deepest > max_depth:
+        if self.deepest > _MAX_DEPTH:
             raise invalid(
-                f"The body has more than {max_depth} levels of nested lists and objects: send it flatter.",
+                f"The body has more than {_MAX_DEPTH} levels of nested lists and objects: send it flatter.",
                 code="too_deep",
             )
-        if self.values > max_values:
+        if self.values > _MAX_VALUES:
             raise invalid(
-                f"The lists and objects of the body have more than {max_values} values together: send fewer. "
+                f"The lists and objects of the body have more than {_MAX_VALUES} values together: send fewer. "
                 "The length of a text does not count.",
                 code="too_many_values",
             )

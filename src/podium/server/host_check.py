@@ -35,6 +35,8 @@ _HEADERS = (
     # Traces and answers are private.
     (b"cache-control", b"no-store"),
 )
+_MOST_BYTES = 32 * 2**10
+"""Of a request's address and headers."""
 
 
 class HostCheck:
@@ -48,7 +50,6 @@ class HostCheck:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
         self._service = service
-        self._most = service.settings.serve.header_bytes
         self._origins = frozenset(origin.encode() for origin in service.settings.serve.cors)
         self._names = frozenset(urlsplit(origin).hostname for origin in service.settings.serve.cors)
 
@@ -70,11 +71,11 @@ class HostCheck:
                 host = value
             elif name == b"origin":
                 origin = value
-        if size > self._most:
+        if size > _MOST_BYTES:
             return APIError(
                 431,
                 "invalid_request_error",
-                f"The address and headers of the request have {size} bytes; this server accepts at most {self._most}.",
+                f"The address and headers of the request have {size} bytes; this server accepts at most {_MOST_BYTES}.",
                 code="headers_too_large",
             )
         if host is not None and not self._service.needs_keys and not self._known(host):

@@ -33,6 +33,9 @@ _MAX_FAULTS = 100
 _MAX_MESSAGE_CHARS = 1000
 """Characters of pydantic's message that are reported; it may repeat what was sent."""
 
+_MOST_ROUNDS, _MOST_STEPS = 5, 20
+"""Rounds and steps that a request may ask for, or as many as the team itself has."""
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 """The name of a worker or a planner."""
 ListOf = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
@@ -319,7 +322,7 @@ def _budget(options: PodiumOptions, settings: TeamSettings) -> Budget:
     limits = options.budget
     requested = (options.max_rounds, None if limits is None else limits.rounds)
     own = settings.budget.rounds
-    most = max(settings.serve.most_rounds, own)
+    most = max(_MOST_ROUNDS, own)
     rounds = min((count for count in requested if count is not None), default=own)
     if rounds > most:
         where = "podium.max_rounds" if limits is None or limits.rounds is None else "podium.budget.rounds"
@@ -338,7 +341,7 @@ def _steps(options: PodiumOptions, settings: TeamSettings) -> int:
         APIError: more than the server allows.
     """
     own = settings.plan.max_steps or PlanSettings().max_steps
-    steps, most = own if options.max_steps is None else options.max_steps, max(settings.serve.most_steps, own)
+    steps, most = own if options.max_steps is None else options.max_steps, max(_MOST_STEPS, own)
     if steps > most:
         raise invalid(
             f"podium.max_steps: this server lets a plan have at most {most}.",

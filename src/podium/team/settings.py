@@ -127,19 +127,8 @@ class ServeSettings(Settings):
     """Whether the viewer is served at `/`."""
     strict: bool = False
     """Whether a hint that cannot be honoured is refused; otherwise it is ignored, and the reply names it."""
-    most_rounds: int = Field(default=5, ge=1)
-    """Rounds that a request may ask for, or as many as the team's own budget has."""
-    most_steps: int = Field(default=20, ge=1)
-    """Steps that a request may ask for, or as many as the team's own plans have."""
     body_seconds: float = Field(default=30.0, gt=0)
     """Seconds within which a request's body must arrive."""
-    header_bytes: int = Field(default=32 * 2**10, ge=1)
-    """Bytes of a request's headers at most."""
-    depth: int = Field(default=32, ge=1)
-    """Nesting of lists and objects that a request's JSON may have."""
-    values: int = Field(default=30_000, ge=1)
-    """Values in all its lists and objects together: as many as are checked in about 20 ms, while no other request
-    is answered. The longest conversation with the most tools has fewer."""
 
     @property
     def body_bytes(self) -> int:

@@ -8,8 +8,7 @@ cache, the traces, and the state file, in which processes share cooldowns and th
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +16,7 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel
-
+from podium.config import overrides_of
 from podium.errors import StoreError
 from podium.executor import Dispatcher
 from podium.executor.dispatcher import open_dispatcher
@@ -327,18 +325,3 @@ def open_team(
             runner, dispatcher=dispatcher, plan_fallback=runner.plan_fallback if fallback else None
         )
         return Team(settings.model_copy(update=held), runner, opened_planner, files.pop_all())
-
-
-def overrides_of(keys: Mapping[str, Any]) -> list[str]:
-    """Keys of a team file and their values, as the overrides of `read_team`. What is None is left out."""
-    return list(_overrides(keys, ""))
-
-
-def _overrides(keys: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    for key, value in keys.items():
-        plain = value.model_dump(mode="json", exclude_unset=True) if isinstance(value, BaseModel) else value
-        if isinstance(plain, Mapping):
-            yield from _overrides(plain, f"{prefix}{key}.")
-        elif plain is not None:
-            text = json.dumps(str(plain) if isinstance(plain, Path) else plain, ensure_ascii=False)
-            yield f"{prefix}{key}={text}"

@@ -40,7 +40,7 @@ for (const one of document.querySelectorAll("[data-row]")) {
 """Marks a planner's row where the pointer is on its point, and its point where the pointer is on its row."""
 
 
-def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
+def write_report(runs: Sequence[Path]) -> Path:
     """Write one page about all runs into the folder of the first, and return its path: the curves of trainings, and
     each table of suites.
 
@@ -49,7 +49,7 @@ def write_report(runs: Sequence[Path], *, title: str | None = None) -> Path:
         ConfigError: a manifest is damaged.
         RunMismatchError: a file of answers is damaged.
     """
-    heading, sections = title, []
+    heading, sections = "", []
     for run in runs:
         if not run.is_dir():
             raise UsageError(f"{run}: there is no such run folder; check the path.")
