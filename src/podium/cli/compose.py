@@ -81,7 +81,7 @@ def compose(
     Raises:
         UsageError: a number or a name that cannot be used; nothing was paid.
     """
-    budget, candidates, file = study.budget_usd, study.team.pool or study.team.team, out / TEAM_FILE
+    budget, candidates, file = study.settings.budget_usd, study.team.pool or study.team.team, out / TEAM_FILE
     if budget is None:
         raise UsageError("--preset compose pays for tests; say with --budget-usd how much it may spend.")
     if candidates is None:
@@ -94,10 +94,10 @@ def compose(
         raise UsageError(f"{file} is the file of the candidates; give another --out.")
     with parent_folder(file):
         pool = _open_candidates(candidates, options.key_env, out)
-        if study.judge is not None:
-            pool.named(study.judge)
-        found = questions_of(tasks, split=split, size=questions, seed=study.seed, pool=pool)
-        if found.judged_by == "agreement" and study.judge is None:
+        if study.settings.judge is not None:
+            pool.named(study.settings.judge)
+        found = questions_of(tasks, split=split, size=questions, seed=study.settings.seed, pool=pool)
+        if found.judged_by == "agreement" and study.settings.judge is None:
             raise UsageError(
                 f"{tasks} has no column answer; add one, or name the candidate that judges answers with --judge."
             )
@@ -160,18 +160,18 @@ async def _ask(
             paid_workers=has_paid_workers(pool),
             cache=study.team.cache or folder / RESPONSES,
             day_usd=study.team.day_budget_usd,
-            run_usd=study.budget_usd,
+            run_usd=study.settings.budget_usd,
             run=folder,
         ) as dispatcher:
-            if study.judge is not None:
-                judged = questions.judged(PoolJudge(pool, study.judge, dispatcher))
+            if study.settings.judge is not None:
+                judged = questions.judged(PoolJudge(pool, study.settings.judge, dispatcher))
                 kinds = kinds.graded_by(judged.tasks)
             with progress_bar() as show:
                 answers = await ask_candidates(
                     pool,
                     kinds,
                     dispatcher,
-                    concurrency=study.concurrency,
+                    concurrency=study.settings.concurrency,
                     on_tested=lambda done, total: show("Testing", done, total),
                 )
             accounts = (account for account in dispatcher.accounts if isinstance(account, Account))

@@ -63,7 +63,7 @@ def study(
         questions: The most questions. Default: all; of generated questions 300.
         out: The folder of the study: its answers, page and settings files. Default: the preset, or study.
     """
-    options.check()
+    options.settings.check()
     if questions is not None and questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
     folder = out or Path("study" if preset == "team" else preset)
@@ -79,8 +79,8 @@ def study(
         return compose(candidates, options, tasks, split=split, questions=questions, out=folder)
     team = find_team(options.team, keys).read()
     workers = open_pool(team, rated=False)
-    found = questions_of(tasks, split=split, size=questions, seed=options.seed, pool=workers)
-    made_of = {"tasks": tasks, "split": split, "seed": options.seed, "questions": questions}
+    found = questions_of(tasks, split=split, size=questions, seed=options.settings.seed, pool=workers)
+    made_of = {"tasks": tasks, "split": split, "seed": options.settings.seed, "questions": questions}
     return run_study(team, workers, found, options, made_of=made_of, out=folder)
 
 
@@ -97,6 +97,6 @@ def _shadow(
         raise UsageError(f"There is no trace store at {place}; name one with --traces.")
     team = find_team(options.team, keys).read()
     workers = open_pool(team, rated=False)
-    found = questions_of_traces(read_traces(place), share=share, size=questions, seed=options.seed)
-    made_of = {"traces": str(place), "share": share, "seed": options.seed, "questions": questions}
+    found = questions_of_traces(read_traces(place), share=share, size=questions, seed=options.settings.seed)
+    made_of = {"traces": str(place), "share": share, "seed": options.settings.seed, "questions": questions}
     return run_study(team, workers, found, options, made_of=made_of, out=out)
