@@ -8,11 +8,8 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from podium.cli.options import Flag
+from podium.cli.options import Flag, StorePlace
 from podium.cli.printable import dollars, print_columns, shorten
 from podium.cli.team_file import found_store
 from podium.errors import UsageError
@@ -20,15 +17,6 @@ from podium.server.keys.caller import NANO_PER_USD, Caller, KeyAllowance
 from podium.server.keys.keys import open_register
 from podium.server.keys.register import KeySpending, Secret, StoredKey
 
-StorePlace = Annotated[
-    str | None,
-    Parameter(
-        name="--store",
-        help="The server's --store: the SQLite file of traces (keys.sqlite is in the same folder), or a database, as "
-        "postgresql://user:password@host/database. Default: that of team.toml, $PODIUM_STORE, else "
-        "~/.local/share/podium/traces.sqlite.",
-    ),
-]
 _MOST_RPM = 60_000
 _NAME = re.compile(r"\w(?:[\w .@+-]{0,62}\w)?")
 

@@ -29,6 +29,15 @@ StoreFile = Annotated[
     ),
 ]
 
+StorePlace = Annotated[
+    str | None,
+    Parameter(
+        name="--store",
+        help="The store of traces and keys: an SQLite file, or postgresql://USER@HOST/DATABASE. Default: that of "
+        "team.toml, $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite.",
+    ),
+]
+
 
 @Parameter(name="*", group="Workers' calls")
 @dataclass(frozen=True)

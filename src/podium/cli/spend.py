@@ -7,12 +7,10 @@ import json as json_
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from podium.cli.options import Flag, read_time
+from podium.cli.options import Flag, StorePlace, read_time
 from podium.cli.printable import counted, dollars, plan_price, print_columns, shorten
+from podium.cli.team_file import found_store
 from podium.errors import UsageError
 from podium.executor.accounts import open_day_account
 from podium.sqlite_files import default_path
@@ -20,14 +18,6 @@ from podium.trace.schema import WAY_OUT
 from podium.trace.spend import Accuracy, Spend, SpendBy, SpendQuery, Sums
 from podium.trace.store import open_store
 
-StorePlace = Annotated[
-    str | None,
-    Parameter(
-        name="--store",
-        help="The store of traces: an SQLite file, or postgresql://USER@HOST/DATABASE. Default: $PODIUM_STORE, else "
-        "~/.local/share/podium/traces.sqlite.",
-    ),
-]
 _DAYS = 30
 _NAMELESS: dict[SpendBy, str] = {"worker": "(planning)", "key": "(no key)"}
 
@@ -73,7 +63,7 @@ def _place(store: str | None) -> str:
     Raises:
         UsageError: it is a file that is not there.
     """
-    place = store or str(default_path())
+    place = store or found_store() or str(default_path())
     if "://" not in place and not Path(place).expanduser().is_file():
         raise UsageError(f"There is no trace store at {place}; `podium ask` makes one, or {WAY_OUT}.")
     return place
