@@ -19,8 +19,6 @@ from podium.cli.study_run import StudyOptions
 from podium.cli.terminal import open_console, progress_bar
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
-from podium.executor.accounts import Account
-from podium.executor.dispatcher import RESPONSES, open_dispatcher
 from podium.rollout.run_folder import replace_file
 from podium.study.candidates import (
     UNSORTED,
@@ -33,13 +31,14 @@ from podium.study.candidates import (
 from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
 from podium.study.serving_files import write_workers
+from podium.study.spending import open_spending
 from podium.team.opening import open_pool
 from podium.types import Price
 from podium.workers.chat.catalogue import read_catalogue
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import read_key
-from podium.workers.traits import has_paid_workers, is_tool, real_workers
+from podium.workers.traits import is_tool, real_workers
 
 TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
 """In the study's folder: the team; and the pool file that is made of an endpoint's list of models."""
@@ -156,13 +155,13 @@ async def _ask(
 ) -> tuple[tuple[Candidate, ...], float]:
     """What the candidates answered, and the dollars that all starts have spent."""
     try:
-        with open_dispatcher(
-            paid_workers=has_paid_workers(pool),
-            cache=study.team.cache or folder / RESPONSES,
-            day_usd=study.team.day_budget_usd,
+        with open_spending(
+            pool,
+            folder,
             run_usd=study.settings.budget_usd,
-            run=folder,
-        ) as dispatcher:
+            day_usd=study.team.day_budget_usd,
+            cache=study.team.cache,
+        ) as (dispatcher, account):
             if study.settings.judge is not None:
                 judged = questions.judged(PoolJudge(pool, study.settings.judge, dispatcher))
                 kinds = kinds.graded_by(judged.tasks)
@@ -174,8 +173,8 @@ async def _ask(
                     concurrency=study.settings.concurrency,
                     on_tested=lambda done, total: show("Testing", done, total),
                 )
-            accounts = (account for account in dispatcher.accounts if isinstance(account, Account))
-            return answers, next(account.spent_usd for account in accounts if account.name == "run")
+            assert account is not None  # A run with a budget has one.
+            return answers, account.spent_usd
     finally:
         await pool.close()
 

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.executor import Dispatcher
-from podium.executor.accounts import Account
-from podium.executor.dispatcher import RESPONSES, SPENDING, open_dispatcher
 from podium.rollout.run_folder import RunFolder
 from podium.study.answering import AskingProgress, WorkerAnswers
 from podium.study.conducting import OnConductor, conducting, run_conductors, why_no_conductor
@@ -25,13 +22,13 @@ from podium.study.page import write_page
 from podium.study.questions import StudyQuestions
 from podium.study.result import RESULT, Bounds, Study
 from podium.study.serving_files import TEAM, ServingFiles
-from podium.study.spending import StudyCost, forecast_cost, most_samples
+from podium.study.spending import StudyCost, forecast_cost, most_samples, open_spending
 from podium.team.planning import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import has_paid_workers, has_real_workers, is_tool
+from podium.workers.traits import has_real_workers, is_tool
 
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
 """Settings with which a study may be resumed when they differ; its answers stay valid."""
@@ -141,16 +138,15 @@ class StudyRun:
         """
         team, pool, settings = self.team, self.pool, self.settings
         limit, questions = settings.budget_usd, self.questions
-        with open_dispatcher(
-            paid_workers=has_paid_workers(pool),
-            cache=team.cache or self.out / RESPONSES,
-            replay=team.replay,
-            day_usd=team.budget.day_usd,
+        with open_spending(
+            pool,
+            self.out,
             run_usd=limit,
+            day_usd=team.budget.day_usd,
+            cache=team.cache,
+            replay=team.replay,
             pays=cost.paid,
-            run=self.out,
-        ) as dispatcher:
-            account = self._account(dispatcher)
+        ) as (dispatcher, account):
             before = 0.0 if account is None else account.spent_usd
             if settings.judge is not None:
                 questions = questions.judged(PoolJudge(pool, settings.judge, dispatcher))
@@ -241,8 +237,3 @@ class StudyRun:
         if self.questions.judged_by == "agreement" and self.settings.judge is None:
             return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
         return why_no_conductor(self.team, self.pool)
-
-    def _account(self, dispatcher: Dispatcher) -> Account | None:
-        """The account of the study's folder; None: nothing is paid."""
-        accounts = (account for account in dispatcher.accounts if isinstance(account, Account))
-        return next((account for account in accounts if account.path == self.out / SPENDING), None)

@@ -7,9 +7,14 @@ account of the study's folder refuses each call that could exceed the budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from podium.executor import Dispatcher
+from podium.executor.accounts import Account
+from podium.executor.dispatcher import RESPONSES, SPENDING, open_dispatcher
 from podium.executor.estimate import StepForecast, estimate
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.study.decision import FEWEST
@@ -19,7 +24,7 @@ from podium.types import Price, Usage
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import is_tool, real_workers
+from podium.workers.traits import has_paid_workers, is_tool, real_workers
 from podium.workflow import Step, Workflow
 
 ASSUMED_TOKENS = 500
@@ -71,6 +76,32 @@ class StudyCost:
     def total_usd(self) -> float:
         """The likely dollars of everything."""
         return self.likely_usd + self.conductor_usd
+
+
+@contextmanager
+def open_spending(
+    pool: Pool,
+    folder: Path,
+    *,
+    run_usd: float | None,
+    day_usd: float | None,
+    cache: Path | None,
+    replay: bool = False,
+    pays: bool = False,
+) -> Iterator[tuple[Dispatcher, Account | None]]:
+    """The dispatcher of a study, whose folder keeps all that was paid, and the account of its dollars; None: nothing is
+    paid. Arguments as those of `open_dispatcher`."""
+    with open_dispatcher(
+        paid_workers=has_paid_workers(pool),
+        cache=cache or folder / RESPONSES,
+        replay=replay,
+        day_usd=day_usd,
+        run_usd=run_usd,
+        pays=pays,
+        run=folder,
+    ) as dispatcher:
+        accounts = (account for account in dispatcher.accounts if isinstance(account, Account))
+        yield dispatcher, next((one for one in accounts if one.path == folder / SPENDING), None)
 
 
 def forecast_cost(
