@@ -236,7 +236,8 @@ def main(iterations: int, file: Path | None, *, peer: bool) -> None:
     """Measure, print, and write the rows to `file`."""
     compute_on_one_core()
     tables = tomllib.loads(CONFIG.read_text())
-    tables["grpo"] |= {"iterations": iterations, "dtype": "fp32", "save_every": iterations}
+    tables |= {"dtype": "fp32"}
+    tables["grpo"] |= {"iterations": iterations, "save_every": iterations}
     settings = TrainSettings.model_validate(tables)
     made = tempfile.TemporaryDirectory()
     pool = write_pool(Path(made.name) / "pool.toml", draw_tasks(settings).values())

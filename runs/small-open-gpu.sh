@@ -38,7 +38,7 @@ train() {
     sed -E 's#models/SmolLM2[.]#models/smol.#I; s#models/qwen2.5-coder-#models/qwen-#I' > "$out/team.toml"
   local given=(--config "$config" "pool=$out/team.toml" "$@")
   "$podium" train --run "$out/form" "${given[@]}" --stage sft "start=$folder/start"
-  "$podium" train --run "$out/run" "${given[@]}" "start=$out/form/policy" engine=small "grpo.minutes=${MINUTES:-5}"
+  "$podium" train --run "$out/run" "${given[@]}" "start=$out/form/policy" "grpo.minutes=${MINUTES:-5}"
   "$podium" eval --run "$out/run" --questions "${QUESTIONS:-100}" | tee "$out/evaluation.txt"
   "$podium" report "$out/run"
 }

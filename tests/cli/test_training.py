@@ -103,8 +103,8 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
             "stage = 'sft', and the command says --stage grpo: give --stage sft",
         ),
         (
-            ["train", "--run", "r", "--stage", "sft", "start=warmstart", "engine=small"],
-            "--stage sft needs the engine trl: leave out the engine small.",
+            ["train", "--run", "r", "--stage", "sft", "start=warmstart", "engine=small", "trl.bf16=true"],
+            "trl is a setting of the engine trl, and this run's is small",
         ),
         (
             ["eval", "--questions", "0"],

@@ -154,7 +154,6 @@ SETTINGS = GRPOSettings(
     lr=3e-2,
     max_tokens=3,
     save_every=4,
-    dtype="fp32",
     temperature=1.0,
     discount="none",
 )
@@ -181,6 +180,7 @@ def make_settings(start: Checkpoint, grpo: GRPOSettings = SETTINGS, **settings: 
     shared = grpo.model_copy(update={"group": grpo.group * rounds})
     return TrainSettings(
         engine="small",
+        dtype="fp32",
         start=str(start.path),
         grpo=shared,
         **{"seed": 7, "reward": RewardSettings(cost=200.0), **settings},

@@ -17,6 +17,7 @@ from podium.executor import Dispatcher
 from podium.train.engine import choose_engine, open_engine
 from podium.train.run import run_grpo
 from podium.train.settings import TrainSettings
+from podium.train.supervised import run_sft
 from podium.workers.pool import Pool
 
 
@@ -37,8 +38,6 @@ def train_policy(
         console.print(printable(sentence), soft_wrap=True)
 
     if settings.stage == "sft":
-        from podium.train.trl.sft import run_sft  # noqa: PLC0415 - loads TRL
-
         policy = run_sft(settings, run, dispatch=dispatch, on_warning=warn, say=warn)
     else:
         policy = asyncio.run(

@@ -1,8 +1,9 @@
-"""What an engine gets for a run of GRPO, and which engine trains a run.
+"""What an engine gets for a run of either stage, and which engine trains a run.
 
-An engine is a function `train(job)` in the module `podium.train.<name>.engine`, and its `refusals`. It writes
-completions (`Rollouts.run` asks it through a `Writer`), computes the loss, and keeps checkpoints from which it goes on.
-Prompts, plans, rewards, evaluations and rows are made for it, the same for both.
+An engine is a function `train(job)` and its `refusals`: for GRPO in the module `podium.train.<name>.engine`, for the
+supervised stage in `podium.train.<name>.sft`. It writes completions (`Rollouts.run` asks it through a `Writer`),
+computes the loss, and keeps checkpoints from which it goes on. Prompts, plans, examples, rewards, evaluations and rows
+are made for it, the same for both.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from podium.conductor.checkpoint import Checkpoint, is_llama
 from podium.errors import PodiumError
+from podium.rollout.run_folder import RunFolder
 from podium.shipped import shipped_checkpoint
 from podium.train.evaluation import PolicyEvaluation
+from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec, Rollouts
@@ -54,8 +57,42 @@ class TrainingJob:
         return self.folder / "checkpoints"
 
 
-class TrainingEngine(Protocol):
-    """The module of an engine."""
+@dataclass(frozen=True, slots=True)
+class EncodedExample:
+    """A prompt and the completion that is learned, as token ids."""
+
+    prompt: tuple[int, ...]
+    completion: tuple[int, ...]
+    """With the token that ends it."""
+
+    @property
+    def length(self) -> int:
+        """Tokens of both."""
+        return len(self.prompt) + len(self.completion)
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisedJob:
+    """One run of the supervised stage, on this rank."""
+
+    settings: TrainSettings
+    folder: Path
+    """As in `TrainingJob`."""
+    start: Checkpoint
+    tokenizer: Any
+    """Of transformers."""
+    examples: Sequence[EncodedExample]
+    """At least one."""
+    run: RunFolder | None
+    """None: this rank writes no rows."""
+    progress: Progress
+
+
+Job_contra = TypeVar("Job_contra", contravariant=True)
+
+
+class TrainingEngine(Protocol[Job_contra]):
+    """The module of an engine, for one stage."""
 
     open_ranks: Callable[[], Ranks]
     """The processes that train together."""
@@ -64,8 +101,8 @@ class TrainingEngine(Protocol):
         """Why the engine cannot train this run; `start` is None where it could not be found."""
         ...
 
-    def train(self, job: TrainingJob) -> None:
-        """Train, or go on from the newest checkpoint. Runs in a thread.
+    def train(self, job: Job_contra) -> None:
+        """Train, or go on from the newest checkpoint. GRPO runs in a thread.
 
         Raises:
             BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
@@ -75,9 +112,14 @@ class TrainingEngine(Protocol):
         ...
 
 
-def open_engine(name: EngineName) -> TrainingEngine:
-    """The engine of this name. Loads what it trains with: torch, or TRL."""
-    return cast("TrainingEngine", import_module(f"podium.train.{name}.engine"))
+def open_engine(name: EngineName) -> TrainingEngine[TrainingJob]:
+    """The engine of this name, for GRPO. Loads what it trains with: torch, or TRL."""
+    return cast("TrainingEngine[TrainingJob]", import_module(f"podium.train.{name}.engine"))
+
+
+def open_supervised_engine(name: EngineName) -> TrainingEngine[SupervisedJob]:
+    """The same for the supervised stage."""
+    return cast("TrainingEngine[SupervisedJob]", import_module(f"podium.train.{name}.sft"))
 
 
 def choose_engine(settings: TrainSettings) -> EngineName:
@@ -85,7 +127,7 @@ def choose_engine(settings: TrainSettings) -> EngineName:
     if settings.engine != "auto":
         return settings.engine
     only_trl = (settings.trl, settings.lora, settings.quantization, settings.chat_template)
-    return "trl" if settings.stage == "sft" or any(only_trl) or not suits_small(settings.start) else "small"
+    return "trl" if any(only_trl) or not suits_small(settings.start) else "small"
 
 
 def suits_small(start: str) -> bool:

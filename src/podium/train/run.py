@@ -111,7 +111,7 @@ async def run_grpo(
 
 async def train_over(
     scoring: Scoring,
-    engine: TrainingEngine,
+    engine: TrainingEngine[TrainingJob],
     settings: TrainSettings,
     folder: Path,
     *,
@@ -219,7 +219,7 @@ async def open_scoring(
             yield client, tasks, evaluated
 
 
-async def run_in_thread(engine: TrainingEngine, job: TrainingJob) -> None:
+async def run_in_thread(engine: TrainingEngine[TrainingJob], job: TrainingJob) -> None:
     """Train in a thread, while this loop runs plans. If cancelled, tell the engine to stop, and wait until it has."""
     training = asyncio.ensure_future(asyncio.to_thread(engine.train, job))
     try:

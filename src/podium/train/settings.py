@@ -94,8 +94,6 @@ class GRPOSettings(Settings):
     probability 1."""
     max_norm: float = Field(default=1.0, gt=0)
     """Gradients are scaled down to this norm; TRL's `max_grad_norm`."""
-    dtype: Precision = "auto"
-    """Dtype of the matrix products. Weights and optimiser states are fp32."""
     micro_batch: int = Field(default=8, ge=1)
     """Rollouts in one forward and backward pass on one device; TRL's `per_device_train_batch_size`. The engine small
     takes one question at a time."""
@@ -114,7 +112,7 @@ class GRPOSettings(Settings):
 
 
 class SFTSettings(Settings):
-    """The supervised stage: TRL's SFTTrainer on prompts and plans."""
+    """The supervised stage: prompts and plans."""
 
     examples: str = "random"
     """Where plans come from: a JSONL of messages, a store of traces (NAME.sqlite), or "random": random valid plans."""
@@ -131,6 +129,7 @@ class SFTSettings(Settings):
     batch: int = Field(default=16, ge=1)
     """Examples of a step of the optimiser."""
     micro_batch: int = Field(default=4, ge=1)
+    """Examples in one forward and backward pass on one device. The engine small reads once what they begin with."""
     save_every: int = Field(default=100, ge=1)
     """Steps from checkpoint to checkpoint."""
 
@@ -151,6 +150,8 @@ class TrainSettings(ScoringSettings):
     """Which engine trains: "small" reads the prompt of a group once and trains Llama- and Qwen2-shaped models of up
     to a billion parameters on processors, "trl" trains any chat model. "auto" takes small for policies of at most 50
     million parameters that read plain text."""
+    dtype: Precision = "auto"
+    """Dtype of the matrix products of the engine small. Weights and optimiser states are fp32."""
     stage: Literal["grpo", "sft"] = "grpo"
     """The command's --stage."""
     start: str
@@ -221,9 +222,9 @@ ENGINE_ONLY: Mapping[EngineName, tuple[str, ...]] = {
         "grpo.advantage",
         "grpo.std_eps",
         "grpo.skip_suffix_min_prob",
-        "grpo.dtype",
+        "dtype",
     ),
-    "trl": ("lora", "quantization"),
+    "trl": ("trl", "lora", "quantization"),
 }
 """By engine, the settings that it alone has."""
 

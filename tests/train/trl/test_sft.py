@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -27,15 +28,21 @@ from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.testing import FaultServer
 from podium.trace.store import TraceStore
+from podium.train.engine import EncodedExample
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.settings import TrainSettings
+from podium.train.small.checkpoints import Checkpoints
+from podium.train.small.sft import batch_of
+from podium.train.supervised import encode_examples, run_sft
 from podium.train.trl.engine import trl_arguments, trl_config
-from podium.train.trl.sft import make_dataset, run_sft
 from podium.types import Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow, parse
 
 Settings = dict[str, Any]
+
+SMALL: Settings = {"engine": "small", "trl": {}, "dtype": "fp32"}
+TRL: Settings = {"engine": "trl"}
 
 
 async def _collected(settings: Settings, warnings: list[str] | None = None) -> list[Demonstration]:
@@ -173,17 +180,19 @@ def test_only_the_completion_is_learned_after_the_prompts_tokens(
     codec = Codec.of(start)
     example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")
 
-    (row,) = make_dataset([example], codec, end, start)
+    (encoded,) = encode_examples([example], codec, end, start)
 
-    learned = [token for token, mask in zip(row["input_ids"], row["completion_mask"], strict=True) if mask]
-    assert codec.decode(learned[:-1]) == "model_id = [0]"
-    assert learned[-1] == end
-    assert row["input_ids"][: -len(learned)] == codec.encode(example.messages)
+    assert codec.decode(encoded.completion[:-1]) == "model_id = [0]"
+    assert encoded.completion[-1] == end
+    assert list(encoded.prompt) == codec.encode(example.messages)
 
 
-def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", [SMALL, TRL], ids=["small", "trl"])
+def test_a_run_learns_its_examples_and_goes_on_where_it_ended(
+    settings: Settings, tmp_path: Path, engine: Settings
+) -> None:
     sft = {"examples": "random", "count": 8, "epochs": 3, "batch": 4, "lr": 1e-3, "save_every": 2}
-    experiment = TrainSettings.model_validate(settings | {"stage": "sft", "sft": sft})
+    experiment = TrainSettings.model_validate(settings | engine | {"stage": "sft", "sft": sft})
 
     said: list[str] = []
     policy = run_sft(experiment, tmp_path / "run", say=said.append)
@@ -198,6 +207,56 @@ def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings
     assert Checkpoint.read(policy).prompt.style == "brief"
     assert run_sft(experiment, tmp_path / "run") == policy
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 6
+
+
+def test_both_engines_learn_the_same_from_a_batch(settings: Settings, tmp_path: Path) -> None:
+    sft = {"examples": "random", "count": 8, "epochs": 2, "batch": 8, "micro_batch": 4, "lr": 1e-3}
+    steps = {}
+    for name, engine in {"small": SMALL, "trl": TRL}.items():
+        run_sft(
+            TrainSettings.model_validate(settings | engine | {"stage": "sft", "sft": sft}), tmp_path / name
+        )
+        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        steps[name] = [json.loads(line) for line in lines]
+
+    for ours, theirs in zip(steps["small"], steps["trl"], strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-3)
+        assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=1e-3)
+        assert ours["learning_rate"] == theirs["learning_rate"]
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not_been(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sft = {"examples": "random", "count": 8, "epochs": 3, "batch": 4, "lr": 1e-3, "save_every": 2}
+    experiment = TrainSettings.model_validate(settings | SMALL | {"stage": "sft", "sft": sft})
+    whole = run_sft(experiment, tmp_path / "whole")
+    stopped = Checkpoints.save
+
+    def save(self: Checkpoints, model: Any, optimizer: Any, number: int) -> Path:
+        path = stopped(self, model, optimizer, number)
+        if number == 4:
+            raise KeyboardInterrupt
+        return path
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "save", save)
+        with pytest.raises(KeyboardInterrupt):
+            run_sft(experiment, tmp_path / "stopped")
+    resumed = run_sft(experiment, tmp_path / "stopped")
+
+    assert (resumed / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+def test_each_epoch_learns_every_example_once() -> None:
+    examples = [EncodedExample((0,), (number,)) for number in range(10)]
+    seen = [
+        example.completion[0] for step in range(5) for example in batch_of(examples, step, size=4, seed=7)
+    ]
+
+    assert Counter(seen) == dict.fromkeys(range(10), 2)
+    first, second = (batch_of(examples, 0, size=10, seed=seed) for seed in (7, 8))
+    assert first != second
 
 
 async def _judged(folder: Path, settings: Settings, url: str) -> Settings:
@@ -259,7 +318,7 @@ def test_a_run_needs_no_workers_key_and_its_policy_conducts_real_ones(
 
 
 def test_a_batch_that_micro_batches_cannot_make_up_is_refused(settings: Settings, tmp_path: Path) -> None:
-    experiment = TrainSettings.model_validate(settings | {"stage": "sft", "sft": {"batch": 10}})
+    experiment = TrainSettings.model_validate(settings | TRL | {"stage": "sft", "sft": {"batch": 10}})
 
     with pytest.raises(ConfigError, match=r"10 examples .* make sft.batch a multiple of 4, or"):
         run_sft(experiment, tmp_path / "run")

@@ -35,22 +35,18 @@ open_ranks = Ranks
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """See `TrainingEngine`."""
+    if settings.grpo.loss_type in LOSSES:
+        return refusals_of_start(start)
+    unknown = ConfigError(
+        f"grpo.loss_type = {settings.grpo.loss_type!r}: the engine small has {', '.join(LOSSES)}.",
+        ("grpo", "loss_type"),
+    )
+    return [unknown, *refusals_of_start(start)]
+
+
+def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
+    """Why this engine cannot train a checkpoint, in either stage."""
     found: list[PodiumError] = []
-    if settings.stage == "sft":
-        found.append(
-            ConfigError("--stage sft needs the engine trl: leave out the engine small.", ("engine",))
-        )
-    if settings.trl:
-        found.append(
-            ConfigError('[trl] is for the engine trl: leave it out, or set engine = "trl".', ("trl",))
-        )
-    if settings.grpo.loss_type not in LOSSES:
-        found.append(
-            ConfigError(
-                f"grpo.loss_type = {settings.grpo.loss_type!r}: the engine small has {', '.join(LOSSES)}.",
-                ("grpo", "loss_type"),
-            )
-        )
     if start is None:
         return found
     if not start.ends:
@@ -75,7 +71,7 @@ def train(job: TrainingJob) -> None:
     model = read_model(job.start)
     if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
         compute_on_one_core()
-    model.dtype = resolve_dtype(settings.dtype)
+    model.dtype = resolve_dtype(job.settings.dtype)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
     optimizer = adamw(model)
     checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)

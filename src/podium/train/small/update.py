@@ -62,11 +62,19 @@ class Update:
     """Before clipping; 0 if no group had a gradient, so the policy stayed as it was."""
 
 
-def completion_logprobs(model: PolicyModel, batch: MicroBatch, temperature: float = 1.0) -> Tensor:
-    """Log-probabilities [N] of the targets under the model."""
+def completion_logprobs(
+    model: PolicyModel, batch: MicroBatch, temperature: float = 1.0, *, at: Tensor | None = None
+) -> Tensor:
+    """Log-probabilities of the targets under the model: of all N, or of those numbered in `at`.
+
+    The logits are the largest tensor of a micro-batch, so they are computed for these targets alone.
+    """
     prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
     hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.grid_QGT, prompt)
-    return model.logprobs(hidden_ND, batch.targets_N, temperature)
+    targets_N = batch.targets_N
+    if at is not None:
+        hidden_ND, targets_N = hidden_ND[at], targets_N[at]
+    return model.logprobs(hidden_ND, targets_N, temperature)
 
 
 def accumulate(
@@ -93,10 +101,9 @@ def accumulate(
         return None
     total = 0.0
     for batch in batches:
-        logprobs_N = completion_logprobs(model, batch, temperature)
         # A token of a prompt suffix may be so unlikely that its ratio overflows; infinity times the weight 0 is NaN.
         trained = batch.token_weights_N.nonzero().flatten()
-        logprobs_N = logprobs_N[trained]
+        logprobs_N = completion_logprobs(model, batch, temperature, at=trained)
         old_N = None if batch.old_logprobs_N is None else batch.old_logprobs_N[trained]
         # A row may stand for completions of both signs. The clip bounds the ratio from above where the advantage is
         # positive and from below where it is negative, so each sign has a surrogate of its own.

@@ -1,0 +1,100 @@
+"""The supervised stage of the engine small: what the prompts of a micro-batch begin with is read once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from random import Random
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import PodiumError
+from podium.train.engine import TINY_PARAMETERS, EncodedExample, SupervisedJob
+from podium.train.objective import mean_over_tokens
+from podium.train.ranks import Ranks
+from podium.train.runtime import compute_on_one_core, resolve_dtype
+from podium.train.settings import TrainSettings, settings_of_other_engine
+from podium.train.small.batch import Group, micro_batches
+from podium.train.small.checkpoints import Checkpoints, companions_of, read_model, write_model
+from podium.train.small.engine import refusals_of_start
+from podium.train.small.model import PolicyModel
+from podium.train.small.update import adamw, completion_logprobs, learning_rate, step
+from podium.train.small.writer import common_start
+
+open_ranks = Ranks
+
+
+def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+    """See `TrainingEngine`."""
+    return [*settings_of_other_engine(settings, "small"), *refusals_of_start(start)]
+
+
+def train(job: SupervisedJob) -> None:
+    """See `TrainingEngine`."""
+    settings = job.settings.sft
+    model = read_model(job.start)
+    if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
+        compute_on_one_core()
+    model.dtype = resolve_dtype(job.settings.dtype)
+    optimizer = adamw(model)
+    checkpoints = Checkpoints(job.folder / "checkpoints", job.start, job.settings.prompt)
+    latest = checkpoints.latest()
+    done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
+    steps = math.ceil(settings.epochs * len(job.examples) / settings.batch)
+    rows = None if job.run is None else job.run.rows()
+    if rows is not None:
+        rows.truncate(done)
+    job.progress.phase("")
+    job.progress.begin(min(done * settings.batch, job.progress.total))
+    while done < steps:
+        batch = batch_of(job.examples, done, size=settings.batch, seed=job.settings.seed)
+        loss = 0.0
+        for first in range(0, len(batch), settings.micro_batch):
+            micro = batch[first : first + settings.micro_batch]
+            loss += _learn(model, micro, sum(len(example.completion) for example in batch))
+            job.progress.advance(len(micro), sum(example.length for example in micro))
+        rate = learning_rate(done, peak=settings.lr, iterations=steps, warmup=0.0)
+        norm = step(optimizer, model, rate=rate)
+        done += 1
+        if rows is not None:
+            rows.append({"step": done, "loss": loss, "grad_norm": norm, "learning_rate": rate})
+        if done % settings.save_every == 0 or done == steps:
+            checkpoints.save(model, optimizer, done)
+        job.progress.learned(loss)
+    job.progress.phase("saving the policy")
+    write_model(
+        model, job.folder / "trained", config=job.start.config, companions=companions_of(job.start.path)
+    )
+
+
+def batch_of(
+    examples: Sequence[EncodedExample], number: int, *, size: int, seed: int
+) -> list[EncodedExample]:
+    """The examples of a step, counted from 0. Each epoch has all of them once, in an order of its own.
+
+    A batch may lie in two epochs. Neighbours are as long as each other, so that a micro-batch has little padding.
+    """
+    orders: dict[int, list[int]] = {}
+    chosen = []
+    for place in range(number * size, (number + 1) * size):
+        epoch, within = divmod(place, len(examples))
+        if epoch not in orders:
+            orders[epoch] = Random(f"sft/{seed}/{epoch}").sample(range(len(examples)), len(examples))
+        chosen.append(examples[orders[epoch][within]])
+    return sorted(chosen, key=lambda example: example.length)
+
+
+def _learn(model: PolicyModel, examples: Sequence[EncodedExample], tokens: int) -> float:
+    """Add the gradient of the negative log-likelihood, summed over these completions and divided by `tokens`."""
+    prompt = common_start([list(example.prompt) for example in examples])
+    group = Group(
+        prompt,
+        completions=tuple(example.completion for example in examples),
+        advantages=(1.0,) * len(examples),
+        prompt_suffixes=tuple(example.prompt[len(prompt) :] for example in examples),
+    )
+    (batch,) = micro_batches([group], mean_over_tokens, max_tokens=1)
+    learned = batch.token_weights_N.nonzero().flatten()
+    mean = (completion_logprobs(model, batch, at=learned) * batch.token_weights_N[learned]).sum()
+    loss = -mean * (sum(group.lengths) / tokens)
+    loss.backward()
+    return float(loss.detach())

@@ -1,0 +1,110 @@
+"""The supervised stage: collects demonstrations, has an engine learn them, and writes the policy into the run's folder.
+
+It calls no worker; a judge may grade traces. The examples are encoded by the codec that encodes the policy's prompts
+later, so both have the same tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import ConfigError
+from podium.executor import Dispatcher
+from podium.rollout.run_data import RunData
+from podium.rollout.run_folder import RunFolder
+from podium.scoring import open_session
+from podium.scoring.session import Dispatch
+from podium.team.opening import open_pool
+from podium.train.engine import EncodedExample, SupervisedJob, choose_engine, open_supervised_engine
+from podium.train.examples import Demonstration, collect_demonstrations
+from podium.train.progress import Progress
+from podium.train.rollouts import PromptCodec
+from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
+from podium.train.trained_policy import find_start, open_codec, open_tokenizer, write_policy
+from podium.workers.pool import Pool
+
+
+def run_sft(
+    settings: TrainSettings,
+    folder: Path,
+    *,
+    dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
+    on_warning: Callable[[str], None] = lambda warning: None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
+
+    Args:
+        say: prints a line of progress; called from a thread too.
+        dispatch: opens what keeps the budget and the replies of the judges that grade traces.
+
+    Raises:
+        BudgetError: the dollars of the run or the day do not suffice to grade the traces.
+        CheckpointError: the start is no checkpoint that can be trained.
+        ConfigError: pool, tasks, examples or a trainer's setting cannot be used.
+        RunMismatchError: the folder belongs to another configuration.
+    """
+    engine = open_supervised_engine(choose_engine(settings))
+    ranks = engine.open_ranks()
+    pool = open_pool(settings.pool, ready=False)  # No worker is called: none needs its key.
+    with ExitStack() as opened:
+        opened.callback(lambda: asyncio.run(pool.close()))
+        progress = Progress(say if ranks.first else lambda line: None, noun="examples")
+        opened.enter_context(progress)
+        progress.phase("opening the model")
+        start = find_start(settings)
+        for refusal in engine.refusals(settings, start, ranks.size):
+            raise refusal
+        tokenizer = open_tokenizer(settings, start)
+        codec = open_codec(settings, start, tokenizer)
+        run = ranks.run_on_first(lambda: RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME))
+        progress.phase("collecting examples")
+        collected = ranks.run_on_first(lambda: asyncio.run(_collect(settings, pool, dispatch, on_warning)))
+        examples = ranks.broadcast(collected) or []
+        pairs = [
+            ([message.model_dump() for message in example.messages], example.completion)
+            for example in examples
+        ]
+        ranks.run_on_first(lambda: RunFolder(folder).require(RunData.of_examples(pairs, pool.profiles)))
+        progress.phase("encoding the examples")
+        encoded = encode_examples(examples, codec, tokenizer.eos_token_id, start)
+        progress.total = round(settings.sft.epochs * len(encoded))
+        progress.phase("loading the model")
+        engine.train(SupervisedJob(settings, folder, start, tokenizer, encoded, run, progress))
+        if ranks.first:
+            write_policy(folder, settings, start, pool)
+        ranks.wait()
+        return folder / "policy"
+
+
+async def _collect(
+    settings: TrainSettings, pool: Pool, dispatch: Dispatch, on_warning: Callable[[str], None]
+) -> list[Demonstration]:
+    with dispatch(pool) as dispatcher:
+        async with open_session(settings, dispatcher, pool=pool, on_warning=on_warning) as session:
+            return await collect_demonstrations(settings, session, on_warning)
+
+
+def encode_examples(
+    examples: Sequence[Demonstration], codec: PromptCodec, end: int, start: Checkpoint
+) -> list[EncodedExample]:
+    """The token ids of each prompt, and of its completion with `end`, the token that ends it.
+
+    Raises:
+        ConfigError: an example is longer than the model can read.
+    """
+    encoded = []
+    for number, example in enumerate(examples, start=1):
+        prompt = tuple(codec.encode(example.messages))
+        completion = (*codec.encode_completion(example.completion), end)
+        if len(prompt) + len(completion) > start.context:
+            raise ConfigError(
+                f"Example {number} has {len(prompt) + len(completion):,} tokens, and {start.path} reads "
+                f"{start.context:,}; show fewer examples (prompt.examples), or leave it out (sft.max_plan_chars)."
+            )
+        encoded.append(EncodedExample(prompt, completion))
+    return encoded
