@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from random import Random
 
+import torch
+
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
 from podium.train.engine import TINY_PARAMETERS, EncodedExample, SupervisedJob
@@ -96,5 +98,5 @@ def _learn(model: PolicyModel, examples: Sequence[EncodedExample], tokens: int) 
     learned = batch.token_weights_N.nonzero().flatten()
     mean = (completion_logprobs(model, batch, at=learned) * batch.token_weights_N[learned]).sum()
     loss = -mean * (sum(group.lengths) / tokens)
-    loss.backward()
+    torch.autograd.backward(loss)
     return float(loss.detach())
